@@ -1,0 +1,108 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+    name: "PrefetchWorker",
+    products: [
+        .executable(name: "worker", targets: ["WorkerCommand"]),
+        .library(name: "PrefetchWorker", targets: ["PrefetchWorker"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
+    ],
+    targets: [
+        // The C libraries: a module map and a shim header each, for what Swift cannot call.
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"])]),
+        .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
+        .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
+        .systemLibrary(name: "CSystem"),
+
+        // The leaves: none of them imports another.
+        .target(
+            name: "Jobs",
+            dependencies: [
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+        .target(
+            name: "Download",
+            dependencies: [
+                "CCurl",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+        .target(
+            name: "Imaging",
+            dependencies: [
+                "CVips", "CWebP", "CGIF",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+        .target(
+            name: "ContentCache",
+            dependencies: [
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+
+        // What joins them, and the command.
+        .target(
+            name: "PrefetchWorker",
+            dependencies: [
+                "Jobs", "Download", "Imaging", "ContentCache", "CSystem",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Subprocess", package: "swift-subprocess"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+        .executableTarget(
+            name: "WorkerCommand",
+            dependencies: [
+                "PrefetchWorker",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SystemPackage", package: "swift-system"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+        ),
+
+        .target(
+            name: "TestSupport",
+            dependencies: [.product(name: "SystemPackage", package: "swift-system")],
+            path: "Tests/TestSupport",
+        ),
+        .testTarget(name: "JobsTests", dependencies: ["Jobs", "TestSupport"]),
+        .testTarget(name: "DownloadTests", dependencies: ["Download", "TestSupport"]),
+        .testTarget(name: "ImagingTests", dependencies: ["Imaging", "TestSupport"]),
+        .testTarget(name: "ContentCacheTests", dependencies: ["ContentCache", "TestSupport"]),
+        .testTarget(name: "PrefetchWorkerTests", dependencies: ["PrefetchWorker", "TestSupport"]),
+        .testTarget(name: "WorkerTests", dependencies: ["WorkerCommand", "PrefetchWorker", "TestSupport"]),
+    ],
+    swiftLanguageModes: [.v6],
+)
+
+// The same rules for every Swift target of ours.
+for target in package.targets where [.regular, .executable, .test].contains(target.type) {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

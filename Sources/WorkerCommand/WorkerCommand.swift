@@ -1,0 +1,1 @@
+@main struct WorkerCommand { static func main() {} }
