@@ -24,7 +24,7 @@ let package = Package(
         .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"])]),
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
-        .systemLibrary(name: "CSystem"),
+        .systemLibrary(name: "CDescriptorPassing"),
 
         // The leaves: none of them imports another.
         .target(
@@ -62,7 +62,7 @@ let package = Package(
         .target(
             name: "PrefetchWorker",
             dependencies: [
-                "Jobs", "Download", "Imaging", "ContentCache", "CSystem",
+                "Jobs", "Download", "Imaging", "ContentCache", "CDescriptorPassing",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Subprocess", package: "swift-subprocess"),

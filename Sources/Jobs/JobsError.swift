@@ -1,0 +1,67 @@
+internal import GRDB
+
+/// What can go wrong with the queue.
+public struct JobsError: Error, Sendable, CustomStringConvertible {
+    public struct Code: Hashable, Sendable {
+        private let name: String
+        private init(_ name: String) { self.name = name }
+
+        /// The database can't be opened or created.
+        public static let cannotOpen = Code("cannotOpen")
+        /// SQLite found the file damaged, or it isn't a database: no further claim is made on it.
+        public static let corrupt = Code("corrupt")
+        /// The disk is full.
+        public static let diskFull = Code("diskFull")
+        /// The disk failed to read or write.
+        public static let inputOutput = Code("inputOutput")
+        /// Somebody else kept the database locked for too long.
+        public static let busy = Code("busy")
+        /// The file was made by a newer version of this program.
+        public static let tooNew = Code("tooNew")
+        /// The schema or this program refuses the value; the message says what would be right.
+        public static let refused = Code("refused")
+        /// There is no such job, item or entry.
+        public static let notFound = Code("notFound")
+        /// A fault in this program.
+        public static let internalError = Code("internalError")
+    }
+
+    public let code: Code
+    public let message: String
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { message }
+
+    /// Translates whatever a database access threw.
+    init(wrapping error: any Error, path: String) {
+        if let error = error as? JobsError {
+            self = error
+            return
+        }
+        guard let error = error as? DatabaseError else {
+            self.init(.internalError, "The queue \(path) failed: \(error).")
+            return
+        }
+        let detail = error.message ?? "no message"
+        switch error.resultCode {
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            self.init(.corrupt, "The database \(path) is damaged or not a database: \(detail).")
+        case .SQLITE_FULL:
+            self.init(.diskFull, "The disk of the database \(path) is full: \(detail).")
+        case .SQLITE_IOERR:
+            self.init(.inputOutput, "The disk of the database \(path) failed: \(detail).")
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            self.init(.busy, "The database \(path) stayed locked by another program: \(detail).")
+        case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+            self.init(.cannotOpen, "The database \(path) can't be opened for writing: \(detail).")
+        case .SQLITE_CONSTRAINT:
+            self.init(.refused, detail)
+        default:
+            self.init(.internalError, "The database \(path) answered \(error.resultCode.rawValue): \(detail).")
+        }
+    }
+}

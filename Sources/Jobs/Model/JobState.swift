@@ -1,0 +1,36 @@
+/// Where a job stands. Stored as text in `jobs.state`.
+public enum JobState: String, Codable, Hashable, Sendable, CaseIterable {
+    case queued, running, paused, finished, cancelled, failed
+
+    /// Whether the job may still do work without anybody asking for it.
+    public var isOpen: Bool { self == .queued || self == .running || self == .paused }
+
+    /// The one table of legal moves; the schema's `jobs_state_moves` trigger is generated from it.
+    ///
+    /// A finished job goes back to `queued` when items are added to it or retried. Cancelled and failed jobs do so only
+    /// when somebody retries them.
+    public func canMove(to next: JobState) -> Bool {
+        switch (self, next) {
+        case (.queued, .running), (.queued, .paused), (.running, .paused), (.running, .queued), (.paused, .queued):
+            true
+        case (.queued, .finished), (.running, .finished), (.paused, .finished):
+            true
+        case (.queued, .cancelled), (.running, .cancelled), (.paused, .cancelled):
+            true
+        case (.queued, .failed), (.running, .failed), (.paused, .failed):
+            true
+        case (.finished, .queued), (.cancelled, .queued), (.failed, .queued):
+            true
+        default:
+            false
+        }
+    }
+}
+
+/// Which of two items of the same priority goes first.
+public enum ExecutionOrder: String, Codable, Hashable, Sendable, CaseIterable {
+    /// The older first.
+    case fifo
+    /// The newer first, as when somebody scrolls and wants what is on the screen now.
+    case lifo
+}

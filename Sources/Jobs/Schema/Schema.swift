@@ -1,0 +1,40 @@
+internal import GRDB
+
+/// The schema, as a row of named migrations. One that was released is never edited; a change is a new one.
+///
+/// The triggers and defaults run in whatever SQLite the user's shell has, so they use nothing newer than 3.34 and no
+/// functions of ours.
+enum Schema {
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1-queue-and-cache-index") { db in
+            try db.execute(sql: tables)
+            try db.execute(sql: jobTriggers)
+            try db.execute(sql: itemTriggers)
+            try db.execute(sql: views)
+        }
+        return migrator
+    }
+
+    /// Now, in UTC milliseconds.
+    static let now = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
+
+    /// A column of UTC milliseconds as ISO text.
+    static func iso(_ column: String) -> String {
+        "strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch')"
+    }
+
+    /// `'a', 'b'` for an enumeration, so that its CHECK can't drift from the Swift type.
+    static func list<S: CaseIterable & RawRepresentable>(_: S.Type) -> String where S.RawValue == String {
+        S.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+    }
+
+    /// The moves that are not legal, as a condition on OLD.state and NEW.state.
+    static func illegalMove<S>(_: S.Type, _ canMove: (S, S) -> Bool) -> String
+    where S: CaseIterable & RawRepresentable & Equatable, S.RawValue == String {
+        let legal = S.allCases.flatMap { from in
+            S.allCases.filter { from != $0 && canMove(from, $0) }.map { "'\(from.rawValue)>\($0.rawValue)'" }
+        }
+        return "OLD.state <> NEW.state AND (OLD.state || '>' || NEW.state) NOT IN (\(legal.joined(separator: ", ")))"
+    }
+}

@@ -1,0 +1,81 @@
+internal import GRDB
+
+extension JobStore {
+    /// Which entries of the blacklist are meant.
+    public enum BlacklistSelection: Sendable {
+        case all
+        case url(String)
+        case host(String)
+        case failure(FailureClass)
+
+        fileprivate var condition: (sql: String, arguments: StatementArguments) {
+            switch self {
+            case .all: ("1", [])
+            case .url(let url): ("url = ?", [URLText.cacheKey(url)])
+            case .host(let host): ("host = ?", [host.lowercased()])
+            case .failure(let failure): ("class = ?", [failure.rawValue])
+            }
+        }
+    }
+
+    /// The entries in force, the latest first.
+    public func blacklist(_ selection: BlacklistSelection = .all, limit: Int = 1_000) async throws(JobsError)
+        -> [BlacklistEntry]
+    {
+        let now = now()
+        return try await read { db in
+            let (condition, arguments) = selection.condition
+            return try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT * FROM blacklist_entries WHERE \(condition) AND expires_at > ?
+                    ORDER BY last_at DESC, url LIMIT ?
+                    """,
+                arguments: arguments + [now, limit],
+            ).map(entry)
+        }
+    }
+
+    /// Takes entries off the list.
+    ///
+    /// - Returns: how many there were.
+    public func removeFromBlacklist(_ selection: BlacklistSelection) async throws(JobsError) -> Int {
+        try await write { db in
+            let (condition, arguments) = selection.condition
+            try db.execute(sql: "DELETE FROM blacklist_entries WHERE \(condition)", arguments: arguments)
+            return db.changesCount
+        }
+    }
+
+    static func blacklisting(key: String, now: Int64, in db: Database) throws -> BlacklistEntry? {
+        let statement = try db.cachedStatement(sql: "SELECT * FROM blacklist_entries WHERE url = ? AND expires_at > ?")
+        return try Row.fetchOne(statement, arguments: [key, now]).map(entry)
+    }
+
+    static func blacklist(key: String, failure: FailureRecord, until: Int64, now: Int64, in db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at)
+                VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?)
+                ON CONFLICT (url) DO UPDATE SET class = excluded.class, http_status = excluded.http_status,
+                    message = excluded.message, count = count + 1, last_at = excluded.last_at,
+                    expires_at = excluded.expires_at
+                """
+        ).execute(arguments: [
+            key, URLText.host(key), failure.failure.rawValue, failure.httpStatus, failure.message, now, now, until,
+        ])
+    }
+
+    static func unblacklist(key: String, in db: Database) throws {
+        try db.cachedStatement(sql: "DELETE FROM blacklist_entries WHERE url = ?").execute(arguments: [key])
+    }
+}
+
+private func entry(_ row: Row) -> BlacklistEntry {
+    let name: String = row["class"]
+    return BlacklistEntry(
+        url: row["url"], host: row["host"], failure: FailureClass(rawValue: name) ?? .badImage,
+        httpStatus: row["http_status"], message: row["message"], count: row["count"], firstAt: row["first_at"],
+        lastAt: row["last_at"], expiresAt: row["expires_at"],
+    )
+}

@@ -1,0 +1,138 @@
+internal import GRDB
+
+/// The part of the queue's file that says what is in the cache.
+extension JobStore {
+    /// What is known of the sources of these cache keys; read again because it may have changed since the claim.
+    public func source(key: String) async throws(JobsError) -> SourceRecord? {
+        try await read { db in try Self.source(key: key, in: db) }
+    }
+
+    /// The renditions that exist already, by identity.
+    public func variants(identities: [String]) async throws(JobsError) -> [String: VariantRecord] {
+        guard !identities.isEmpty else { return [:] }
+        return try await read { db in
+            let statement = try db.cachedStatement(sql: "SELECT * FROM variants WHERE identity = ?")
+            var found: [String: VariantRecord] = [:]
+            for identity in identities {
+                if let row = try Row.fetchOne(statement, arguments: [identity]) { found[identity] = variant(row) }
+            }
+            return found
+        }
+    }
+
+    /// Every rendition made from a source.
+    public func variants(ofSource hash: String) async throws(JobsError) -> [VariantRecord] {
+        try await read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM variants WHERE source = ? ORDER BY spec", arguments: [hash])
+                .map(variant)
+        }
+    }
+
+    /// The renditions that a URL's latest finished item ended with.
+    public func renditions(ofURL url: String, named name: String?) async throws(JobsError) -> [RenditionRecord] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT renditions.* FROM items JOIN renditions ON renditions.item = items.id
+                    WHERE items.url = ? AND items.state = 'done' AND (? IS NULL OR renditions.name = ?)
+                    ORDER BY items.finished_at DESC, items.id DESC LIMIT 64
+                    """,
+                arguments: [url, name, name],
+            ).map(rendition)
+        }
+    }
+
+    /// All blobs the index knows, in the order of their hashes, `after` the given one.
+    public func blobs(after hash: String, limit: Int) async throws(JobsError) -> [(hash: String, size: Int64)] {
+        try await read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT hash, size FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?", arguments: [hash, limit],
+            ).map { (hash: $0["hash"], size: $0["size"]) }
+        }
+    }
+
+    /// Forgets blobs that turned out missing or damaged, so that the next job that wants them makes them anew.
+    public func forget(blobs hashes: [String]) async throws(JobsError) {
+        guard !hashes.isEmpty else { return }
+        try await write { db in
+            for hash in hashes {
+                try db.execute(sql: "DELETE FROM variants WHERE blob = ?", arguments: [hash])
+                try db.execute(sql: "UPDATE sources SET kept = 0 WHERE hash = ?", arguments: [hash])
+                try db.execute(sql: "DELETE FROM blobs WHERE hash = ?", arguments: [hash])
+            }
+        }
+    }
+
+    static func source(key: String, in db: Database) throws -> SourceRecord? {
+        let statement = try db.cachedStatement(sql: "SELECT * FROM sources WHERE key = ?")
+        return try Row.fetchOne(statement, arguments: [key]).map { row in
+            SourceRecord(
+                key: row["key"], hash: row["hash"], size: row["size"], isKept: row["kept"], finalURL: row["final_url"],
+                format: row["format"], width: row["width"], height: row["height"], frames: row["frames"],
+                hasAlpha: row["has_alpha"], etag: row["etag"], lastModified: row["last_modified"],
+                fetchedAt: row["fetched_at"],
+            )
+        }
+    }
+
+    static func save(_ source: SourceRecord, in db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
+                    has_alpha, etag, last_modified, fetched_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """
+        ).execute(arguments: [
+            source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
+            source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.fetchedAt,
+        ])
+    }
+
+    static func save(_ variant: VariantRecord, now: Int64, in db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO variants (identity, source, spec, coder, blob, size, format, width, height,
+                    created_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """
+        ).execute(arguments: [
+            variant.identity, variant.source, variant.spec, variant.coder, variant.blob, variant.size, variant.format,
+            variant.width, variant.height, now,
+        ])
+    }
+
+    static func save(blob hash: String, size: Int64, now: Int64, in db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO blobs (hash, size, created_at, used_at) VALUES (?, ?, ?, ?)
+                ON CONFLICT (hash) DO UPDATE SET used_at = excluded.used_at
+                """
+        ).execute(arguments: [hash, size, now, now])
+    }
+
+    static func save(_ rendition: RenditionRecord, item: Int64, in db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO renditions (item, name, blob, size, format, width, height)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """
+        ).execute(arguments: [
+            item, rendition.name, rendition.blob, rendition.size, rendition.format, rendition.width, rendition.height,
+        ])
+    }
+}
+
+private func variant(_ row: Row) -> VariantRecord {
+    VariantRecord(
+        identity: row["identity"], source: row["source"], spec: row["spec"], coder: row["coder"], blob: row["blob"],
+        size: row["size"], format: row["format"], width: row["width"], height: row["height"],
+    )
+}
+
+private func rendition(_ row: Row) -> RenditionRecord {
+    RenditionRecord(
+        name: row["name"], blob: row["blob"], size: row["size"], format: row["format"], width: row["width"],
+        height: row["height"],
+    )
+}

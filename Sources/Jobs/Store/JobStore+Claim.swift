@@ -1,0 +1,133 @@
+internal import FoundationEssentials
+internal import GRDB
+
+extension JobStore {
+    /// How long a lease lasts without a heartbeat, in milliseconds. Only a backstop: a dead worker is noticed by its lock.
+    static let leaseDuration: Int64 = 60_000
+
+    /// Claims up to `limit` items: by the job's priority, then by age as the job's order says.
+    ///
+    /// - Parameters:
+    ///   - order: for jobs that don't name one.
+    ///   - above: claims only from jobs that go before this one; used to let an urgent job overtake a full buffer.
+    public func claim(
+        limit: Int, worker: Int64, order: ExecutionOrder = .fifo, above: Precedence? = nil,
+    ) async throws(JobsError) -> Claim {
+        // Most asks of an idle worker find nothing; they shouldn't take the write lock for it.
+        guard try await hasClaimable(order: order, above: above) else { return Claim(items: [], jobs: [:]) }
+        let now = now()
+        return try await write { db in
+            let jobs = try Self.claimableJobs(order: order, above: above, in: db)
+            guard !jobs.isEmpty else { return Claim(items: [], jobs: [:]) }
+            try db.execute(
+                sql: "INSERT INTO leases (worker, claimed_at, expires_at) VALUES (?, ?, ?)",
+                arguments: [worker, now, now + Self.leaseDuration],
+            )
+            let lease = db.lastInsertedRowID
+            var items: [ClaimedItem] = []
+            var used: [JobID: JobDefinition] = [:]
+            for job in jobs where items.count < limit {
+                let taken = try Self.take(limit - items.count, of: job, lease: lease, now: now, in: db)
+                if !taken.isEmpty { used[job.id] = job }
+                items += taken
+            }
+            return Claim(items: items, jobs: used)
+        }
+    }
+
+    /// A job's place in the line: who goes before whom.
+    public struct Precedence: Hashable, Sendable, Comparable {
+        public let priority: Int
+        public let order: ExecutionOrder
+        /// The job's age; smaller is older.
+        public let job: JobID
+
+        public init(priority: Int, order: ExecutionOrder, job: JobID) {
+            self.priority = priority
+            self.order = order
+            self.job = job
+        }
+
+        /// `a < b` when `a` goes after `b`. At equal priority LIFO goes before FIFO: who asks for the newest first
+        /// wants it now.
+        public static func < (a: Precedence, b: Precedence) -> Bool {
+            if a.priority != b.priority { return a.priority < b.priority }
+            switch (a.order, b.order) {
+            case (.fifo, .lifo): return true
+            case (.lifo, .fifo): return false
+            case (.fifo, .fifo): return a.job > b.job
+            case (.lifo, .lifo): return a.job < b.job
+            }
+        }
+    }
+
+    private func hasClaimable(order: ExecutionOrder, above: Precedence?) async throws(JobsError) -> Bool {
+        try await read { db in try !Self.claimableJobs(order: order, above: above, in: db).isEmpty }
+    }
+
+    /// Open jobs with something queued, first come first.
+    private static func claimableJobs(
+        order: ExecutionOrder, above: Precedence?, in db: Database,
+    ) throws -> [JobDefinition] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT id, variants, options, headers, priority, execution_order FROM jobs
+                WHERE state IN ('queued', 'running') AND queued > 0 AND priority >= ?
+                ORDER BY priority DESC, id LIMIT 1000
+                """)
+        let rows = try Row.fetchAll(statement, arguments: [above?.priority ?? -100])
+        let jobs = try rows.map { row in try definition(row, order: order) }
+        return jobs.filter { job in above.map { job.precedence > $0 } ?? true }
+            .sorted { $0.precedence > $1.precedence }
+    }
+
+    private static func definition(_ row: Row, order: ExecutionOrder) throws -> JobDefinition {
+        let headers: String? = row["headers"]
+        let named: String? = row["execution_order"]
+        return JobDefinition(
+            id: row["id"], variants: row["variants"], options: row["options"],
+            headers: try headers.map { try JSONDecoder().decode([String: String].self, from: Data($0.utf8)) } ?? [:],
+            priority: row["priority"], order: named.flatMap(ExecutionOrder.init(rawValue:)) ?? order,
+        )
+    }
+
+    private static func take(
+        _ limit: Int, of job: JobDefinition, lease: Int64, now: Int64, in db: Database,
+    ) throws -> [ClaimedItem] {
+        let direction = job.order == .fifo ? "ASC" : "DESC"
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT id, url, attempts FROM items WHERE job = ? AND state = 'queued' ORDER BY id \(direction) LIMIT ?
+                """)
+        let update = try db.cachedStatement(
+            sql: """
+                UPDATE items SET state = 'active', lease = ?, started_at = ifnull(started_at, ?)
+                WHERE id = ? AND state = 'queued'
+                """)
+        let rows = try Row.fetchAll(select, arguments: [job.id, limit])
+        guard !rows.isEmpty else { return [] }
+        try db.execute(
+            sql: """
+                UPDATE jobs SET state = 'running', started_at = ifnull(started_at, ?) WHERE id = ? AND state = 'queued'
+                """,
+            arguments: [now, job.id],
+        )
+        return try rows.map { row in
+            let id: Int64 = row["id"]
+            let url: String = row["url"]
+            let key = URLText.cacheKey(url)
+            try update.execute(arguments: [lease, now, id])
+            return ClaimedItem(
+                id: id, job: job.id, url: url, key: key, attempts: row["attempts"], lease: lease,
+                source: try source(key: key, in: db), blacklisting: try blacklisting(key: key, now: now, in: db),
+            )
+        }
+    }
+}
+
+extension JobDefinition {
+    /// The job's place in the line.
+    public var precedence: JobStore.Precedence {
+        JobStore.Precedence(priority: priority, order: order, job: id)
+    }
+}

@@ -1,0 +1,85 @@
+internal import GRDB
+
+/// What people do to jobs from outside.
+extension JobStore {
+    public func cancel(job: JobID) async throws(JobsError) {
+        try await move(job, to: .cancelled)
+        while try await sweepCancelled() > 0 {}
+    }
+
+    public func pause(job: JobID) async throws(JobsError) { try await move(job, to: .paused) }
+
+    public func resume(job: JobID) async throws(JobsError) {
+        try await move(job, to: .queued)
+    }
+
+    /// Puts everything that failed or was cancelled back into the queue, as new.
+    ///
+    /// - Returns: how many items.
+    public func retry(job: JobID) async throws(JobsError) -> Int {
+        var total = 0
+        while true {
+            let count = try await write { db in
+                try Self.requireJob(job, in: db)
+                try db.execute(
+                    sql: """
+                        UPDATE items SET state = 'queued', attempts = 0, class = NULL, http_status = NULL, message = NULL,
+                            blacklisted = 0, finished_at = NULL
+                        WHERE id IN (SELECT id FROM items WHERE job = ? AND state IN ('failed', 'cancelled') LIMIT 10000)
+                        """,
+                    arguments: [job],
+                )
+                return db.changesCount
+            }
+            total += count
+            if count == 0 { return total }
+        }
+    }
+
+    /// Ends a job that can't be run at all, such as one whose variants can't be parsed.
+    public func fail(job: JobID, error: String) async throws(JobsError) {
+        let now = now()
+        try await write { db in
+            try db.execute(
+                sql: """
+                    UPDATE jobs SET state = 'failed', error = ?, finished_at = ?
+                    WHERE id = ? AND state IN ('queued', 'running', 'paused')
+                    """,
+                arguments: [error, now, job],
+            )
+        }
+        while try await sweepCancelled() > 0 {}
+    }
+
+    private func move(_ job: JobID, to next: JobState) async throws(JobsError) {
+        let now = now()
+        try await write { db in
+            let state = try Self.requireJob(job, in: db)
+            guard state != next else { return }
+            guard state.isOpen, state.canMove(to: next) else {
+                throw JobsError(.refused, "Job \(job) is \(state.rawValue) and can't be made \(next.rawValue).")
+            }
+            try db.execute(
+                sql: "UPDATE jobs SET state = ?, finished_at = ? WHERE id = ?",
+                arguments: [next.rawValue, next.isOpen ? nil : now, job],
+            )
+            // Everything may have ended while it was paused.
+            try db.execute(
+                sql: """
+                    UPDATE jobs SET state = 'finished', finished_at = ?
+                    WHERE id = ? AND state = 'queued' AND total > 0 AND queued + active + delayed = 0
+                    """,
+                arguments: [now, job],
+            )
+        }
+    }
+
+    @discardableResult
+    private static func requireJob(_ job: JobID, in db: Database) throws -> JobState {
+        let text = try String.fetchOne(db, sql: "SELECT state FROM jobs WHERE id = ?", arguments: [job])
+        guard let state = text.flatMap(JobState.init(rawValue:)) else {
+            throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
+        }
+        return state
+    }
+}

@@ -1,0 +1,164 @@
+internal import GRDB
+
+/// Why a try failed, as it is stored with the item.
+public struct FailureRecord: Hashable, Sendable {
+    public let failure: FailureClass
+    /// One sentence for people.
+    public let message: String
+
+    public init(_ failure: FailureClass, _ message: String) {
+        self.failure = failure
+        self.message = message
+    }
+
+    public var httpStatus: Int? {
+        if case .http(let status) = failure { return status }
+        return nil
+    }
+}
+
+/// What an item ended with when all went well.
+public struct Completion: Sendable {
+    public var source: SourceRecord
+    public var renditions: [RenditionRecord]
+    /// Renditions made now, for the index.
+    public var newVariants: [VariantRecord]
+    /// Whether it was there already, so that no network was used.
+    public var isCached: Bool
+
+    public init(source: SourceRecord, renditions: [RenditionRecord], newVariants: [VariantRecord], isCached: Bool) {
+        self.source = source
+        self.renditions = renditions
+        self.newVariants = newVariants
+        self.isCached = isCached
+    }
+}
+
+/// How a worker lets go of an item.
+public enum ItemEnding: Sendable {
+    case done(Completion)
+    /// Ends it, and blacklists the URL as the class says.
+    case failed(FailureRecord)
+    /// Ends it without a request, because its URL is listed.
+    case blacklisted(BlacklistEntry)
+    /// Tried again at this time, in UTC milliseconds; `blockingHost` keeps everybody off the host until then.
+    case retry(at: Int64, FailureRecord, blockingHost: Bool)
+    /// Waits for its host without having been tried.
+    case wait(until: Int64)
+    /// Back to the queue, as if it had never been claimed.
+    case release
+}
+
+extension JobStore {
+    /// Ends a group of items, with the index entries of their results, in one transaction.
+    ///
+    /// - Returns: the ids of items that were no longer this lease's (cancelled, deleted or taken back meanwhile); their
+    ///   results were not recorded, which is not an error.
+    @discardableResult
+    public func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async throws(JobsError) -> Set<Int64> {
+        guard !group.isEmpty else { return [] }
+        let now = now()
+        return try await write { db in
+            var fencedOut: Set<Int64> = []
+            for (item, ending) in group where try !Self.end(item, ending, now: now, in: db) {
+                fencedOut.insert(item.id)
+            }
+            return fencedOut
+        }
+    }
+
+    /// - Returns: whether the item was still ours to end.
+    private static func end(_ item: ClaimedItem, _ ending: ItemEnding, now: Int64, in db: Database) throws -> Bool {
+        switch ending {
+        case .done(let completion):
+            return try complete(item, completion, now: now, in: db)
+        case .failed(let failure):
+            guard try fail(item, failure, blacklisted: false, tries: 1, now: now, in: db) else { return false }
+            if let duration = failure.failure.blacklistDuration {
+                try blacklist(key: item.key, failure: failure, until: now + duration, now: now, in: db)
+            }
+            return true
+        case .blacklisted(let entry):
+            let failure = FailureRecord(entry.failure, "On the blacklist: \(entry.message ?? entry.failure.rawValue)")
+            return try fail(item, failure, blacklisted: true, tries: 0, now: now, in: db)
+        case .retry(let time, let failure, let blockingHost):
+            if blockingHost { try block(host: URLText.host(item.url), until: time, in: db) }
+            return try delay(item, until: time, failure: failure, in: db)
+        case .wait(let time):
+            return try delay(item, until: time, failure: nil, in: db)
+        case .release:
+            return try update("state = 'queued', lease = NULL", [], item, in: db)
+        }
+    }
+
+    private static func complete(
+        _ item: ClaimedItem, _ completion: Completion, now: Int64, in db: Database,
+    ) throws -> Bool {
+        let isOurs = try update(
+            """
+            state = 'done', lease = NULL, attempts = attempts + ?, class = NULL, http_status = NULL, message = NULL,
+            cached = ?, source = ?, bytes = ?, finished_at = ?
+            """,
+            [
+                completion.isCached ? 0 : 1, completion.isCached, completion.source.hash,
+                completion.source.size, now,
+            ], item, in: db,
+        )
+        guard isOurs else { return false }
+        if !completion.isCached || completion.source != item.source { try save(completion.source, in: db) }
+        for rendition in completion.renditions {
+            try save(rendition, item: item.id, in: db)
+            try save(blob: rendition.blob, size: rendition.size, now: now, in: db)
+        }
+        for variant in completion.newVariants { try save(variant, now: now, in: db) }
+        if !completion.isCached { try unblacklist(key: item.key, in: db) }
+        return true
+    }
+
+    private static func fail(
+        _ item: ClaimedItem, _ failure: FailureRecord, blacklisted: Bool, tries: Int, now: Int64, in db: Database,
+    ) throws -> Bool {
+        try update(
+            """
+            state = 'failed', lease = NULL, attempts = attempts + ?, class = ?, http_status = ?, message = ?,
+            blacklisted = ?, finished_at = ?
+            """,
+            [tries, failure.failure.rawValue, failure.httpStatus, failure.message, blacklisted, now], item, in: db,
+        )
+    }
+
+    private static func delay(
+        _ item: ClaimedItem, until time: Int64, failure: FailureRecord?, in db: Database,
+    ) throws -> Bool {
+        guard let failure else {
+            return try update("state = 'delayed', lease = NULL, run_at = ?", [time], item, in: db)
+        }
+        return try update(
+            """
+            state = 'delayed', lease = NULL, run_at = ?, attempts = attempts + 1, class = ?, http_status = ?, message = ?
+            """,
+            [time, failure.failure.rawValue, failure.httpStatus, failure.message], item, in: db,
+        )
+    }
+
+    /// The fence: nothing is changed unless the item is still active under our lease.
+    private static func update(
+        _ assignments: String, _ values: StatementArguments, _ item: ClaimedItem, in db: Database,
+    ) throws -> Bool {
+        let statement = try db.cachedStatement(
+            sql: "UPDATE items SET \(assignments) WHERE id = ? AND state = 'active' AND lease = ?")
+        try statement.execute(arguments: values + [item.id, item.lease])
+        return db.changesCount > 0
+    }
+
+    private static func block(host: String, until time: Int64, in db: Database) throws {
+        guard !host.isEmpty else { return }
+        try db.execute(
+            sql: """
+                INSERT INTO hosts (host, not_before) VALUES (?, ?)
+                ON CONFLICT (host) DO UPDATE SET not_before = max(not_before, excluded.not_before)
+                """,
+            arguments: [host, time],
+        )
+    }
+}

@@ -1,0 +1,181 @@
+internal import GRDB
+
+/// Workers, their leases, and what housekeeping does to items nobody works on any more.
+extension JobStore {
+    /// Enters a worker and marks it as alive for as long as this process lives.
+    public func register(host: String, pid: Int32) async throws(JobsError) -> Int64 {
+        let now = now()
+        return try await write { [lockFile] db in
+            try db.execute(
+                sql: "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?)",
+                arguments: [host, pid, now, now],
+            )
+            let worker = db.lastInsertedRowID
+            // Inside the transaction, so that nobody sees the row without the lock.
+            try lockFile.hold(worker: worker)
+            return worker
+        }
+    }
+
+    /// Takes a worker off the books; whatever it still leases goes back to the queue.
+    public func unregister(worker: Int64) async throws(JobsError) {
+        try await write { [lockFile] db in
+            _ = try Self.takeBack(fromWorkers: [worker], in: db)
+            lockFile.letGo(worker: worker)
+        }
+    }
+
+    /// Extends the worker's leases, and deletes those that no item is left on.
+    public func heartbeat(worker: Int64) async throws(JobsError) {
+        let now = now()
+        try await write { db in
+            try db.execute(sql: "UPDATE workers SET seen_at = ? WHERE id = ?", arguments: [now, worker])
+            try db.execute(
+                sql: """
+                    DELETE FROM leases WHERE worker = ? AND claimed_at < ? AND NOT EXISTS
+                        (SELECT 1 FROM items WHERE state = 'active' AND lease = leases.id)
+                    """,
+                arguments: [worker, now - 1_000],
+            )
+            try db.execute(
+                sql: "UPDATE leases SET expires_at = ? WHERE worker = ?",
+                arguments: [now + Self.leaseDuration, worker],
+            )
+        }
+    }
+
+    /// Takes back the leases of workers that died, or that neither beat nor hold their lock; their tries don't count.
+    ///
+    /// - Returns: how many items went back to the queue.
+    public func takeBackDeadLeases(myself: Int64?) async throws(JobsError) -> Int {
+        let others = try await read { db in
+            try Int64.fetchAll(
+                db,
+                sql: "SELECT id FROM workers UNION SELECT worker FROM leases",
+            )
+        }
+        let dead = others.filter { $0 != myself && !lockFile.isAlive(worker: $0) }
+        let now = now()
+        let expired = try await read { db in
+            try Int64.fetchAll(
+                db, sql: "SELECT DISTINCT worker FROM leases WHERE expires_at < ? AND worker IS NOT ?",
+                arguments: [now, myself],
+            )
+        }
+        guard !dead.isEmpty || !expired.isEmpty else { return 0 }
+        return try await write { [lockFile] db in
+            // Asked again under the write lock: a number could have come alive, but never does twice.
+            let dead = dead.filter { !lockFile.isAlive(worker: $0) }
+            return try Self.takeBack(fromWorkers: dead + expired, in: db)
+        }
+    }
+
+    private static func takeBack(fromWorkers workers: [Int64], in db: Database) throws -> Int {
+        var count = 0
+        for worker in workers {
+            for lease in try Int64.fetchAll(db, sql: "SELECT id FROM leases WHERE worker = ?", arguments: [worker]) {
+                try db.execute(
+                    sql: "UPDATE items SET state = 'queued', lease = NULL WHERE state = 'active' AND lease = ?",
+                    arguments: [lease],
+                )
+                count += db.changesCount
+            }
+            try db.execute(sql: "DELETE FROM leases WHERE worker = ?", arguments: [worker])
+            try db.execute(sql: "DELETE FROM workers WHERE id = ?", arguments: [worker])
+        }
+        return count
+    }
+
+    /// Live workers, for people.
+    public func workers() async throws(JobsError) -> [(id: Int64, host: String, pid: Int32)] {
+        let all = try await read { db in
+            try Row.fetchAll(db, sql: "SELECT id, host, pid FROM workers ORDER BY id")
+                .map { (id: $0["id"] as Int64, host: $0["host"] as String, pid: $0["pid"] as Int32) }
+        }
+        return all.filter { lockFile.isAlive(worker: $0.id) }
+    }
+
+    /// Puts delayed items whose time has come back into the queue, at most `limit` of them.
+    ///
+    /// - Returns: how many.
+    public func promoteDue(limit: Int = 1_000) async throws(JobsError) -> Int {
+        let now = now()
+        let isDue = try await read { db in
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at <= ?)", arguments: [now],
+            ) ?? false
+        }
+        guard isDue else { return 0 }
+        return try await write { db in
+            try db.execute(
+                sql: """
+                    UPDATE items SET state = 'queued', run_at = NULL WHERE id IN
+                        (SELECT id FROM items WHERE state = 'delayed' AND run_at <= ? ORDER BY run_at LIMIT ?)
+                    """,
+                arguments: [now, limit],
+            )
+            return db.changesCount
+        }
+    }
+
+    /// Cancels what is left of jobs that were cancelled or failed, at most `limit` items a transaction, so that even a
+    /// job of a million stops at once without a long write.
+    ///
+    /// - Returns: how many items were cancelled; call again until it is 0.
+    public func sweepCancelled(limit: Int = 10_000) async throws(JobsError) -> Int {
+        let jobs = try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, ifnull(error, 'The job was cancelled.') AS reason FROM jobs
+                    WHERE state IN ('cancelled', 'failed') AND queued + active + delayed > 0
+                    """,
+            ).map { (id: $0["id"] as Int64, reason: $0["reason"] as String) }
+        }
+        guard !jobs.isEmpty else { return 0 }
+        let now = now()
+        return try await write { db in
+            var count = 0
+            for job in jobs where count < limit {
+                try db.execute(
+                    sql: """
+                        UPDATE items SET state = 'cancelled', lease = NULL, run_at = NULL, class = 'cancelled',
+                            message = ?, finished_at = ?
+                        WHERE id IN (SELECT id FROM items WHERE job = ? AND state IN ('queued', 'active', 'delayed')
+                            LIMIT ?)
+                        """,
+                    arguments: [job.reason, now, job.id, limit - count],
+                )
+                count += db.changesCount
+            }
+            return count
+        }
+    }
+
+    /// Of these items, those that are no longer ours: cancelled, deleted or taken back. Their work can stop.
+    public func lost(of items: [ClaimedItem]) async throws(JobsError) -> Set<Int64> {
+        try await read { db in
+            let statement = try db.cachedStatement(
+                sql: "SELECT EXISTS (SELECT 1 FROM items WHERE id = ? AND state = 'active' AND lease = ?)")
+            var lost: Set<Int64> = []
+            for item in items where try Bool.fetchOne(statement, arguments: [item.id, item.lease]) != true {
+                lost.insert(item.id)
+            }
+            return lost
+        }
+    }
+
+    /// Hosts that asked to be left alone, with the time until which, in UTC milliseconds. Old entries are dropped.
+    public func blockedHosts() async throws(JobsError) -> [String: Int64] {
+        let now = now()
+        return try await read { db in
+            var hosts: [String: Int64] = [:]
+            for row in try Row.fetchAll(
+                db, sql: "SELECT host, not_before FROM hosts WHERE not_before > ?", arguments: [now])
+            {
+                hosts[row["host"]] = row["not_before"]
+            }
+            return hosts
+        }
+    }
+}

@@ -1,0 +1,158 @@
+internal import Dispatch
+internal import GRDB
+internal import Glibc
+
+/// The one gate to `worker.db`: every statement of ours on the queue and the cache index goes through it.
+///
+/// Every write is a short transaction that begins IMMEDIATE under the write lock. All access runs on one serial
+/// dispatch queue, so nothing blocks Swift's cooperative threads, and a write that has begun is finished even if the
+/// task that asked for it is cancelled.
+public final class JobStore: Sendable {
+    public let path: String
+    let now: @Sendable () -> Int64
+    let lockFile: LockFile
+    private let database: DatabaseQueue
+    private let queue = DispatchQueue(label: "jobs.database")
+
+    /// What to do when the file isn't there.
+    public enum Missing: Sendable {
+        case create
+        case refuse
+    }
+
+    /// Opens the database, creating or upgrading it where needed.
+    ///
+    /// - Parameter now: UTC milliseconds.
+    /// - Throws: `cannotOpen`, `corrupt`, `tooNew`, `diskFull`.
+    public init(
+        path: String,
+        missing: Missing = .create,
+        now: @escaping @Sendable () -> Int64 = JobStore.wallClock,
+    ) throws(JobsError) {
+        self.path = path
+        self.now = now
+        if missing == .refuse, access(path, F_OK) != 0 {
+            throw JobsError(
+                .cannotOpen,
+                "There is no database at \(path). Name one with --db or WORKER_DB, or make it with: worker init",
+            )
+        }
+        lockFile = try LockFile(path: path + ".lock")
+        do {
+            database = try lockFile.withWriteLock { [path] in
+                let database = try DatabaseQueue(path: path, configuration: Self.configuration())
+                // Done means durable: a commit is on disk when it returns. (GRDB sets NORMAL for the WAL mode.)
+                try database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+                let migrator = Schema.migrator
+                let state = try database.read { db in
+                    (done: try migrator.hasCompletedMigrations(db), isNewer: try migrator.hasBeenSuperseded(db))
+                }
+                guard !state.isNewer else {
+                    throw JobsError(.tooNew, "The database \(path) was made by a newer version of worker.")
+                }
+                if !state.done { try migrator.migrate(database) }
+                return database
+            }
+        } catch {
+            throw JobsError(wrapping: error, path: path)
+        }
+    }
+
+    /// Closes the file, checkpointing it if nobody else has it open. Later calls fail.
+    public func close() async throws(JobsError) {
+        try await perform { [self] in
+            try lockFile.withWriteLock { try database.close() }
+        }
+    }
+
+    public static let wallClock: @Sendable () -> Int64 = {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    private static func configuration() -> Configuration {
+        var configuration = Configuration()
+        configuration.journalMode = .wal
+        configuration.foreignKeysEnabled = false
+        configuration.busyMode = .callback { tries in
+            // SQLite's own handler backs off to 100 ms and starves a peer for seconds; short jittered naps cut the
+            // worst wait tenfold. 40,000 of them are about 40 s: longer than any statement a person should run.
+            usleep(UInt32.random(in: 300...1_500))
+            return tries < 40_000
+        }
+        configuration.prepareDatabase { db in
+            // Checkpoints run only under the write lock, never by themselves at a commit.
+            try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+            try db.execute(sql: "PRAGMA cache_size = -16000")
+        }
+        return configuration
+    }
+
+    // MARK: - The bracket
+
+    /// One transaction. It is short, begins IMMEDIATE and carries a whole group.
+    func write<R: Sendable>(_ body: @escaping @Sendable (Database) throws -> R) async throws(JobsError) -> R {
+        try await perform { [self] in
+            try lockFile.withWriteLock {
+                try database.writeWithoutTransaction { db in
+                    var result: R?
+                    try db.inTransaction(.immediate) {
+                        result = try body(db)
+                        return .commit
+                    }
+                    guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
+                    return result
+                }
+            }
+        }
+    }
+
+    func read<R: Sendable>(_ body: @escaping @Sendable (Database) throws -> R) async throws(JobsError) -> R {
+        try await perform { [self] in try database.read(body) }
+    }
+
+    private func perform<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws(JobsError) -> R {
+        let result: Result<R, any Error> = await withCheckedContinuation { continuation in
+            queue.async {
+                continuation.resume(returning: Result { try body() })
+            }
+        }
+        do {
+            return try result.get()
+        } catch {
+            throw JobsError(wrapping: error, path: path)
+        }
+    }
+
+    // MARK: - The write-ahead log
+
+    /// Moves the write-ahead log into the database once it has grown past `threshold` bytes. Readers and writers of
+    /// other processes are not waited for; what can't be moved now is moved next time.
+    public func checkpoint(threshold: Int64 = 4 << 20) async throws(JobsError) {
+        guard logSize > threshold else { return }
+        try await perform { [self] in
+            try lockFile.withWriteLock {
+                try database.writeWithoutTransaction { db in
+                    // The log is cut to nothing only when nobody reads from it; a busy answer is not an error.
+                    _ = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(PASSIVE)")
+                    if self.logSize > 8 * threshold { _ = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                }
+            }
+        }
+    }
+
+    private var logSize: Int64 {
+        var info = stat()
+        return stat(path + "-wal", &info) == 0 ? Int64(info.st_size) : 0
+    }
+
+    /// SQLite's version, and the complaints of its integrity check (none when all is well).
+    public func integrity() async throws(JobsError) -> (version: String, complaints: [String]) {
+        try await read { db in
+            let lines = try String.fetchAll(db, sql: "PRAGMA quick_check")
+            let version = try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? "unknown"
+            return (version, lines.filter { $0 != "ok" })
+        }
+    }
+}
