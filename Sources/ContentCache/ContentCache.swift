@@ -1,0 +1,103 @@
+internal import Glibc
+public import SystemPackage
+
+/// Immutable files named by the SHA-256 of their bytes, in 256 folders.
+///
+///     CACHE_VERSION               "prefetch-cache 1 sha256"
+///     blobs/sha256/ab/<64 hex>    mode 0444
+///     quarantine/                 bytes that failed verification
+///
+/// No path is ever made from a URL or a header. Calls block on the disk: keep them off Swift's cooperative threads.
+public struct ContentCache: Sendable {
+    public static let version = "prefetch-cache 1 sha256"
+
+    /// The cache's folder, absolute.
+    public let directory: FilePath
+    let blobs: FilePath
+    let quarantine: FilePath
+
+    /// Opens a cache, making the folder and everything in it where it is missing or empty.
+    ///
+    /// - Throws: `cannotCreate`; `notACache` for a folder with other things in it or with an unknown version.
+    public init(directory: FilePath) throws(CacheError) {
+        self.directory = Self.absolute(directory)
+        blobs = self.directory.appending("blobs").appending("sha256")
+        quarantine = self.directory.appending("quarantine")
+        try makeDirectory(self.directory)
+        try checkVersion()
+        try makeDirectory(self.directory.appending("blobs"))
+        try makeDirectory(blobs)
+        try makeDirectory(quarantine)
+        for shard in 0..<256 {
+            try makeDirectory(blobs.appending(String(shard < 16 ? "0" : "") + String(shard, radix: 16)))
+        }
+    }
+
+    /// Where a blob lies, or would lie.
+    public func path(of hash: BlobHash) -> FilePath {
+        blobs.appending(hash.shard).appending(hash.hex)
+    }
+
+    /// A new file without a name in the cache's own file system: if the process dies, nothing is left of it.
+    public func makeFile() throws(CacheError) -> BlobFile {
+        do {
+            return BlobFile(owning: try makeDescriptor())
+        } catch {
+            throw CacheError(error, "No new file can be made in \(directory)")
+        }
+    }
+
+    /// Like `makeFile()`, for those who own descriptors themselves.
+    public func makeDescriptor() throws(Errno) -> FileDescriptor {
+        let raw = Glibc.open(blobs.string, __O_TMPFILE | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
+        guard raw >= 0 else { throw Errno(rawValue: errno) }
+        return FileDescriptor(rawValue: raw)
+    }
+
+    /// Bytes that can still be written to the cache's file system by us.
+    public func freeBytes() throws(CacheError) -> Int64 {
+        var info = statvfs()
+        guard statvfs(directory.string, &info) == 0 else {
+            throw CacheError(Errno(rawValue: errno), "The free space of \(directory) can't be read")
+        }
+        return Int64(info.f_bavail) * Int64(info.f_frsize)
+    }
+
+    private func checkVersion() throws(CacheError) {
+        let marker = directory.appending("CACHE_VERSION")
+        if let text = try Self.smallFile(marker) {
+            guard text == Self.version || text == Self.version + "\n" else {
+                throw CacheError(
+                    .notACache,
+                    "\(directory) holds a cache of version '\(text.prefix(60))', and this program knows '\(Self.version)'.",
+                )
+            }
+            return
+        }
+        guard try isEmpty(directory) else {
+            throw CacheError(
+                .notACache, "\(directory) is not empty and not a cache: name another folder with --cache or WORKER_CACHE.",
+            )
+        }
+        try write(Self.version + "\n", to: marker)
+    }
+
+    /// Through a temporary file and a rename, so that two workers starting at once both see a whole marker.
+    private func write(_ text: String, to path: FilePath) throws(CacheError) {
+        let temporary = directory.appending("CACHE_VERSION.\(getpid())")
+        do {
+            let file = try FileDescriptor.open(
+                temporary, .writeOnly, options: [.create, .truncate, .closeOnExec],
+                permissions: [.ownerReadWrite, .groupRead, .otherRead],
+            )
+            try file.closeAfter {
+                try file.writeAll(text.utf8)
+                guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
+            }
+            guard rename(temporary.string, path.string) == 0 else { throw Errno(rawValue: errno) }
+            try syncDirectory(directory)
+        } catch {
+            throw CacheError(.cannotCreate, "The cache \(directory) can't be created: \(error).")
+        }
+    }
+}
