@@ -63,7 +63,7 @@ let package = Package(
             name: "PrefetchWorker",
             dependencies: [
                 "Jobs", "Download", "Imaging", "ContentCache", "CDescriptorPassing",
-                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Subprocess", package: "swift-subprocess"),
                 .product(name: "SystemPackage", package: "swift-system"),

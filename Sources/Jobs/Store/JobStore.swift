@@ -156,3 +156,8 @@ public final class JobStore: Sendable {
         }
     }
 }
+
+extension JobStore {
+    /// The store's clock, in UTC milliseconds.
+    public var currentTime: Int64 { now() }
+}

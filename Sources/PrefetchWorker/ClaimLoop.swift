@@ -1,0 +1,148 @@
+internal import Download
+internal import Jobs
+internal import Logging
+
+/// Claims items and sets them on their way, never more than the stages behind it can hold.
+final class ClaimLoop: Sendable {
+    /// Items in flight: enough that no download slot waits for the database, few enough that an urgent job isn't late.
+    static let target = 256
+    /// Items in flight when most of them wait for hosts that are busy or blocked while other hosts could be served.
+    static let ceiling = 4_096
+    static let group = 64
+
+    private let store: JobStore
+    private let pipeline: Pipeline
+    private let downloader: Downloader
+    private let disk: DiskWatch
+    private let tasks: ItemTasks
+    private let statistics: RunStatistics
+    private let wakeup: Wakeup
+    private let stop: StopSignal
+    private let worker: Int64
+    private let order: ExecutionOrder
+    private let drains: Bool
+    private let logger: Logger
+
+    init(
+        pipeline: Pipeline, tasks: ItemTasks, statistics: RunStatistics, wakeup: Wakeup, stop: StopSignal,
+        worker: Int64, order: ExecutionOrder, drains: Bool, logger: Logger,
+    ) {
+        store = pipeline.store
+        downloader = pipeline.downloader
+        disk = pipeline.disk
+        self.pipeline = pipeline
+        self.tasks = tasks
+        self.statistics = statistics
+        self.wakeup = wakeup
+        self.stop = stop
+        self.worker = worker
+        self.order = order
+        self.drains = drains
+        self.logger = logger
+    }
+
+    /// Runs until a stop is asked for or, when draining, nothing is left.
+    func run() async throws(WorkerError) -> RunEnd {
+        var plans = PlanCache()
+        var lastTrouble: String?
+        while true {
+            if stop.isRequested { return .stopped }
+            if let failure = pipeline.publisher.failure { throw WorkerError(failure) }
+            let trouble = disk.trouble()
+            if let trouble, trouble != lastTrouble {
+                logger.error("The worker pauses until the disk lets it work.", metadata: ["reason": "\(trouble)"])
+            }
+            lastTrouble = trouble
+            if let trouble, drains, tasks.count == 0 { return .disk(trouble) }
+            let claimed = trouble == nil ? try await claimSome(&plans) : 0
+            if claimed == 0 {
+                if drains, trouble == nil, tasks.count == 0, try await isDrained() { return .drained }
+                await wakeup.wait()
+            }
+        }
+    }
+
+    /// - Returns: how many items were claimed.
+    private func claimSome(_ plans: inout PlanCache) async throws(WorkerError) -> Int {
+        let inFlight = tasks.count
+        do {
+            let claim: Claim
+            if inFlight + Self.group <= Self.target || (inFlight + Self.group <= Self.ceiling && isStarving) {
+                claim = try await store.claim(limit: Self.group, worker: worker, order: order)
+            } else if inFlight < 2 * Self.target, let lowest = tasks.lowestPrecedence {
+                claim = try await store.claim(limit: Self.group, worker: worker, order: order, above: lowest)
+            } else {
+                return 0
+            }
+            try await start(claim, &plans)
+            return claim.items.count
+        } catch let error as JobsError {
+            return try pause(after: error)
+        } catch {
+            throw WorkerError(.internalError, "\(error)")
+        }
+    }
+
+    /// Whether download slots are free although items wait: their hosts are at their limit or asked to be left alone.
+    private var isStarving: Bool {
+        let counts = downloader.counts
+        return counts.waiting > 0 && counts.running == 0 && counts.unconsumed == 0
+    }
+
+    private func start(_ claim: Claim, _ plans: inout PlanCache) async throws(JobsError) {
+        statistics.saw(jobs: claim.jobs.keys)
+        for job in claim.jobs.values {
+            if case .failure(let error) = plans.plan(for: job) {
+                logger.error("Job \(job.id) can't be run.", metadata: ["error": "\(error.message)"])
+                try await store.fail(job: job.id, error: error.message)
+            }
+        }
+        for item in claim.items {
+            guard let job = claim.jobs[item.job], case .success(let plan) = plans.plan(for: job) else { continue }
+            tasks.start(item, precedence: job.precedence) { [pipeline, statistics, wakeup] in
+                statistics.count(await pipeline.process(item, plan))
+                wakeup.ring()
+            }
+        }
+    }
+
+    private func isDrained() async throws(WorkerError) -> Bool {
+        do {
+            return try await store.backlog().isEmpty
+        } catch {
+            return try pause(after: error) > 0
+        }
+    }
+
+    /// A disk that is full or a peer that hogs the lock passes; a damaged database doesn't.
+    private func pause(after error: JobsError) throws(WorkerError) -> Int {
+        guard error.code == .busy || error.code == .diskFull else { throw WorkerError(error) }
+        disk.report(error.message)
+        return 0
+    }
+}
+
+/// How a run came to its end.
+enum RunEnd: Sendable {
+    case drained
+    case stopped
+    case disk(String)
+}
+
+/// Jobs as they were parsed last; a changed row is parsed anew.
+private struct PlanCache {
+    private var plans: [JobDefinition: Result<JobPlan, JobPlanError>] = [:]
+
+    mutating func plan(for job: JobDefinition) -> Result<JobPlan, JobPlanError> {
+        if let plan = plans[job] { return plan }
+        if plans.count >= 1_000 { plans.removeAll() }
+        let plan: Result<JobPlan, JobPlanError>
+        do throws(JobPlanError) {
+            plan = .success(try JobPlan(job))
+        } catch {
+            plan = .failure(error)
+        }
+        plans[job] = plan
+        return plan
+    }
+}

@@ -1,0 +1,79 @@
+internal import CDescriptorPassing
+internal import Glibc
+internal import SystemPackage
+
+/// One end of a socket pair that carries whole messages and open file descriptors between worker and helper.
+///
+/// `@unchecked` is not needed: the descriptor never changes, and each end is used by one thread at a time.
+final class DescriptorSocket: Sendable {
+    /// Long enough for 64 variants with their names.
+    static let maxMessage = 128 * 1_024
+
+    let descriptor: FileDescriptor
+
+    init(owning descriptor: FileDescriptor) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        // The peer sees the end either way.
+        try? descriptor.close()
+    }
+
+    static func pair() throws(Errno) -> (FileDescriptor, FileDescriptor) {
+        var ends: [Int32] = [-1, -1]
+        let kind = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw Errno(rawValue: errno) }
+        return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
+    }
+
+    func send(_ bytes: [UInt8], _ descriptors: [FileDescriptor] = []) throws(Errno) {
+        let numbers = descriptors.map(\.rawValue)
+        while pw_send(descriptor.rawValue, bytes, bytes.count, numbers, numbers.count) < 0 {
+            guard errno == EINTR else { throw Errno(rawValue: errno) }
+        }
+    }
+
+    /// Waits for a message.
+    ///
+    /// - Returns: `nil` when the peer is gone.
+    func receive() throws(Errno) -> (bytes: [UInt8], descriptors: [FileDescriptor])? {
+        var numbers = [Int32](repeating: -1, count: Int(pw_max_descriptors.rawValue))
+        var count = 0
+        var received = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: Self.maxMessage) { buffer, initialized in
+            guard let base = buffer.baseAddress else { return }
+            repeat {
+                received = pw_receive(descriptor.rawValue, base, buffer.count, &numbers, &count)
+            } while received < 0 && errno == EINTR
+            initialized = max(received, 0)
+        }
+        if received < 0 {
+            let reason = Errno(rawValue: errno)
+            if reason == .connectionReset { return nil }
+            throw reason
+        }
+        return received == 0 ? nil : (bytes, numbers[..<count].map { FileDescriptor(rawValue: $0) })
+    }
+
+    /// Waits until a message or the peer's end can be received.
+    ///
+    /// - Returns: whether it can; `false` when `milliseconds` have passed.
+    func wait(milliseconds: Int64) throws(Errno) -> Bool {
+        let deadline = monotonicMilliseconds() + milliseconds
+        while true {
+            var entry = pollfd(fd: descriptor.rawValue, events: Int16(POLLIN), revents: 0)
+            let left = max(0, deadline - monotonicMilliseconds())
+            let ready = poll(&entry, 1, Int32(clamping: left))
+            if ready > 0 { return true }
+            if ready == 0 { return false }
+            guard errno == EINTR else { throw Errno(rawValue: errno) }
+        }
+    }
+}
+
+func monotonicMilliseconds() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+}

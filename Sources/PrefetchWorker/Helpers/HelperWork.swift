@@ -1,0 +1,108 @@
+internal import ContentCache
+internal import FoundationEssentials
+internal import Imaging
+internal import Jobs
+internal import SystemPackage
+
+/// What came of asking for an image's variants.
+enum HelperOutcome: Sendable {
+    /// The facts, and a file for each variant, complete but not published.
+    case made(TransformReport, [PendingBlob])
+    case failed(FailureClass, String)
+    /// The disk refused a file; no fault of the image.
+    case disk(CacheError)
+    /// No helper could be started; no fault of the image.
+    case unavailable(String)
+    /// The pool is closed.
+    case stopped
+}
+
+/// How one exchange with a helper ended.
+enum HelperExchange: Sendable {
+    case ended(HelperOutcome)
+    case crashed
+    case timedOut
+}
+
+/// One image on its way through a helper.
+struct HelperWork: Sendable {
+    let source: BlobFile
+    let variants: [VariantSpec]
+    let answer: CheckedContinuation<HelperOutcome, Never>
+    private(set) var crashes = 0
+
+    init(source: BlobFile, variants: [VariantSpec], answer: CheckedContinuation<HelperOutcome, Never>) {
+        self.source = source
+        self.variants = variants
+        self.answer = answer
+    }
+
+    func afterCrash() -> HelperWork {
+        var work = self
+        work.crashes += 1
+        return work
+    }
+
+    /// Sends the request, waits for the answer, and reads the files that were written. Blocks.
+    func exchange(
+        over socket: DescriptorSocket, cache: ContentCache, limits: ImageLimits, configuration: HelperConfiguration,
+    ) -> HelperExchange {
+        do {
+            let files = try variants.map { _ in try cache.makeFile() }
+            let request = HelperRequest(limits: limits, variants: variants, seconds: configuration.processorSeconds)
+            let descriptors = [source.descriptor] + files.map(\.descriptor)
+            guard send(try Array(JSONEncoder().encode(request)), descriptors, over: socket) else { return .crashed }
+            guard try socket.wait(milliseconds: Int64(configuration.wallSeconds) * 1_000) else { return .timedOut }
+            guard let (bytes, strays) = try socket.receive() else { return .crashed }
+            // A helper has no business sending descriptors; one that was taken over by an image might.
+            for stray in strays { try stray.close() }
+            return .ended(try outcome(of: JSONDecoder().decode(HelperReply.self, from: Data(bytes)), files))
+        } catch let error as CacheError {
+            return .ended(.disk(error))
+        } catch {
+            return .ended(.failed(.decoderCrash, "The helper's answer makes no sense: \(error)"))
+        }
+    }
+
+    /// - Returns: whether the helper was still there to receive it.
+    private func send(_ bytes: [UInt8], _ descriptors: [FileDescriptor], over socket: DescriptorSocket) -> Bool {
+        do {
+            try socket.send(bytes, descriptors)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private func outcome(of reply: HelperReply, _ files: [BlobFile]) throws(CacheError) -> HelperOutcome {
+        switch reply {
+        case .failed(let error):
+            return .failed(FailureClass(error.code), error.message)
+        case .made(let report):
+            guard report.renditions.count == files.count else {
+                return .failed(.transform, "The helper made \(report.renditions.count) of \(files.count) variants.")
+            }
+            var blobs: [PendingBlob] = []
+            for file in files {
+                let blob = try PendingBlob(reading: file)
+                guard blob.size > 0 else { return .failed(.encode, "The encoder wrote an empty file.") }
+                blobs.append(blob)
+            }
+            return .made(report, blobs)
+        }
+    }
+}
+
+extension FailureClass {
+    init(_ code: ImagingError.Code) {
+        self =
+            switch code {
+            case .notAnImage: .notAnImage
+            case .badImage: .badImage
+            case .truncated: .truncated
+            case .tooManyPixels: .tooManyPixels
+            case .transform: .transform
+            case .encode: .encode
+            }
+    }
+}

@@ -1,0 +1,53 @@
+internal import Download
+internal import Jobs
+internal import Logging
+
+/// What has to happen every so often, whatever else the worker does.
+struct Housekeeper: Sendable {
+    let store: JobStore
+    let downloader: Downloader
+    let tasks: ItemTasks
+    let wakeup: Wakeup
+    let worker: Int64
+    let logger: Logger
+
+    /// Runs until its task is cancelled.
+    func run() async {
+        var round = 0
+        while !Task.isCancelled {
+            await attempt("put due items back") { _ = try await store.promoteDue() }
+            if round % 10 == 0 {
+                await attempt("take back dead leases") {
+                    let count = try await store.takeBackDeadLeases(myself: worker)
+                    if count > 0 { logger.warning("\(count) items of a dead worker go back to the queue.") }
+                }
+                await attempt("sweep cancelled jobs") { _ = try await store.sweepCancelled() }
+                await attempt("look for lost items") { tasks.cancel(try await store.lost(of: tasks.items)) }
+                await attempt("read blocked hosts") { try await block() }
+                await attempt("checkpoint") { try await store.checkpoint() }
+            }
+            if round % 50 == 0 { await attempt("extend the leases") { try await store.heartbeat(worker: worker) } }
+            wakeup.ring()
+            round += 1
+            // Cancellation ends the nap, and then the loop.
+            try? await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    /// What other workers were told by an origin, and what was known before a restart.
+    private func block() async throws(JobsError) {
+        let now = store.currentTime
+        for (host, until) in try await store.blockedHosts() {
+            downloader.block(host: host, for: .milliseconds(until - now))
+        }
+    }
+
+    private func attempt(_ what: String, _ body: () async throws(JobsError) -> Void) async {
+        do {
+            try await body()
+        } catch {
+            // It is tried again in a moment; a fault that stays shows in the claims, which do end the run.
+            logger.warning("Could not \(what).", metadata: ["error": "\(error)"])
+        }
+    }
+}

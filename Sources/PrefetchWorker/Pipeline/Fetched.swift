@@ -1,0 +1,69 @@
+internal import ContentCache
+internal import Download
+internal import Jobs
+
+/// What a fetch brought, shared by all items that wanted it.
+enum Fetched: Sendable {
+    case source(FetchedSource)
+    /// What is cached is still current.
+    case notModified(DownloadResponse)
+    case failed(FetchFailure)
+}
+
+/// A source that has arrived whole: an unnamed file in the cache's file system, hashed on the way.
+struct FetchedSource: Sendable {
+    let file: BlobFile
+    let hash: BlobHash
+    let size: Int64
+    let response: DownloadResponse
+    /// The downloader's own record of it, held so that it counts as outstanding until it was used.
+    let receipt: BodyFile
+
+    init?(_ body: BodyFile, _ response: DownloadResponse) {
+        guard let hash = BlobHash(body.sha256) else { return nil }
+        self.hash = hash
+        size = body.size
+        file = BlobFile(owning: body.takeDescriptor())
+        receipt = body
+        self.response = response
+    }
+}
+
+struct FetchFailure: Error, Sendable {
+    let failure: FailureClass
+    let message: String
+    /// What the origin asked for, in milliseconds.
+    var retryAfter: Int64?
+}
+
+extension FetchFailure {
+    init(_ error: DownloadFailure) {
+        failure = FailureClass(error.code)
+        message = error.message
+        retryAfter = error.retryAfter.map { Int64($0.components.seconds) * 1_000 }
+    }
+}
+
+extension FailureClass {
+    init(_ code: DownloadFailure.Code) {
+        self =
+            switch code {
+            case .dns: .dns
+            case .connect: .connect
+            case .timeout: .timeout
+            case .connectionLost: .connectionLost
+            case .tlsHandshake: .tlsHandshake
+            case .tlsCertificate: .tlsCertificate
+            case .http(let status): .http(status)
+            case .tooManyRedirects: .tooManyRedirects
+            case .invalidURL: .invalidURL
+            case .forbiddenAddress: .forbiddenAddress
+            case .tooLarge: .tooLarge
+            case .truncated: .truncated
+            case .refusedBody(let name): FailureClass(rawValue: name) ?? .badImage
+            case .disk(let errno): errno == .noSpace || errno == .diskQuotaExceeded ? .diskFull : .diskError
+            case .cancelled: .cancelled
+            case .internalError: .connectionLost
+            }
+    }
+}

@@ -1,0 +1,67 @@
+internal import Jobs
+internal import Synchronization
+
+/// The items in flight, each a task that can be cancelled by itself.
+final class ItemTasks: Sendable {
+    private struct Entry {
+        let item: ClaimedItem
+        let precedence: JobStore.Precedence
+        let task: Task<Void, Never>
+    }
+
+    private struct State {
+        var entries: [Int64: Entry] = [:]
+        var empty: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    var count: Int { state.withLock { $0.entries.count } }
+    var items: [ClaimedItem] { state.withLock { $0.entries.values.map(\.item) } }
+
+    /// The place in the line of the least urgent item in flight.
+    var lowestPrecedence: JobStore.Precedence? { state.withLock { $0.entries.values.lazy.map(\.precedence).min() } }
+
+    /// Starts `work` for an item.
+    ///
+    /// Not a child task, since a group has no way to cancel one child of many; `waitUntilEmpty` takes the group's place.
+    func start(_ item: ClaimedItem, precedence: JobStore.Precedence, _ work: @escaping @Sendable () async -> Void) {
+        state.withLock { state in
+            let task = Task {
+                await work()
+                self.ended(item.id)
+            }
+            state.entries[item.id] = Entry(item: item, precedence: precedence, task: task)
+        }
+    }
+
+    func cancel(_ ids: some Sequence<Int64>) {
+        let tasks = state.withLock { state in ids.compactMap { state.entries[$0]?.task } }
+        for task in tasks { task.cancel() }
+    }
+
+    func cancelAll() {
+        let tasks = state.withLock { $0.entries.values.map(\.task) }
+        for task in tasks { task.cancel() }
+    }
+
+    func waitUntilEmpty() async {
+        await withCheckedContinuation { continuation in
+            let isEmpty = state.withLock { state in
+                if !state.entries.isEmpty { state.empty.append(continuation) }
+                return state.entries.isEmpty
+            }
+            if isEmpty { continuation.resume() }
+        }
+    }
+
+    private func ended(_ id: Int64) {
+        let waiting = state.withLock { state in
+            state.entries[id] = nil
+            guard state.entries.isEmpty else { return [CheckedContinuation<Void, Never>]() }
+            defer { state.empty = [] }
+            return state.empty
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+}

@@ -1,0 +1,143 @@
+internal import ContentCache
+internal import Imaging
+internal import Jobs
+
+/// What a job's variants of one source came to.
+struct Made: Sendable {
+    /// The source, with the facts that its pixels told.
+    let source: SourceRecord
+    /// A record for each variant, in the job's order.
+    let variants: [(spec: VariantSpec, record: VariantRecord)]
+    let new: [VariantRecord]
+    let blobs: [PendingBlob]
+
+    func result(plan: JobPlan, isCached: Bool, original: PendingBlob?) -> ItemResult {
+        var renditions = variants.map { variant in
+            RenditionRecord(
+                name: variant.spec.name, blob: variant.record.blob, size: variant.record.size,
+                format: variant.record.format, width: variant.record.width, height: variant.record.height,
+            )
+        }
+        var blobs = blobs
+        if plan.keepsOriginal {
+            renditions.append(
+                RenditionRecord(
+                    name: "original", blob: source.hash, size: source.size, format: source.format ?? "unknown",
+                    width: source.width, height: source.height,
+                ))
+            if let original { blobs.append(original) }
+        }
+        let completion = Completion(source: source, renditions: renditions, newVariants: new, isCached: isCached)
+        return ItemResult(kind: .ended(.done(completion)), blobs: blobs)
+    }
+}
+
+enum MakeOutcome: Sendable {
+    case made(Made)
+    case failed(FetchFailure)
+    /// Not the image's fault.
+    case release(String?)
+    /// The cache doesn't have the source's bytes any more; the index has been told.
+    case sourceMissing
+}
+
+extension Pipeline {
+    /// Finds or makes all variants of a source.
+    ///
+    /// - Parameter file: opens the source's bytes; asked only when a pixel is needed.
+    func make(
+        _ source: SourceRecord, _ plan: JobPlan, file: @Sendable () async throws(CacheError) -> BlobFile?,
+        _ holdings: inout Holdings,
+    ) async -> MakeOutcome {
+        do {
+            let wanted = plan.variants.map {
+                (spec: $0, identity: variantIdentity(source: source.hash, spec: $0, coder: coder))
+            }
+            var known = try await existing(wanted.map(\.identity))
+            if known.count == Set(wanted.map(\.identity)).count, source.format != nil {
+                return .made(collect(source, wanted, known, made: []))
+            }
+            // Whoever makes variants of these bytes does it alone; the second finds what the first has made.
+            await sources.lock(source.hash)
+            holdings.sourceLock = source.hash
+            known = try await existing(wanted.map(\.identity))
+            let missing = wanted.filter { known[$0.identity] == nil }
+            if missing.isEmpty, source.format != nil {
+                return .made(collect(source, wanted, known, made: []))
+            }
+            guard let file = try await file() else { return .sourceMissing }
+            return await transform(source, file, wanted, known, missing)
+        } catch let error as CacheError {
+            return await sourceUnreadable(source, error)
+        } catch {
+            return .release("\(error)")
+        }
+    }
+
+    private func transform(
+        _ source: SourceRecord, _ file: BlobFile, _ wanted: [Wanted], _ known: [String: VariantRecord],
+        _ missing: [Wanted],
+    ) async -> MakeOutcome {
+        // Two names for one rendition are one piece of work.
+        var seen: Set<String> = []
+        let distinct = missing.filter { seen.insert($0.identity).inserted }
+        switch await helpers.transform(file, into: distinct.map(\.spec)) {
+        case .failed(let failure, let message):
+            return .failed(FetchFailure(failure: failure, message: message))
+        case .disk(let error):
+            return .release(error.message)
+        case .unavailable(let reason):
+            return .release(reason)
+        case .stopped:
+            return .release(nil)
+        case .made(let report, let blobs):
+            var source = source
+            source.format = report.facts.format.rawValue
+            source.width = report.facts.width
+            source.height = report.facts.height
+            source.frames = report.facts.frames
+            source.hasAlpha = report.facts.hasAlpha
+            let made = zip(zip(distinct, report.renditions), blobs).map { pair, blob in
+                VariantRecord(
+                    identity: pair.0.identity, source: source.hash, spec: pair.0.spec.canonical, coder: coder,
+                    blob: blob.hash.hex, size: blob.size, format: pair.1.format.rawValue, width: pair.1.width,
+                    height: pair.1.height,
+                )
+            }
+            return .made(collect(source, wanted, known, made: Array(zip(made, blobs))))
+        }
+    }
+
+    typealias Wanted = (spec: VariantSpec, identity: String)
+
+    private func collect(
+        _ source: SourceRecord, _ wanted: [Wanted], _ known: [String: VariantRecord],
+        made: [(VariantRecord, PendingBlob)],
+    ) -> Made {
+        let all = made.reduce(into: known) { $0[$1.0.identity] = $1.0 }
+        return Made(
+            source: source,
+            variants: wanted.compactMap { wish in all[wish.identity].map { (spec: wish.spec, record: $0) } },
+            new: made.map(\.0), blobs: made.map(\.1),
+        )
+    }
+
+    /// The variants that the index knows and the disk has.
+    private func existing(_ identities: [String]) async throws(JobsError) -> [String: VariantRecord] {
+        let known = try await store.variants(identities: identities)
+        return known.filter { _, record in
+            BlobHash(record.blob).map { cache.exists($0, size: record.size) } ?? false
+        }
+    }
+
+    private func sourceUnreadable(_ source: SourceRecord, _ error: CacheError) async -> MakeOutcome {
+        guard error.code == .damaged else { return .release(error.message) }
+        logger.warning("A cached source is damaged and fetched again.", metadata: ["error": "\(error)"])
+        do {
+            try await store.forget(blobs: [source.hash])
+            return .sourceMissing
+        } catch {
+            return .release("\(error)")
+        }
+    }
+}

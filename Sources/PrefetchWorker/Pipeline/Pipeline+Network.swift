@@ -1,0 +1,133 @@
+internal import ContentCache
+internal import Download
+internal import Imaging
+internal import Jobs
+
+extension Pipeline {
+    /// Fetches the item's URL, together with whoever else wants it now, and makes its variants.
+    func fromNetwork(_ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {
+        let request = request(for: item, plan)
+        let key = fetchKey(of: item, plan, request)
+        holdings.fetch = key
+        let fetched = await fetches.join(key) { [self] in await fetch(request) }
+        switch fetched {
+        case .failed(let failure):
+            return decided(failure, attempts: item.attempts, isFetched: true)
+        case .notModified(let response):
+            return await unchanged(item, plan, response, &holdings)
+        case .source(let fetched):
+            return await finish(item, plan, fetched, &holdings)
+        }
+    }
+
+    private func fetch(_ request: DownloadRequest) async -> Fetched {
+        switch await downloader.download(request) {
+        case .failed(let error):
+            return .failed(FetchFailure(error))
+        case .notModified(let response):
+            return .notModified(response)
+        case .body(let body, let response):
+            guard body.size > 0 else {
+                return .failed(FetchFailure(failure: .badImage, message: "The origin sent an empty body."))
+            }
+            guard let source = FetchedSource(body, response) else {
+                return .failed(FetchFailure(failure: .diskError, message: "A body came without a hash."))
+            }
+            return .source(source)
+        }
+    }
+
+    private func request(for item: ClaimedItem, _ plan: JobPlan) -> DownloadRequest {
+        let validators = plan.options.contains(.fromLoaderOnly) ? nil : validators(of: item, plan)
+        return DownloadRequest(
+            url: item.key,
+            headers: plan.definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) },
+            priority: plan.definition.priority,
+            rank: plan.definition.order == .fifo ? item.id : -item.id,
+            etag: validators?.etag, lastModified: validators?.lastModified,
+            allowInvalidCertificates: plan.options.contains(.allowInvalidCertificates),
+        )
+    }
+
+    /// Only what is whole in the cache may be confirmed by a 304; otherwise the bytes are needed.
+    private func validators(of item: ClaimedItem, _ plan: JobPlan) -> SourceRecord? {
+        guard let source = item.source, source.isKept, let hash = BlobHash(source.hash) else { return nil }
+        return cache.exists(hash, size: source.size) ? source : nil
+    }
+
+    /// Requests that differ in what they send are not the same fetch.
+    private func fetchKey(of item: ClaimedItem, _ plan: JobPlan, _ request: DownloadRequest) -> String {
+        var key = item.key
+        for header in request.headers { key += "\n\(header.name.lowercased()): \(header.value)" }
+        if request.allowInvalidCertificates { key += "\nallow-invalid" }
+        if request.etag != nil || request.lastModified != nil { key += "\nconditional" }
+        return key
+    }
+
+    private func unchanged(
+        _ item: ClaimedItem, _ plan: JobPlan, _ response: DownloadResponse, _ holdings: inout Holdings,
+    ) async -> ItemResult {
+        guard var source = item.source else {
+            return .failed(FailureRecord(.http(304), "The origin answered 304 to a request without validators."))
+        }
+        source.fetchedAt = settings.now()
+        source.etag = response.etag ?? source.etag
+        source.lastModified = response.lastModified ?? source.lastModified
+        if let result = await completeFromCache(source, plan, &holdings) { return result }
+        // The cached bytes were damaged since: the next claim finds them forgotten and fetches anew.
+        return .release()
+    }
+
+    private func finish(
+        _ item: ClaimedItem, _ plan: JobPlan, _ fetched: FetchedSource, _ holdings: inout Holdings,
+    ) async -> ItemResult {
+        let response = fetched.response
+        var source = SourceRecord(
+            key: item.key, hash: fetched.hash.hex, size: fetched.size, isKept: plan.keepsOriginal,
+            finalURL: response.finalURL == item.key ? nil : response.finalURL, etag: response.etag,
+            lastModified: response.lastModified, fetchedAt: settings.now(),
+        )
+        if let known = item.source, known.hash == source.hash { source.takeFacts(from: known) }
+        let made = await make(source, plan, file: { fetched.file }, &holdings)
+        // From here on it is the publisher's; the next body may come.
+        fetched.receipt.markConsumed()
+        switch made {
+        case .made(let made):
+            let original = PendingBlob(file: fetched.file, hash: fetched.hash, size: fetched.size)
+            return made.result(plan: plan, isCached: false, original: original)
+        case .failed(let failure):
+            return decided(failure, attempts: item.attempts, isFetched: true)
+        case .release(let reason):
+            return .release(reason)
+        case .sourceMissing:
+            return .release()
+        }
+    }
+
+    /// What a failure means for the item: another try, its end, or back to the queue.
+    func decided(_ failure: FetchFailure, attempts: Int, isFetched: Bool) -> ItemResult {
+        // Cancelled from inside means that the worker is stopping or the job is gone; the fence sorts out which.
+        if failure.failure == .cancelled { return .release() }
+        let record = FailureRecord(failure.failure, failure.message)
+        switch settings.retries.decide(failure.failure, attempts: attempts, retryAfter: failure.retryAfter) {
+        case .putBack:
+            return .release(failure.message)
+        case .end:
+            return .failed(record)
+        case .retry(let delay):
+            let blocks = isFetched && (failure.retryAfter ?? 0) > 0
+            return .ending(.retry(at: settings.now() + delay, record, blockingHost: blocks))
+        }
+    }
+}
+
+extension SourceRecord {
+    /// The same bytes have the same facts; no pixel needs to be looked at again.
+    fileprivate mutating func takeFacts(from known: SourceRecord) {
+        format = known.format
+        width = known.width
+        height = known.height
+        frames = known.frames
+        hasAlpha = known.hasAlpha
+    }
+}

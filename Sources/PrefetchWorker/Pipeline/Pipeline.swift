@@ -1,0 +1,112 @@
+internal import ContentCache
+internal import Download
+internal import Imaging
+internal import Jobs
+internal import Logging
+
+/// The way of one item: cache, blacklist, network, pixels, publisher.
+///
+/// An item ends exactly once, through the publisher, whatever happens on the way.
+final class Pipeline: Sendable {
+    let store: JobStore
+    let cache: ContentCache
+    let downloader: Downloader
+    let helpers: HelperPool
+    let publisher: Publisher
+    let disk: DiskWatch
+    let settings: PipelineSettings
+    let fetches = SharedFetches<Fetched>()
+    let sources = KeyedLock()
+    let reading = BlockingQueue("cache.reading", width: 4)
+    let coder = ImagingRuntime.coderVersion
+    let logger: Logger
+
+    init(
+        store: JobStore, cache: ContentCache, downloader: Downloader, helpers: HelperPool, publisher: Publisher,
+        disk: DiskWatch, settings: PipelineSettings, logger: Logger,
+    ) {
+        self.store = store
+        self.cache = cache
+        self.downloader = downloader
+        self.helpers = helpers
+        self.publisher = publisher
+        self.disk = disk
+        self.settings = settings
+        self.logger = logger
+    }
+
+    /// Takes an item to its end.
+    func process(_ item: ClaimedItem, _ plan: JobPlan) async -> PublishedEnding {
+        var holdings = Holdings()
+        let result = await result(of: item, plan, &holdings)
+        if case .release(let reason?) = result.kind { disk.report(reason) }
+        let published = await publisher.commit(item, result.ending, blobs: result.blobs)
+        // Only now does the index know what was made, so only now may others look for it there.
+        holdings.release(sources, fetches)
+        return published
+    }
+
+    private func result(of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {
+        if let cached = await fromCache(item, plan, &holdings) { return cached }
+        if plan.options.contains(.fromCacheOnly) {
+            return .failed(FailureRecord(.notCached, "Not in the cache, and the job says from-cache-only."))
+        }
+        if !plan.options.contains(.retryFailed), let entry = item.blacklisting { return .ending(.blacklisted(entry)) }
+        if let until = hostBlock(of: item) { return .ending(.wait(until: until)) }
+        return await fromNetwork(item, plan, &holdings)
+    }
+
+    /// When the item's host may be asked again, if that is longer than it pays to keep the item in memory for.
+    private func hostBlock(of item: ClaimedItem) -> Int64? {
+        guard let instant = downloader.blockedUntil(URLText.host(item.url)) else { return nil }
+        let left = ContinuousClock.now.duration(to: instant)
+        return left > .seconds(5) ? settings.now() + left.milliseconds : nil
+    }
+}
+
+/// The numbers that the pipeline goes by.
+struct PipelineSettings: Sendable {
+    var retries: RetryPolicy
+    /// How long a cached source is used without asking the origin, in milliseconds; negative for ever.
+    var maxAge: Int64
+    /// UTC milliseconds.
+    var now: @Sendable () -> Int64
+}
+
+/// What an item came to, before it is published.
+struct ItemResult: Sendable {
+    enum Kind: Sendable {
+        case ended(ItemEnding)
+        /// Goes back to the queue as it was; the reason is the disk's, if there is one.
+        case release(reason: String?)
+    }
+
+    let kind: Kind
+    var blobs: [PendingBlob] = []
+
+    var ending: ItemEnding {
+        switch kind {
+        case .ended(let ending): ending
+        case .release: .release
+        }
+    }
+
+    static func ending(_ ending: ItemEnding) -> ItemResult { ItemResult(kind: .ended(ending)) }
+    static func failed(_ failure: FailureRecord) -> ItemResult { .ending(.failed(failure)) }
+    static func release(_ reason: String? = nil) -> ItemResult { ItemResult(kind: .release(reason: reason)) }
+}
+
+/// What an item keeps others from doing twice until it is durable.
+struct Holdings {
+    var sourceLock: String?
+    var fetch: String?
+
+    func release(_ sources: KeyedLock, _ fetches: SharedFetches<Fetched>) {
+        if let sourceLock { sources.unlock(sourceLock) }
+        if let fetch { fetches.leave(fetch) }
+    }
+}
+
+extension Duration {
+    var milliseconds: Int64 { components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000 }
+}

@@ -1,0 +1,51 @@
+public import Jobs
+internal import Synchronization
+
+/// What a run has done so far, counted as items end.
+public final class RunStatistics: Sendable {
+    public struct Counts: Hashable, Sendable {
+        public var done = 0
+        public var cached = 0
+        public var failed = 0
+        public var blacklisted = 0
+        public var retried = 0
+        public var released = 0
+        /// Failures that came from an origin that couldn't be reached at all.
+        public var unreachable = 0
+        /// Bytes of sources that were downloaded and kept or used.
+        public var bytes: Int64 = 0
+
+        public var ended: Int { done + cached + failed + blacklisted }
+    }
+
+    private let state = Mutex((counts: Counts(), jobs: Set<JobID>()))
+
+    public var counts: Counts { state.withLock { $0.counts } }
+
+    /// The jobs this run has had items of.
+    public var jobs: Set<JobID> { state.withLock { $0.jobs } }
+
+    func saw(jobs: some Sequence<JobID>) { state.withLock { $0.jobs.formUnion(jobs) } }
+
+    func count(_ published: PublishedEnding) {
+        guard case .committed(let ending) = published else { return }
+        state.withLock { state in
+            switch ending {
+            case .done(let completion) where completion.isCached:
+                state.counts.cached += 1
+            case .done(let completion):
+                state.counts.done += 1
+                state.counts.bytes += completion.source.size
+            case .failed(let failure):
+                state.counts.failed += 1
+                if failure.failure.isUnreachable { state.counts.unreachable += 1 }
+            case .blacklisted:
+                state.counts.blacklisted += 1
+            case .retry, .wait:
+                state.counts.retried += 1
+            case .release:
+                state.counts.released += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+internal import Synchronization
+
+/// One lock for each key, handed on in the order of asking. Keys nobody holds take no memory.
+final class KeyedLock: Sendable {
+    private let waiting = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])
+
+    /// Waits for the key. The holder gives it back with `unlock`, however its work ends.
+    func lock(_ key: String) async {
+        await withCheckedContinuation { continuation in
+            let isFree = waiting.withLock { waiting in
+                guard waiting[key] != nil else {
+                    waiting[key] = []
+                    return true
+                }
+                waiting[key]?.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func unlock(_ key: String) {
+        let next: CheckedContinuation<Void, Never>? = waiting.withLock { waiting in
+            guard var line = waiting[key], !line.isEmpty else {
+                waiting[key] = nil
+                return nil
+            }
+            let next = line.removeFirst()
+            waiting[key] = line
+            return next
+        }
+        next?.resume()
+    }
+
+    /// Whether nobody holds any key; asked by tests.
+    var isIdle: Bool { waiting.withLock { $0.isEmpty } }
+}

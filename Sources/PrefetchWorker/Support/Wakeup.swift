@@ -1,0 +1,37 @@
+internal import Synchronization
+
+/// A bell for one sleeper: a ring while nobody sleeps is kept for the next who would.
+final class Wakeup: Sendable {
+    private enum State {
+        case quiet, rung
+        case sleeping(CheckedContinuation<Void, Never>)
+    }
+
+    private let state = Mutex(State.quiet)
+
+    func ring() {
+        let sleeper: CheckedContinuation<Void, Never>? = state.withLock { state in
+            if case .sleeping(let continuation) = state {
+                state = .quiet
+                return continuation
+            }
+            state = .rung
+            return nil
+        }
+        sleeper?.resume()
+    }
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isRung = state.withLock { state in
+                if case .rung = state {
+                    state = .quiet
+                    return true
+                }
+                state = .sleeping(continuation)
+                return false
+            }
+            if isRung { continuation.resume() }
+        }
+    }
+}

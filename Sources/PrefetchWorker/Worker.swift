@@ -1,0 +1,179 @@
+internal import ContentCache
+internal import Download
+internal import Glibc
+internal import Imaging
+public import Jobs
+public import Logging
+
+/// The composition root: builds the stages, runs them together, and ends them in order.
+public struct Worker: Sendable {
+    /// What a run came to.
+    public struct Summary: Sendable {
+        public enum End: Sendable {
+            /// Nothing was left that could still run.
+            case drained
+            /// Somebody asked for it.
+            case stopped
+            /// The disk is full or doesn't work; what was left waits in the queue.
+            case disk(String)
+        }
+
+        public let end: End
+        public let counts: RunStatistics.Counts
+        /// The jobs this run had items of, as they stand now.
+        public let jobs: [JobProgress]
+    }
+
+    public let statistics = RunStatistics()
+    private let configuration: WorkerConfiguration
+    private let logger: Logger
+
+    public init(_ configuration: WorkerConfiguration, logger: Logger) {
+        self.configuration = configuration
+        self.logger = logger
+    }
+
+    /// Works until `stop` is requested or, when draining, nothing is left. Returns when every helper has ended and
+    /// every item is either written down or back in the queue.
+    public func run(stop: StopSignal) async throws(WorkerError) -> Summary {
+        raiseDescriptorLimit()
+        let store: JobStore
+        let worker: Int64
+        let pipeline: Pipeline
+        do {
+            store = try JobStore(path: configuration.database, now: configuration.now)
+            pipeline = try makePipeline(store)
+            worker = try await store.register(host: hostName(), pid: getpid())
+        } catch let error as JobsError {
+            throw WorkerError(error)
+        } catch let error as CacheError {
+            throw WorkerError(error)
+        } catch let error as DownloadFailure {
+            throw WorkerError(error)
+        } catch {
+            throw WorkerError(.internalError, "\(error)")
+        }
+        let result = await work(pipeline, as: worker, stop: stop)
+        do {
+            try await store.unregister(worker: worker)
+            let jobs = try await store.summary(jobs: statistics.jobs)
+            try await store.close()
+            return Summary(end: try result.get(), counts: statistics.counts, jobs: jobs)
+        } catch let error as WorkerError {
+            throw error
+        } catch let error as JobsError {
+            // The first fault is the one that explains the others.
+            if case .failure(let first) = result { throw first }
+            throw WorkerError(error)
+        } catch {
+            throw WorkerError(.internalError, "\(error)")
+        }
+    }
+
+    private func makePipeline(_ store: JobStore) throws -> Pipeline {
+        let cache = try ContentCache(directory: .init(configuration.cache))
+        let disk = DiskWatch(cache: cache, minimumFree: configuration.minimumFree)
+        let inspector = HeaderInspector(limits: configuration.images)
+        let downloader = try Downloader(
+            configuration: configuration.downloads,
+            makeFile: { try cache.makeDescriptor() },
+            inspect: { BodyVerdict(inspector.inspect($0)) },
+        )
+        return Pipeline(
+            store: store, cache: cache, downloader: downloader,
+            helpers: HelperPool(
+                configuration: configuration.helpers, limits: configuration.images, cache: cache, logger: logger),
+            publisher: Publisher(store: store, cache: cache, disk: disk, logger: logger),
+            disk: disk,
+            settings: PipelineSettings(
+                retries: configuration.retries, maxAge: configuration.maxAge, now: configuration.now),
+            logger: logger,
+        )
+    }
+
+    /// The stages end from the front to the back, so that each still finds the next one working.
+    private func work(
+        _ pipeline: Pipeline, as worker: Int64, stop: StopSignal,
+    ) async -> Result<Summary.End, WorkerError> {
+        let tasks = ItemTasks()
+        let wakeup = Wakeup()
+        let loop = ClaimLoop(
+            pipeline: pipeline, tasks: tasks, statistics: statistics, wakeup: wakeup, stop: stop, worker: worker,
+            order: configuration.order, drains: configuration.drains, logger: logger,
+        )
+        let housekeeper = Housekeeper(
+            store: pipeline.store, downloader: pipeline.downloader, tasks: tasks, wakeup: wakeup, worker: worker,
+            logger: logger,
+        )
+        return await withTaskGroup { group in
+            group.addTask { await pipeline.helpers.run() }
+            group.addTask { await pipeline.publisher.run() }
+            let housekeeping = Task { await housekeeper.run() }  // Ended below, before the stages it looks after.
+            let result: Result<Summary.End, WorkerError>
+            do throws(WorkerError) {
+                result = .success(Summary.End(try await loop.run()))
+            } catch {
+                result = .failure(error)
+            }
+            await settle(tasks, pipeline)
+            housekeeping.cancel()
+            await housekeeping.value
+            pipeline.helpers.close()
+            pipeline.publisher.close()
+            await pipeline.downloader.shutdown()
+            await group.waitForAll()
+            return result
+        }
+    }
+
+    /// What waits goes back at once; what runs gets its grace.
+    private func settle(_ tasks: ItemTasks, _ pipeline: Pipeline) async {
+        pipeline.downloader.cancelWaiting()
+        let deadline = Task {
+            // Cancelled as soon as all is settled.
+            guard (try? await Task.sleep(for: .milliseconds(configuration.grace))) != nil else { return }
+            logger.warning("The grace is over; what still runs goes back to the queue.")
+            tasks.cancelAll()
+        }
+        await tasks.waitUntilEmpty()
+        deadline.cancel()
+    }
+
+    /// Every item in flight may hold a file for each of its variants.
+    private func raiseDescriptorLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(7), &limit) == 0 else { return }  // RLIMIT_NOFILE
+        limit.rlim_cur = min(limit.rlim_max, 65_536)
+        if setrlimit(__rlimit_resource_t(7), &limit) != 0 {
+            logger.warning("The limit of open files stays at \(limit.rlim_cur).")
+        }
+    }
+
+    private func hostName() -> String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "unknown" }
+        return buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? "unknown"
+    }
+}
+
+extension Worker.Summary.End {
+    init(_ end: RunEnd) {
+        self =
+            switch end {
+            case .drained: .drained
+            case .stopped: .stopped
+            case .disk(let reason): .disk(reason)
+            }
+    }
+}
+
+extension BodyVerdict {
+    init(_ verdict: HeaderInspector.Verdict) {
+        self =
+            switch verdict {
+            case .undecided: .undecided
+            case .acceptable: .accept
+            case .refused(let error): .refuse(code: error.code.rawValue, message: error.message)
+            }
+    }
+}

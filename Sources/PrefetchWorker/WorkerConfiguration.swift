@@ -1,0 +1,34 @@
+public import Download
+public import Imaging
+public import Jobs
+
+/// Everything a worker can be told, with the defaults of the command line.
+public struct WorkerConfiguration: Sendable {
+    public var database: String
+    public var cache: String
+    /// Downloads, limits and addresses; `concurrency` is how many at once.
+    public var downloads = DownloadConfiguration()
+    public var images = ImageLimits()
+    public var helpers: HelperConfiguration
+    /// For jobs that don't name an order.
+    public var order = ExecutionOrder.fifo
+    /// End when nothing is left that could still run.
+    public var drains = false
+    public var retries = RetryPolicy()
+    /// How long a cached source is used without asking the origin, in milliseconds; negative for ever. 7 days, as in
+    /// SDWebImage.
+    public var maxAge: Int64 = 7 * 86_400_000
+    /// Bytes kept free on the cache's disk.
+    public var minimumFree: Int64 = 1 << 30
+    /// How long what is in flight may take once a stop was asked for, in milliseconds.
+    public var grace: Int64 = 30_000
+    public var now: @Sendable () -> Int64 = JobStore.wallClock
+
+    public init(database: String, cache: String, transforms: Int) {
+        self.database = database
+        self.cache = cache
+        helpers = HelperConfiguration(count: transforms)
+        // Enough bodies ahead that no helper waits, few enough that the disk doesn't fill with what isn't wanted yet.
+        downloads.maxUnconsumedBodies = downloads.concurrency + 8 * max(1, transforms)
+    }
+}

@@ -1,0 +1,50 @@
+public import Jobs
+internal import ContentCache
+internal import Download
+
+/// Why a worker could not start or go on.
+public struct WorkerError: Error, Sendable, CustomStringConvertible {
+    public enum Code: Hashable, Sendable {
+        /// A folder, file or database can't be created or opened.
+        case cannotCreate
+        /// The disk failed, or the database is damaged.
+        case inputOutput
+        /// It may work later: the disk is full, somebody else has the lock.
+        case tryLater
+        /// What was asked for makes no sense.
+        case usage
+        case internalError
+    }
+
+    public let code: Code
+    public let message: String
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public init(_ error: JobsError) {
+        switch error.code {
+        case .cannotOpen, .tooNew: self.init(.cannotCreate, error.message)
+        case .corrupt, .inputOutput: self.init(.inputOutput, error.message)
+        case .busy, .diskFull: self.init(.tryLater, error.message)
+        case .refused, .notFound: self.init(.usage, error.message)
+        default: self.init(.internalError, error.message)
+        }
+    }
+
+    init(_ error: CacheError) {
+        switch error.code {
+        case .cannotCreate, .notACache: self.init(.cannotCreate, error.message)
+        case .diskFull: self.init(.tryLater, error.message)
+        case .damaged, .disk: self.init(.inputOutput, error.message)
+        }
+    }
+
+    init(_ error: DownloadFailure) {
+        self.init(.cannotCreate, error.message)
+    }
+
+    public var description: String { message }
+}
