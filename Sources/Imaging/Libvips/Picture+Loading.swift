@@ -1,0 +1,52 @@
+internal import CVips
+
+/// How much smaller a decoder may deliver a picture, which saves most of its work.
+enum DecodeScale: Equatable {
+    case full
+    /// libjpeg: 2, 4 or 8 times smaller in both axes.
+    case jpeg(Int)
+    /// libwebp: any factor below 1.
+    case webp(Double)
+}
+
+extension Picture {
+    /// Opens the first frame with the loader of `format` and no other: what a file claims to be in its first bytes is
+    /// all it can be. Reads the header only; the pixels follow when they are asked for.
+    ///
+    /// - Parameter bytes: must stay where they are as long as the picture, and what is made from it, is in use.
+    convenience init(
+        of bytes: UnsafeRawBufferPointer, as format: ImageFormat, scale: DecodeScale = .full,
+    ) throws(VipsFailure) {
+        guard let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else { throw VipsFailure.take() }
+        // The picture holds a reference of its own.
+        defer { g_object_unref(source) }
+        try self.init { result in
+            switch format {
+            case .jpeg:
+                let factor: Int = if case .jpeg(let factor) = scale { factor } else { 1 }
+                return pw_vips_load_jpeg(source, &result, CInt(factor))
+            case .webp:
+                let factor: Double = if case .webp(let factor) = scale { factor } else { 1 }
+                return pw_vips_load_webp(source, &result, factor)
+            case .png: return pw_vips_load_png(source, &result)
+            case .gif: return pw_vips_load_gif(source, &result)
+            case .tiff: return pw_vips_load_tiff(source, &result)
+            case .heic, .avif: return pw_vips_load_heif(source, &result)
+            }
+        }
+    }
+}
+
+extension ImageFormat {
+    /// The one libvips class that decodes it here: all others are blocked.
+    var loaderClass: String {
+        switch self {
+        case .jpeg: "VipsForeignLoadJpegSource"
+        case .png: "VipsForeignLoadPngSource"
+        case .webp: "VipsForeignLoadWebpSource"
+        case .gif: "VipsForeignLoadNsgifSource"
+        case .tiff: "VipsForeignLoadTiffSource"
+        case .heic, .avif: "VipsForeignLoadHeifSource"
+        }
+    }
+}

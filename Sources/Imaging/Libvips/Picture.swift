@@ -1,0 +1,70 @@
+internal import CVips
+
+/// An image of libvips: a header and a recipe for pixels, which run only when somebody asks for them.
+///
+/// The one owner of its reference. Operations hold references to their inputs themselves, so a picture may go away
+/// before what was made from it. Not for sharing between threads.
+final class Picture {
+    private let image: UnsafeMutablePointer<VipsImage>
+
+    /// - Parameter make: a libvips call that stores a new reference and returns 0, or returns −1.
+    init(_ make: (inout UnsafeMutablePointer<VipsImage>?) -> CInt) throws(VipsFailure) {
+        var result: UnsafeMutablePointer<VipsImage>?
+        guard make(&result) == 0, let result else {
+            if let result { g_object_unref(result) }
+            throw VipsFailure.take()
+        }
+        image = result
+    }
+
+    deinit { g_object_unref(image) }
+
+    /// Lends the image for one call. The pointer must not outlive it.
+    func lend<Result>(_ body: (UnsafeMutablePointer<VipsImage>) -> Result) -> Result {
+        withExtendedLifetime(self) { body(image) }
+    }
+
+    /// A picture made from this one.
+    func then(
+        _ call: (UnsafeMutablePointer<VipsImage>, inout UnsafeMutablePointer<VipsImage>?) -> CInt,
+    ) throws(VipsFailure) -> Picture {
+        try Picture { result in lend { call($0, &result) } }
+    }
+}
+
+// MARK: - What the header says
+
+extension Picture {
+    /// As stored: before its orientation is applied.
+    var storedSize: PixelSize {
+        lend { PixelSize(width: Int(vips_image_get_width($0)), height: Int(vips_image_get_height($0))) }
+    }
+
+    var bands: Int { lend { Int(vips_image_get_bands($0)) } }
+    var hasAlpha: Bool { lend { vips_image_hasalpha($0) != 0 } }
+    var bandFormat: VipsBandFormat { lend { vips_image_get_format($0) } }
+    var interpretation: VipsInterpretation { lend { vips_image_get_interpretation($0) } }
+
+    /// The tag's value, 1 to 8; 1 where it is missing or means nothing.
+    var orientation: Int { lend { Int(vips_image_get_orientation($0)) } }
+
+    /// Whether width and height change places when it is shown.
+    var isTurnedByAQuarter: Bool { orientation >= 5 }
+
+    var seenSize: PixelSize { isTurnedByAQuarter ? storedSize.transposed : storedSize }
+
+    /// Frames or pages in the whole file, of which only the first is loaded.
+    var frames: Int { lend { max(1, Int(vips_image_get_n_pages($0))) } }
+
+    /// Runs `body` with the embedded colour profile, or returns nil where there is none.
+    func withColourProfile<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
+        lend { image in
+            var data: UnsafeRawPointer?
+            var length = 0
+            guard vips_image_get_typeof(image, VIPS_META_ICC_NAME) != 0,
+                vips_image_get_blob(image, VIPS_META_ICC_NAME, &data, &length) == 0, let data
+            else { return nil }
+            return body(UnsafeRawBufferPointer(start: data, count: length))
+        }
+    }
+}

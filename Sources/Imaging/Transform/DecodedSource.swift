@@ -1,0 +1,90 @@
+/// A source whose header was read, and its pixels at the size they are needed.
+struct DecodedSource {
+    let facts: ImageFacts
+    private let bytes: UnsafeRawBufferPointer
+    private let header: Picture
+
+    /// Reads the header and holds it to the limits.
+    init(_ bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws(ImagingError) {
+        let format = try Self.format(of: bytes)
+        // Before libvips sees it: some of its loaders allocate by the header.
+        if case .refused(let error) = HeaderInspector(limits: limits).inspect(bytes), error.code == .tooManyPixels {
+            throw error
+        }
+        do throws(VipsFailure) {
+            header = try Picture(of: bytes, as: format)
+        } catch {
+            throw Self.failure(error, bytes, format)
+        }
+        let size = header.seenSize
+        if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
+        self.bytes = bytes
+        facts = ImageFacts(
+            format: format,
+            width: size.width,
+            height: size.height,
+            frames: header.frames,
+            hasAlpha: header.hasAlpha,
+        )
+    }
+
+    /// Upright, in web colours, in memory, and no smaller than any of `sizes` but where the source itself is.
+    ///
+    /// All decoding happens in here, so that whatever fails is the source's fault and not the encoder's.
+    func pixels(for sizes: [PixelSize]) throws(ImagingError) -> Picture {
+        let wanted = PixelSize(
+            width: min(facts.width, sizes.map(\.width).max() ?? 1),
+            height: min(facts.height, sizes.map(\.height).max() ?? 1),
+        )
+        let stored = header.isTurnedByAQuarter ? wanted.transposed : wanted
+        let decoded: Picture
+        do throws(VipsFailure) {
+            decoded = try loaded(for: stored).resized(to: stored).inMemory()
+        } catch {
+            throw Self.failure(error, bytes, facts.format)
+        }
+        do throws(VipsFailure) {
+            return try decoded.upright().inWebColours().inMemory()
+        } catch {
+            throw error.error(.transform, "The colours could not be converted")
+        }
+    }
+
+    private func loaded(for size: PixelSize) throws(VipsFailure) -> Picture {
+        let scale = DecodeScale(from: header.storedSize, to: size, format: facts.format)
+        return scale == .full ? header : try Picture(of: bytes, as: facts.format, scale: scale)
+    }
+
+    private static func format(of bytes: UnsafeRawBufferPointer) throws(ImagingError) -> ImageFormat {
+        if let format = ImageFormat.sniff(bytes) { return format }
+        if bytes.isEmpty { throw ImagingError(code: .badImage, message: "The file is empty.") }
+        guard bytes.count < 12, ImageFormat.mayBegin(bytes) else { throw HeaderInspector.notAnImage }
+        throw ImagingError(code: .truncated, message: "The file ends within the signature of an image.")
+    }
+
+    private static func failure(
+        _ failure: VipsFailure, _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat,
+    ) -> ImagingError {
+        switch Structure(of: bytes, as: format) {
+        case .endsEarly: failure.error(.truncated, "The \(format.rawValue) ends before its picture does")
+        case .whole: failure.error(.badImage, "The \(format.rawValue) cannot be decoded")
+        }
+    }
+}
+
+extension DecodeScale {
+    /// The smallest a decoder should deliver for a picture of `from` pixels that is going to be `to`.
+    ///
+    /// libjpeg's scaled blocks are sharper than they should be, so at least a factor of two is left for the resize:
+    /// the rule of libvips' own thumbnails. libwebp's scaling is meant to be final.
+    init(from: PixelSize, to: PixelSize, format: ImageFormat) {
+        let shrink = min(Double(from.width) / Double(to.width), Double(from.height) / Double(to.height))
+        switch format {
+        case .jpeg where shrink >= 16: self = .jpeg(8)
+        case .jpeg where shrink >= 8: self = .jpeg(4)
+        case .jpeg where shrink >= 4: self = .jpeg(2)
+        case .webp where shrink > 1: self = .webp(1 / shrink)
+        default: self = .full
+        }
+    }
+}

@@ -1,0 +1,58 @@
+public import SystemPackage
+
+/// A variant, and the file it goes into.
+public struct VariantOutput: Sendable {
+    public let spec: VariantSpec
+    /// Open for writing, and empty. It stays open.
+    public let output: FileDescriptor
+
+    public init(spec: VariantSpec, output: FileDescriptor) {
+        self.spec = spec
+        self.output = output
+    }
+}
+
+/// Turns one source into its variants: decoded once, at the size the largest of them needs.
+///
+/// Blocks the calling thread, so it belongs on a thread or in a process of its own. Several threads may use it at once.
+public struct Transformer: Sendable {
+    private let limits: ImageLimits
+
+    public init(limits: ImageLimits) {
+        self.limits = limits
+    }
+
+    /// What the header says; no pixel is decoded.
+    ///
+    /// - Parameter source: a regular file, read from its first byte whatever its offset, and left open.
+    /// - Throws: class `not-an-image`, `bad-image`, `truncated` or `too-many-pixels`; `transform` when it can't be read.
+    public func facts(of source: FileDescriptor) throws(ImagingError) -> ImageFacts {
+        try ImagingRuntime.start()
+        return try SourceMapping(source).lend { bytes throws(ImagingError) in
+            try DecodedSource(bytes, limits: limits).facts
+        }
+    }
+
+    /// Decodes once and writes every variant.
+    ///
+    /// - Parameters:
+    ///   - source: as for ``facts(of:)``.
+    ///   - outputs: any number; none decodes nothing and only reports the facts.
+    /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `encode` when an
+    ///   encoder fails or the file can't be written. Files written until then hold anything.
+    public func transform(
+        _ source: FileDescriptor, into outputs: [VariantOutput],
+    ) throws(ImagingError) -> TransformReport {
+        try ImagingRuntime.start()
+        return try SourceMapping(source).lend { bytes throws(ImagingError) in
+            let source = try DecodedSource(bytes, limits: limits)
+            let plans = try outputs.map { output throws(ImagingError) in
+                try VariantPlan(output, of: source.facts, limits: limits)
+            }
+            guard !plans.isEmpty else { return TransformReport(facts: source.facts, renditions: []) }
+            let base = try source.pixels(for: plans.map(\.placement.scaled))
+            let renditions = try plans.map { plan throws(ImagingError) in try plan.write(from: base) }
+            return TransformReport(facts: source.facts, renditions: renditions)
+        }
+    }
+}

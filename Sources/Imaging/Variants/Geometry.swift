@@ -1,0 +1,73 @@
+/// A width and a height in pixels.
+struct PixelSize: Hashable, Sendable {
+    var width: Int
+    var height: Int
+
+    /// As it is stored, when the picture is shown turned by a quarter.
+    var transposed: PixelSize { PixelSize(width: height, height: width) }
+
+    /// Cannot overflow: neither side passes libvips' 10,000,000.
+    var pixels: Int { width * height }
+}
+
+/// How a picture is brought to a variant's size: first scaled, then cropped or padded around its centre.
+///
+/// In each axis `output` smaller than `scaled` means a crop, larger means padding.
+struct Placement: Hashable, Sendable {
+    var scaled: PixelSize
+    var output: PixelSize
+
+    var isCropped: Bool { output.width < scaled.width || output.height < scaled.height }
+    var isPadded: Bool { output.width > scaled.width || output.height > scaled.height }
+}
+
+extension Placement {
+    /// Where a picture of `source` pixels, as it is seen, ends up.
+    ///
+    /// The rules, with the numbers rounded to the nearest pixel and never below one:
+    ///
+    /// - One side empty: proportionate, whatever the fit.
+    /// - `inside`: the largest that fits into the box; `outside`: the smallest that covers it; both keep the aspect.
+    /// - `cover`: `outside`, then cropped to the box. `contain`: `inside`, then padded to the box.
+    /// - `fill`: stretched to the box.
+    ///
+    /// Without `enlarge` no axis is ever scaled up, as with sharp's `withoutEnlargement`: what would have grown keeps
+    /// its size. `cover` of a source that is too small in one axis therefore is the box clipped to the source, and
+    /// has another aspect than the box; `fill` stretches only the axes that shrink; `contain` pads to the whole box.
+    init(of source: PixelSize, width: Int?, height: Int?, fit: VariantSpec.Fit, enlarge: Bool) {
+        let most = enlarge ? Double.infinity : 1
+        guard let width, let height else {
+            let wanted = width.map { Double($0) / Double(source.width) } ?? height.map { Double($0) / Double(source.height) }
+            let scaled = source.scaled(by: min(wanted ?? 1, most))
+            self.init(scaled: scaled, output: scaled)
+            return
+        }
+        let horizontal = min(Double(width) / Double(source.width), most)
+        let vertical = min(Double(height) / Double(source.height), most)
+        let box = PixelSize(width: width, height: height)
+        switch fit {
+        case .inside, .contain:
+            let scaled = source.scaled(by: min(horizontal, vertical)).clipped(to: box)
+            self.init(scaled: scaled, output: fit == .contain ? box : scaled)
+        case .outside, .cover:
+            let scaled = source.scaled(by: max(horizontal, vertical))
+            self.init(scaled: scaled, output: fit == .cover ? scaled.clipped(to: box) : scaled)
+        case .fill:
+            let scaled = enlarge ? box : source.clipped(to: box)
+            self.init(scaled: scaled, output: scaled)
+        }
+    }
+}
+
+extension PixelSize {
+    fileprivate func scaled(by factor: Double) -> PixelSize {
+        PixelSize(
+            width: max(1, Int((Double(width) * factor).rounded())),
+            height: max(1, Int((Double(height) * factor).rounded())),
+        )
+    }
+
+    fileprivate func clipped(to box: PixelSize) -> PixelSize {
+        PixelSize(width: min(width, box.width), height: min(height, box.height))
+    }
+}

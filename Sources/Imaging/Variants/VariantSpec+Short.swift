@@ -1,0 +1,148 @@
+// The short form: NAME=WIDTHxHEIGHT[,fit][,enlarge][,format][,qN], the parts after the size in any order.
+
+extension VariantSpec {
+    /// - Parameter text: one variant in short, as in `thumb=320x240,cover,webp,q80`; either side of `x` may be empty.
+    public static func parse(_ text: String) throws(VariantSpecError) -> VariantSpec {
+        let halves = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        guard halves.count == 2 else {
+            throw VariantSpecError("\(VariantSpecError.quoted(text)): there is no '='; write it as NAME=320x240")
+        }
+        var parts = halves[1].split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        let size = parts.removeFirst()
+        do throws(VariantSpecError) {
+            return try parse(name: String(halves[0]), size: size, parts: parts)
+        } catch {
+            throw VariantSpecError("\(VariantSpecError.quoted(text)): \(error)")
+        }
+    }
+
+    private static func parse(
+        name: String, size: String, parts: [String],
+    ) throws(VariantSpecError) -> VariantSpec {
+        let (width, height) = try sides(size)
+        var options = Options()
+        for part in parts { try options.take(part) }
+        return try VariantSpec(
+            name: name,
+            width: width,
+            height: height,
+            fit: options.fit ?? .inside,
+            enlarge: options.enlarge,
+            format: options.format,
+            quality: options.quality,
+        )
+    }
+
+    private static func sides(_ size: String) throws(VariantSpecError) -> (Int?, Int?) {
+        let sides = size.split(separator: "x", omittingEmptySubsequences: false)
+        guard sides.count == 2 else {
+            throw VariantSpecError(
+                "'\(VariantSpecError.quoted(size))' is no size; write WIDTHxHEIGHT, as in 320x240, 320x or x240")
+        }
+        return (try number(sides[0], in: size), try number(sides[1], in: size))
+    }
+
+    private static func number(_ digits: Substring, in size: String) throws(VariantSpecError) -> Int? {
+        guard !digits.isEmpty else { return nil }
+        guard let value = plainNumber(digits) else {
+            throw VariantSpecError(
+                "'\(VariantSpecError.quoted(String(digits)))' in '\(VariantSpecError.quoted(size))' is no number of "
+                    + "pixels; write WIDTHxHEIGHT in whole pixels, as in 320x240")
+        }
+        return value
+    }
+
+    /// Digits only: `Int("+5")` would pass a sign.
+    private static func plainNumber(_ digits: Substring) -> Int? {
+        let isPlain = digits.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        return isPlain ? Int(digits) : nil
+    }
+
+    /// What stands after the size, each at most once.
+    private struct Options {
+        var fit: Fit?
+        var enlarge = false
+        var format: Output?
+        var quality: Int?
+
+        mutating func take(_ part: String) throws(VariantSpecError) {
+            if let value = Fit(rawValue: part) {
+                try once(fit == nil, "a fit", part)
+                fit = value
+            } else if let value = Output(word: part) {
+                try once(format == nil, "a format", part)
+                format = value
+            } else if part == "enlarge" {
+                try once(!enlarge, "'enlarge'", part)
+                enlarge = true
+            } else if part.first == "q", let value = plainNumber(part.dropFirst()) {
+                try once(quality == nil, "a quality", part)
+                quality = value
+            } else {
+                throw Self.unknown(part)
+            }
+        }
+
+        private func once(_ isFirst: Bool, _ what: String, _ part: String) throws(VariantSpecError) {
+            guard !isFirst else { return }
+            throw VariantSpecError("'\(part)' gives \(what) a second time; leave one of them out")
+        }
+
+        private static func unknown(_ part: String) -> VariantSpecError {
+            guard !part.isEmpty else { return VariantSpecError("there is nothing between two commas; leave one out") }
+            let shown = VariantSpecError.quoted(part)
+            if part.contains(":") {
+                return VariantSpecError("'\(shown)': effects are not supported by this version; leave it out")
+            }
+            return VariantSpecError("unknown part '\(shown)'; \(Suggestion.forPart(part))")
+        }
+    }
+}
+
+extension VariantSpec.Output {
+    /// By its name, or `jpg`.
+    init?(word: String) {
+        guard word != "jpg" else { self = .jpeg; return }
+        self.init(rawValue: word)
+    }
+}
+
+/// The words that may stand in a variant, and the one most like a misspelt one.
+enum Suggestion {
+    private static let words =
+        VariantSpec.Fit.allCases.map(\.rawValue) + ["enlarge"] + VariantSpec.Output.allCases.map(\.rawValue) + ["jpg"]
+
+    static func forPart(_ part: String) -> String {
+        if let word = nearest(to: part, among: words) { return "did you mean \(word)?" }
+        return "a part is one of \(words.joined(separator: ", ")) or a quality such as q80"
+    }
+
+    /// The word that takes the fewest edits, if they are few for its length.
+    static func nearest(to text: String, among words: [String]) -> String? {
+        guard text.utf8.count <= 16 else { return nil }
+        let lowered = text.lowercased()
+        let best = words.map { ($0, distance(lowered, $0)) }.min { $0.1 < $1.1 }
+        guard let best, best.1 <= max(1, best.0.utf8.count / 2), best.1 <= 2 else { return nil }
+        return best.0
+    }
+
+    /// Insertions, deletions and replacements, with two neighbours swapped counting as one (Damerau).
+    static func distance(_ left: String, _ right: String) -> Int {
+        let left = Array(left.utf8)
+        let right = Array(right.utf8)
+        var rows = [Array(0...right.count)]
+        for i in left.indices {
+            var row = [i + 1]
+            for j in right.indices {
+                let replaced = rows[i][j] + (left[i] == right[j] ? 0 : 1)
+                var least = min(replaced, rows[i][j + 1] + 1, row[j] + 1)
+                if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] {
+                    least = min(least, rows[i - 1][j - 1] + 1)
+                }
+                row.append(least)
+            }
+            rows.append(row)
+        }
+        return rows[left.count][right.count]
+    }
+}
