@@ -1,0 +1,83 @@
+import Glibc
+
+/// Which addresses may be connected to. URLs come from feeds, so by default only public ones.
+///
+/// The address that is really connected to is judged, at every connection, redirect and reuse; names are not. An IPv4
+/// address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo) is judged as that IPv4 address.
+public struct AddressPolicy: Sendable {
+    /// Refuses everything that is not a public unicast address.
+    public static let publicOnly = AddressPolicy(allowed: [])
+
+    private let allowed: [AddressRange]
+
+    private init(allowed: [AddressRange]) {
+        self.allowed = allowed
+    }
+
+    /// Opens ranges besides the public ones.
+    ///
+    /// - Parameter ranges: `loopback`, `link-local`, `private`, `carrier-grade`, `unique-local`, `multicast`,
+    ///   `reserved`, `any`, or a range such as `10.1.0.0/16` or `fd00::/8`, or a single address.
+    /// - Throws: ``InvalidRange`` for anything else.
+    public init(allowing ranges: [String]) throws(InvalidRange) {
+        var allowed: [AddressRange] = []
+        for text in ranges {
+            if let named = Self.named[text] {
+                allowed += named
+            } else if let range = AddressRange(text) {
+                allowed.append(range)
+            } else {
+                throw InvalidRange(text: text)
+            }
+        }
+        self.init(allowed: allowed)
+    }
+
+    /// A range that is neither a known name nor an address with an optional prefix length.
+    public struct InvalidRange: Error, Sendable, Equatable, CustomStringConvertible {
+        public let text: String
+
+        public var description: String {
+            "'\(text)' is no address range: give one of \(AddressPolicy.named.keys.sorted().joined(separator: ", ")), "
+                + "or a range such as 10.1.0.0/16 or fd00::/8."
+        }
+    }
+
+    /// Whether a numeric address may be connected to. What is not a numeric address may not.
+    public func allows(_ address: String) -> Bool {
+        IPAddress(address).map(allows) ?? false
+    }
+
+    func allows(_ address: IPAddress) -> Bool {
+        if allowed.contains(where: { $0.contains(address) }) { return true }
+        let embedded = address.embedded
+        if !embedded.isEmpty { return embedded.allSatisfy(allows) }
+        // Only 2000::/3 is given out as public unicast at all.
+        if case .v6(let bits) = address, bits >> 125 != 1 { return false }
+        return !Self.refused.contains { $0.contains(address) }
+    }
+
+    /// IANA's special-purpose registries, without what is globally reachable.
+    private static let refused = ranges(
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+        "224.0.0.0/4", "240.0.0.0/4",
+        "2001::/23", "2001:db8::/32", "3fff::/20",
+    )
+
+    private static let named: [String: [AddressRange]] = [
+        "loopback": ranges("127.0.0.0/8", "::1"),
+        "link-local": ranges("169.254.0.0/16", "fe80::/10"),
+        "private": ranges("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
+        "carrier-grade": ranges("100.64.0.0/10"),
+        "unique-local": ranges("fc00::/7"),
+        "multicast": ranges("224.0.0.0/4", "ff00::/8"),
+        "reserved": ranges(
+            "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+            "240.0.0.0/4", "2001::/23", "2001:db8::/32", "3fff::/20", "100::/64",
+        ),
+        "any": ranges("0.0.0.0/0", "::/0"),
+    ]
+
+    private static func ranges(_ texts: String...) -> [AddressRange] { texts.compactMap(AddressRange.init) }
+}

@@ -1,0 +1,29 @@
+/// The limits and habits of a ``Downloader``. Each limit is a promise: what exceeds it ends in a class of its own.
+public struct DownloadConfiguration: Sendable {
+    /// Transfers at once, and at once to one host name.
+    public var concurrency = 6
+    public var perHost = 6
+    /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this.
+    public var maxUnconsumedBodies = 32
+    /// Bytes of a body after content decoding.
+    public var maxBodyBytes: Int64 = 64 << 20
+    /// Bytes of all headers of one response, interim responses and trailers included.
+    public var maxHeaderBytes = 64 << 10
+    public var maxRedirects = 5
+    public var maxURLBytes = 8192
+    /// From looking up the name to the end of the TLS handshake, per hop.
+    public var connectTimeout = Duration.seconds(10)
+    /// The longest time without a byte once connected.
+    public var silenceTimeout = Duration.seconds(15)
+    /// The whole transfer, redirects included.
+    public var totalTimeout = Duration.seconds(300)
+    public var userAgent = "PrefetchWorker/1"
+    /// A PEM file of certificate authorities, instead of the system's.
+    public var caFile: String?
+    /// A proxy's URL. Without one the environment's proxy variables are ignored. A proxy hides the address that is
+    /// connected to in the end, so that only addresses written in URLs are judged then.
+    public var proxy: String?
+    public var addresses = AddressPolicy.publicOnly
+
+    public init() {}
+}

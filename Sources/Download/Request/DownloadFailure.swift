@@ -1,0 +1,42 @@
+public import SystemPackage
+
+/// Why a download did not succeed. The code decides what happens next; the message is for people.
+public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
+    public enum Code: Sendable, Hashable {
+        case dns, connect, timeout, connectionLost, tlsHandshake, tlsCertificate
+        case http(Int)
+        case tooManyRedirects, invalidURL, forbiddenAddress, tooLarge, truncated
+        /// The inspector's own class name.
+        case refusedBody(String)
+        /// The file could not be made or written: our disk's fault, never the origin's.
+        case disk(Errno)
+        case cancelled, internalError
+    }
+
+    public let code: Code
+    /// A full sentence that names the host, at most 500 characters, without credentials or control characters.
+    public let message: String
+    /// How long the origin asked to be left alone, 0 s to 1 h.
+    public let retryAfter: Duration?
+    /// What HTTP said, when it came that far.
+    public let response: DownloadResponse?
+
+    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil, response: DownloadResponse? = nil) {
+        self.code = code
+        self.message = Self.printable(message)
+        self.retryAfter = retryAfter
+        self.response = response
+    }
+
+    public var description: String { message }
+
+    static let cancelled = DownloadFailure(.cancelled, "The download was cancelled.")
+
+    /// Origins choose part of the text, so nothing in it may move a terminal's cursor or fill a log.
+    private static func printable(_ text: String) -> String {
+        let visible = text.unicodeScalars.filter { $0.properties.generalCategory != .control }
+        var result = String.UnicodeScalarView()
+        result.append(contentsOf: visible.prefix(500))
+        return String(result)
+    }
+}

@@ -1,0 +1,49 @@
+/// What HTTP said about a download, at the end of all redirects.
+public struct DownloadResponse: Sendable, Equatable {
+    public var status: Int
+    /// The URL that answered, without credentials and fragment.
+    public var finalURL: String
+    public var redirects: Int
+    public var etag: String?
+    public var lastModified: String?
+    public var contentType: String?
+    public var cacheControl: String?
+    public var expires: String?
+    public var date: String?
+    public var age: String?
+    /// `X-Robots-Tag`, where sites opt out of uses of their images.
+    public var robots: String?
+    public var timings: Timings
+    /// Bytes of the body as they were sent, before content decoding.
+    public var bytesReceived: Int64
+    /// The numeric address that was connected to; empty when there was no connection.
+    public var primaryAddress: String
+
+    /// How long each step of the last hop took; a step that a reused connection saved is zero.
+    public struct Timings: Sendable, Equatable {
+        public var dns = Duration.zero
+        public var connect = Duration.zero
+        public var tls = Duration.zero
+        /// From the start of the last hop to its first byte.
+        public var firstByte = Duration.zero
+        /// From the start of the first hop to the end.
+        public var total = Duration.zero
+
+        public init() {}
+    }
+}
+
+/// How a download ended. Every download ends in exactly one of these.
+public enum DownloadOutcome: Sendable {
+    case body(BodyFile, DownloadResponse)
+    case notModified(DownloadResponse)
+    case failed(DownloadFailure)
+}
+
+/// What the inspector thinks of a body's first bytes.
+public enum BodyVerdict: Sendable {
+    case undecided
+    case accept
+    /// Cut the transfer. `code` becomes the failure's ``DownloadFailure/Code/refusedBody(_:)``.
+    case refuse(code: String, message: String)
+}

@@ -1,0 +1,87 @@
+import Crypto
+public import SystemPackage
+import Synchronization
+
+/// A body that arrived whole: an open file, its length and its hash.
+///
+/// The downloader counts it against ``DownloadConfiguration/maxUnconsumedBodies`` until ``markConsumed()`` or until the
+/// last reference goes, whichever is first.
+public final class BodyFile: Sendable {
+    /// In bytes.
+    public let size: Int64
+    /// Lower-case hexadecimal.
+    public let sha256: String
+
+    private let descriptor: Mutex<FileDescriptor?>
+    private let onConsumed: Mutex<(@Sendable () -> Void)?>
+
+    /// Takes ownership of the descriptor.
+    init(_ descriptor: FileDescriptor, size: Int64, sha256: String, onConsumed: @escaping @Sendable () -> Void) {
+        self.size = size
+        self.sha256 = sha256
+        self.descriptor = Mutex(descriptor)
+        self.onConsumed = Mutex(onConsumed)
+    }
+
+    deinit {
+        markConsumed()
+        // The body was not wanted: an error on closing changes nothing for anybody.
+        try? descriptor.withLock { $0 }?.close()
+    }
+
+    /// Lends the file, positioned at its start the first time. Calling this after ``takeDescriptor()`` is a
+    /// programmer error.
+    public func withDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R {
+        guard let lent = descriptor.withLock({ $0 }) else { preconditionFailure("The descriptor was taken.") }
+        defer { withExtendedLifetime(self) {} }
+        return try body(lent)
+    }
+
+    /// Hands the file over: from now on the caller closes it. Taking it twice is a programmer error.
+    public func takeDescriptor() -> FileDescriptor {
+        guard let taken = descriptor.withLock({ $0.take() }) else { preconditionFailure("The descriptor was taken.") }
+        return taken
+    }
+
+    /// Makes room for another download. Further calls do nothing.
+    public func markConsumed() {
+        onConsumed.withLock { $0.take() }?()
+    }
+}
+
+/// A body as it arrives: written and hashed on the way. Closes its file unless the body was finished.
+final class BodyWriter {
+    private var descriptor: FileDescriptor?
+    private var hasher = SHA256()
+    private(set) var size: Int64 = 0
+
+    init(_ descriptor: FileDescriptor) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        // Of a body that nobody gets: an error on closing changes nothing.
+        try? descriptor?.close()
+    }
+
+    /// - Throws: `Errno` of write(2).
+    func write(_ bytes: UnsafeRawBufferPointer) throws {
+        guard let descriptor else { return }
+        try descriptor.writeAll(bytes)
+        hasher.update(bufferPointer: bytes)
+        size += Int64(bytes.count)
+    }
+
+    /// - Throws: `Errno` of lseek(2).
+    func finish(onConsumed: @escaping @Sendable () -> Void) throws -> BodyFile {
+        guard let descriptor else { throw Errno.badFileDescriptor }
+        try descriptor.seek(offset: 0, from: .start)
+        self.descriptor = nil
+        return BodyFile(descriptor, size: size, sha256: hexadecimal(hasher.finalize()), onConsumed: onConsumed)
+    }
+}
+
+func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+}

@@ -1,0 +1,70 @@
+import SystemPackage
+
+/// Takes in a body: counts it, shows its beginning to the inspector, writes and hashes it.
+final class BodyReceiver {
+    private static let inspected = 64 << 10
+
+    private let tools: Transfer.Tools
+    private let limit: Int64
+    private let host: String
+    private var writer: BodyWriter?
+    /// The first bytes, kept until the inspector has decided.
+    private var beginning: [UInt8]? = []
+
+    init(tools: Transfer.Tools, limit: Int64, host: String) {
+        self.tools = tools
+        self.limit = limit
+        self.host = host
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) throws(DownloadFailure) {
+        guard (writer?.size ?? 0) + Int64(bytes.count) <= limit else {
+            throw DownloadFailure(.tooLarge, "The body from \(host) is larger than \(limit) bytes.")
+        }
+        try inspect(bytes)
+        try onDisk { try openWriter().write(bytes) }
+    }
+
+    /// - Parameter onConsumed: called when the body no longer counts as unconsumed.
+    func finish(onConsumed: @escaping @Sendable () -> Void) throws(DownloadFailure) -> BodyFile {
+        try onDisk { try openWriter().finish(onConsumed: onConsumed) }
+    }
+
+    private func openWriter() throws -> BodyWriter {
+        if let writer { return writer }
+        let made = BodyWriter(try tools.makeFile())
+        writer = made
+        return made
+    }
+
+    private func inspect(_ bytes: UnsafeRawBufferPointer) throws(DownloadFailure) {
+        guard let seen = beginning else { return }
+        let verdict: BodyVerdict
+        // Most bodies are decided by their first chunk, which then need not be copied.
+        if seen.isEmpty, bytes.count >= Self.inspected {
+            verdict = tools.inspect(UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.inspected)))
+        } else if seen.isEmpty {
+            verdict = tools.inspect(bytes)
+        } else {
+            let all = seen + bytes.prefix(Self.inspected - seen.count)
+            verdict = all.withUnsafeBytes(tools.inspect)
+        }
+        switch verdict {
+        case .accept: beginning = nil
+        case .refuse(let code, let message): throw DownloadFailure(.refusedBody(code), message)
+        case .undecided:
+            let all = seen + bytes.prefix(Self.inspected - seen.count)
+            beginning = all.count < Self.inspected ? all : nil
+        }
+    }
+
+    /// The disk's errors are never the origin's.
+    private func onDisk<R>(_ body: () throws -> R) throws(DownloadFailure) -> R {
+        do {
+            return try body()
+        } catch {
+            let errno = error as? Errno ?? .ioError
+            throw DownloadFailure(.disk(errno), "The body from \(host) could not be stored: \(error).")
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import CCurl
+
+/// The owner of one `CURL` handle, its error text and its header list. Used by the curl thread alone.
+///
+/// See https://curl.se/libcurl/c/curl_easy_setopt.html for every option.
+final class EasyHandle {
+    let pointer: UnsafeMutableRawPointer
+    private let errorText: UnsafeMutablePointer<CChar>
+    private var headers: UnsafeMutablePointer<curl_slist>?
+
+    /// An option that libcurl did not take: out of memory, or a libcurl without the feature.
+    struct OptionError: Error {
+        let code: CURLcode
+    }
+
+    init() throws(OptionError) {
+        guard let pointer = curl_easy_init() else { throw OptionError(code: CURLE_FAILED_INIT) }
+        self.pointer = pointer
+        errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    }
+
+    deinit {
+        curl_easy_cleanup(pointer)
+        curl_slist_free_all(headers)
+        errorText.deallocate()
+    }
+
+    /// Back to no options at all, so that nothing of one request can reach the next. Connections are the multi
+    /// handle's and stay.
+    func reset() throws(OptionError) {
+        curl_easy_reset(pointer)
+        curl_slist_free_all(headers)
+        headers = nil
+        errorText.pointee = 0
+        try set(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(errorText))
+    }
+
+    func set(_ option: CURLoption, _ value: Int) throws(OptionError) {
+        try Self.check(ccurl_set_long(pointer, option, value))
+    }
+
+    func set(_ option: CURLoption, _ value: String) throws(OptionError) {
+        try Self.check(ccurl_set_text(pointer, option, value))
+    }
+
+    func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer) throws(OptionError) {
+        try Self.check(ccurl_set_pointer(pointer, option, value))
+    }
+
+    func set(headers lines: [String]) throws(OptionError) {
+        for line in lines {
+            guard let longer = curl_slist_append(headers, line) else { throw OptionError(code: CURLE_OUT_OF_MEMORY) }
+            headers = longer
+        }
+        guard let headers else { return }
+        try set(CURLOPT_HTTPHEADER, UnsafeMutableRawPointer(headers))
+    }
+
+    func long(_ info: CURLINFO) -> Int { ccurl_get_long(pointer, info) }
+
+    func offset(_ info: CURLINFO) -> Int64 { Int64(ccurl_get_offset(pointer, info)) }
+
+    func text(_ info: CURLINFO) -> String { ccurl_get_text(pointer, info).map { String(cString: $0) } ?? "" }
+
+    /// What went wrong, in curl's words.
+    func explain(_ code: CURLcode) -> String {
+        let detail = String(cString: errorText)
+        return detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
+    }
+
+    static func check(_ code: CURLcode) throws(OptionError) {
+        guard code == CURLE_OK else { throw OptionError(code: code) }
+    }
+}

@@ -1,0 +1,67 @@
+/// The fields of one response that somebody downstream asks for.
+struct ResponseHeaders {
+    private(set) var contentLength: Int64?
+    /// Raw bytes: origins put Latin-1 and UTF-8 there.
+    private(set) var location: [UInt8]?
+    private(set) var retryAfter: String?
+    private(set) var etag: String?
+    private(set) var lastModified: String?
+    private(set) var contentType: String?
+    private(set) var cacheControl: String?
+    private(set) var expires: String?
+    private(set) var date: String?
+    private(set) var age: String?
+    private(set) var robots: String?
+
+    /// Takes in one header line; lines of no interest are passed over.
+    mutating func absorb(_ line: UnsafeRawBufferPointer) {
+        guard let colon = line.firstIndex(of: 0x3A), let field = Field(name: line[..<colon]) else { return }
+        let value = Self.value(line[(colon + 1)...])
+        let text = String(decoding: value, as: UTF8.self)
+        switch field {
+        case .contentLength: contentLength = Int64(text)
+        // The first one, as curl and browsers do.
+        case .location: location = location ?? value
+        case .retryAfter: retryAfter = text
+        case .etag: etag = text
+        case .lastModified: lastModified = text
+        case .contentType: contentType = text
+        // A list may come in several lines (RFC 9110, section 5.3).
+        case .cacheControl: cacheControl = cacheControl.map { $0 + ", " + text } ?? text
+        case .robots: robots = robots.map { $0 + ", " + text } ?? text
+        case .expires: expires = text
+        case .date: date = text
+        case .age: age = text
+        }
+    }
+
+    private enum Field: String, CaseIterable {
+        case contentLength = "content-length"
+        case location
+        case retryAfter = "retry-after"
+        case etag
+        case lastModified = "last-modified"
+        case contentType = "content-type"
+        case cacheControl = "cache-control"
+        case expires
+        case date
+        case age
+        case robots = "x-robots-tag"
+
+        private static let names = allCases.map { (field: $0, bytes: Array($0.rawValue.utf8)) }
+
+        init?(name: Slice<UnsafeRawBufferPointer>) {
+            // Setting bit 5 makes ASCII letters lower case and leaves the hyphen alone.
+            let match = Self.names.first { known in
+                known.bytes.count == name.count && zip(known.bytes, name).allSatisfy { $0 == $1 | 0x20 }
+            }
+            guard let match else { return nil }
+            self = match.field
+        }
+    }
+
+    private static func value(_ bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
+        // Control characters, the line's end among them, are never part of a value worth keeping.
+        bytes.filter { $0 >= 0x20 && $0 != 0x7F }.trimmingSpaces()
+    }
+}

@@ -1,0 +1,113 @@
+import CCurl
+import Glibc
+
+// What becomes of a transfer when libcurl is done with it.
+extension Transfer {
+    enum End {
+        case outcome(DownloadOutcome)
+        case redirect(DownloadURL)
+    }
+
+    func end(_ code: CURLcode, onConsumed: @escaping @Sendable () -> Void) -> End {
+        if let cut { return .outcome(.failed(with(response: cut))) }
+        switch phase {
+        case .headers:
+            return .outcome(.failed(failure(code)))
+        case .draining:
+            return status()
+        case .body(let receiver):
+            guard code == CURLE_OK else { return .outcome(.failed(failure(code))) }
+            do throws(DownloadFailure) {
+                return .outcome(.body(try receiver.finish(onConsumed: onConsumed), response()))
+            } catch {
+                return .outcome(.failed(with(response: error)))
+            }
+        }
+    }
+
+    /// Anything but 2xx: the status alone decides, however its body ended.
+    private func status() -> End {
+        let status = easy.long(CURLINFO_RESPONSE_CODE)
+        if status == 304, ticket.request.hasValidators { return .outcome(.notModified(response())) }
+        if [301, 302, 303, 307, 308].contains(status), let location = headers.location {
+            do throws(DownloadFailure) {
+                return .redirect(try next(location))
+            } catch {
+                return .outcome(.failed(with(response: error)))
+            }
+        }
+        let retryAfter = headers.retryAfter.flatMap { RetryAfter.parse($0, now: Int64(time(nil))) }
+        let message = "\(hop.host) answered with status \(status)."
+        return .outcome(
+            .failed(DownloadFailure(.http(status), message, retryAfter: retryAfter, response: response())),
+        )
+    }
+
+    private func next(_ location: [UInt8]) throws(DownloadFailure) -> DownloadURL {
+        guard redirects < configuration.maxRedirects else {
+            throw DownloadFailure(
+                .tooManyRedirects,
+                "\(ticket.host) redirects more than \(configuration.maxRedirects) times.",
+            )
+        }
+        do throws(DownloadFailure) {
+            return try DownloadURL(location: location, relativeTo: hop, maxBytes: configuration.maxURLBytes)
+        } catch {
+            throw DownloadFailure(error.code, "\(hop.host) redirects to what cannot be followed. \(error.message)")
+        }
+    }
+
+    private func failure(_ code: CURLcode) -> DownloadFailure {
+        if case .refused(let address) = guardState, code == CURLE_COULDNT_CONNECT {
+            refuse(address)
+            if let cut { return with(response: cut) }
+        }
+        let mapped = DownloadFailure.Code(curl: code, inHeaders: phase.isHeaders)
+        let message = "The download from \(hop.host) failed: \(easy.explain(code))."
+        return with(response: DownloadFailure(mapped, message))
+    }
+
+    private func with(response failure: DownloadFailure) -> DownloadFailure {
+        guard easy.long(CURLINFO_RESPONSE_CODE) > 0 else { return failure }
+        return DownloadFailure(failure.code, failure.message, retryAfter: failure.retryAfter, response: response())
+    }
+
+    private func response() -> DownloadResponse {
+        DownloadResponse(
+            status: easy.long(CURLINFO_RESPONSE_CODE),
+            finalURL: hop.text,
+            redirects: redirects,
+            etag: headers.etag,
+            lastModified: headers.lastModified,
+            contentType: headers.contentType,
+            cacheControl: headers.cacheControl,
+            expires: headers.expires,
+            date: headers.date,
+            age: headers.age,
+            robots: headers.robots,
+            timings: timings(),
+            bytesReceived: easy.offset(CURLINFO_SIZE_DOWNLOAD_T),
+            primaryAddress: easy.text(CURLINFO_PRIMARY_IP),
+        )
+    }
+
+    /// libcurl counts each time from the start of the hop; what is told is how long each step took.
+    private func timings() -> DownloadResponse.Timings {
+        let resolved = easy.offset(CURLINFO_NAMELOOKUP_TIME_T)
+        let connected = easy.offset(CURLINFO_CONNECT_TIME_T)
+        let secured = easy.offset(CURLINFO_APPCONNECT_TIME_T)
+        var timings = DownloadResponse.Timings()
+        timings.dns = .microseconds(resolved)
+        timings.connect = .microseconds(max(connected - resolved, 0))
+        timings.tls = .microseconds(max(secured - connected, 0))
+        timings.firstByte = .microseconds(easy.offset(CURLINFO_STARTTRANSFER_TIME_T))
+        timings.total = elapsed
+        return timings
+    }
+}
+
+extension Transfer.Phase {
+    fileprivate var isHeaders: Bool {
+        if case .headers = self { true } else { false }
+    }
+}

@@ -1,0 +1,103 @@
+import CCurl
+import Glibc
+
+// What libcurl's callbacks do. Each returns whether the transfer goes on.
+extension Transfer {
+    /// Bodies of errors and redirects are read up to here for the sake of the connection, and no longer than this.
+    private static let drainBytes = 16 << 10
+    private static let drainTime = Duration.seconds(2)
+
+    func receive(header line: UnsafeRawBufferPointer) -> Bool {
+        touch()
+        headerBytes += line.count
+        guard headerBytes <= configuration.maxHeaderBytes else {
+            cut(.tooLarge, "The headers from \(hop.host) are larger than \(configuration.maxHeaderBytes) bytes.")
+            return false
+        }
+        // Trailers of a chunked body come here too; they change nothing.
+        guard case .headers = phase else { return true }
+        if line.starts(with: "HTTP/".utf8) {
+            headers = ResponseHeaders()
+        } else if line.first == 0x0D || line.first == 0x0A {
+            return endOfHeaders()
+        } else {
+            headers.absorb(line)
+        }
+        return true
+    }
+
+    func receive(body bytes: UnsafeRawBufferPointer) -> Bool {
+        touch()
+        switch phase {
+        case .headers:
+            return false
+        case .draining(let drained, let until):
+            phase = .draining(bytes: drained + bytes.count, until: until)
+            return drained + bytes.count <= Self.drainBytes
+        case .body(let receiver):
+            do throws(DownloadFailure) {
+                try receiver.receive(bytes)
+                return true
+            } catch {
+                cut(error.code, error.message)
+                return false
+            }
+        }
+    }
+
+    private func endOfHeaders() -> Bool {
+        let status = easy.long(CURLINFO_RESPONSE_CODE)
+        // An interim response (100, 103): the real one follows.
+        if status < 200 { return true }
+        let length = headers.contentLength ?? 0
+        guard (200...299).contains(status) else {
+            phase = .draining(bytes: 0, until: .now + Self.drainTime)
+            // A 304 has no body, whatever it says.
+            return status == 304 || length <= Self.drainBytes
+        }
+        let limit = configuration.maxBodyBytes
+        guard length <= limit else {
+            cut(.tooLarge, "The body from \(hop.host) is announced with \(length) bytes; the limit is \(limit).")
+            return false
+        }
+        phase = .body(BodyReceiver(tools: tools, limit: limit, host: hop.host))
+        return true
+    }
+}
+
+// The address guard.
+extension Transfer {
+    func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+        guard mayConnect(to: address) else { return ccurl_bad_socket() }
+        guardState = .allowed
+        // Helpers are started while connections are open; they must not inherit them.
+        let type = address.pointee.socktype | CInt(bitPattern: SOCK_CLOEXEC.rawValue)
+        return socket(address.pointee.family, type, address.pointee.protocol)
+    }
+
+    func mayUseConnection(to address: String) -> Bool {
+        if configuration.proxy == nil, !configuration.addresses.allows(address) {
+            refuse(address)
+            return false
+        }
+        touch()
+        return true
+    }
+
+    private func mayConnect(to address: UnsafeMutablePointer<curl_sockaddr>) -> Bool {
+        // With a proxy the address is the proxy's, which the operator chose.
+        if configuration.proxy != nil { return true }
+        let length = Int(address.pointee.addrlen)
+        let parsed = withUnsafePointer(to: &address.pointee.addr) { IPAddress($0, length: length) }
+        guard let parsed, configuration.addresses.allows(parsed) else {
+            if case .allowed = guardState { return false }
+            guardState = .refused(parsed.map(String.init(describing:)) ?? "an address of an unknown kind")
+            return false
+        }
+        return true
+    }
+
+    func refuse(_ address: String) {
+        cut(.forbiddenAddress, "\(hop.host) is at \(address), which may not be connected to.")
+    }
+}

@@ -1,0 +1,122 @@
+import CCurl
+import SystemPackage
+
+/// One download while it runs: its hops, its phase, its limits. Used by the curl thread alone.
+final class Transfer {
+    let ticket: Ticket
+    let easy: EasyHandle
+    let configuration: DownloadConfiguration
+    let tools: Tools
+
+    /// The URL that is being asked now.
+    private(set) var hop: DownloadURL
+    private(set) var redirects = 0
+    var headers = ResponseHeaders()
+    var headerBytes = 0
+    var phase = Phase.headers
+    var guardState = GuardState.untouched
+    /// Why we ended the transfer ourselves. It outranks whatever libcurl says about that.
+    private(set) var cut: DownloadFailure?
+
+    private let started: ContinuousClock.Instant
+    /// The last byte, once there is a connection.
+    private var lastByte: ContinuousClock.Instant?
+
+    /// What the downloader's owner provides for bodies.
+    struct Tools {
+        let makeFile: @Sendable () throws -> FileDescriptor
+        let inspect: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict
+    }
+
+    enum Phase {
+        /// Waiting for the end of the final response's headers.
+        case headers
+        case body(BodyReceiver)
+        /// The status has decided already; what follows is only read to keep the connection.
+        case draining(bytes: Int, until: ContinuousClock.Instant)
+    }
+
+    enum GuardState {
+        case untouched
+        /// Every address so far was refused; the last one.
+        case refused(String)
+        /// At least one address was allowed.
+        case allowed
+    }
+
+    init(
+        _ ticket: Ticket, easy: EasyHandle, configuration: DownloadConfiguration, tools: Tools,
+        now: ContinuousClock.Instant,
+    ) {
+        self.ticket = ticket
+        self.easy = easy
+        self.configuration = configuration
+        self.tools = tools
+        hop = ticket.url
+        started = now
+    }
+
+    var elapsed: Duration { .now - started }
+
+    /// Records why the transfer ends; only the first reason counts.
+    func cut(_ code: DownloadFailure.Code, _ message: String) {
+        if cut == nil { cut = DownloadFailure(code, message, response: nil) }
+    }
+
+    func touch() { lastByte = .now }
+
+    /// Goes on to where a redirect leads.
+    func follow(_ url: DownloadURL) {
+        hop = url
+        redirects += 1
+        headers = ResponseHeaders()
+        headerBytes = 0
+        phase = .headers
+        guardState = .untouched
+        lastByte = nil
+    }
+}
+
+// What is sent on this hop.
+extension Transfer {
+    private var isAtOrigin: Bool { hop.origin == ticket.url.origin }
+
+    /// A redirect's own credentials, or the request's where they were meant for.
+    var hopCredentials: DownloadURL.Credentials? {
+        hop.credentials ?? (isAtOrigin ? ticket.url.credentials : nil)
+    }
+
+    var hopHeaders: [String] {
+        let request = ticket.request
+        let own = isAtOrigin ? request.headers : []
+        // curl's own syntax for a header without a value ends in a semicolon.
+        var lines = own.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
+        let names = Set(own.map { $0.name.lowercased() })
+        if !names.contains("accept") { lines.append("Accept: image/*,*/*;q=0.8") }
+        if let etag = request.etag, !names.contains("if-none-match") { lines.append("If-None-Match: \(etag)") }
+        if let date = request.lastModified, !names.contains("if-modified-since") {
+            lines.append("If-Modified-Since: \(date)")
+        }
+        return lines
+    }
+}
+
+// Deadlines. libcurl's own are in whole seconds (silence) or per hop (total).
+extension Transfer {
+    var deadline: ContinuousClock.Instant {
+        var deadline = started + configuration.totalTimeout
+        if let lastByte { deadline = min(deadline, lastByte + configuration.silenceTimeout) }
+        if case .draining(_, let until) = phase { deadline = min(deadline, until) }
+        return deadline
+    }
+
+    /// Called when the deadline has passed. While draining that is no failure.
+    func expire(now: ContinuousClock.Instant) {
+        if case .draining = phase { return }
+        if now >= started + configuration.totalTimeout {
+            cut(.timeout, "The download from \(hop.host) took longer than \(configuration.totalTimeout).")
+        } else {
+            cut(.timeout, "\(hop.host) sent nothing for \(configuration.silenceTimeout).")
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import Glibc
+
+/// Runs a ``TransferLoop`` on a thread of its own, since libcurl's loop blocks.
+enum TransferThread {
+    /// What is handed to the thread, which then owns it.
+    private final class Cargo {
+        var loop: TransferLoop?
+        let exchange: Exchange
+
+        init(loop: TransferLoop, exchange: Exchange) {
+            self.loop = loop
+            self.exchange = exchange
+        }
+    }
+
+    /// - Throws: `internalError` when no thread can be made.
+    static func start(_ loop: sending TransferLoop, exchange: Exchange) throws(DownloadFailure) {
+        let cargo = Unmanaged.passRetained(Cargo(loop: loop, exchange: exchange))
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        // Detached: the exchange tells when it is over, after everything of curl's is freed.
+        pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
+        var thread = pthread_t()
+        let code = withoutSignals {
+            pthread_create(&thread, &attributes, { TransferThread.main($0) }, cargo.toOpaque())
+        }
+        guard code == 0 else {
+            cargo.release()
+            throw DownloadFailure(.internalError, "No thread can be made for downloads: error \(code).")
+        }
+    }
+
+    private static func main(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        guard let argument else { return nil }
+        let cargo = Unmanaged<Cargo>.fromOpaque(argument).takeRetainedValue()
+        cargo.loop?.run(cargo.exchange)
+        cargo.loop = nil
+        cargo.exchange.closed()
+        return nil
+    }
+
+    /// A new thread inherits the mask: signals are for the program's own threads, not for libcurl's system calls.
+    private static func withoutSignals(_ body: () -> CInt) -> CInt {
+        var all = sigset_t()
+        var previous = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &previous)
+        defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
+        return body()
+    }
+}
