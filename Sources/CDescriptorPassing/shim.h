@@ -1,11 +1,14 @@
 #pragma once
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
 // Ancillary data is laid out by the CMSG_ macros of cmsg(3), which Swift can't call.
+// poll(2) hides POLLRDHUP behind _GNU_SOURCE; Linux gives it this value everywhere but on SPARC.
+static const short pw_peer_closed = 0x2000;
 enum { pw_max_descriptors = 128 };
 
 // Sends one message with open descriptors beside it. Returns the bytes sent, or -1 with errno.

@@ -60,3 +60,30 @@ extension ContentCache {
         }
     }
 }
+
+extension ContentCache {
+    /// What a blob is found to be.
+    public enum Finding: Sendable {
+        case good
+        case missing
+        /// Its bytes were moved to quarantine.
+        case damaged
+    }
+
+    /// Reads a blob and says what it is.
+    public func check(_ hash: BlobHash, size: Int64) -> Finding {
+        guard exists(hash, size: size) else {
+            var info = stat()
+            guard lstat(path(of: hash).string, &info) == 0 else { return .missing }
+            // Of another size than it was published with. Quarantine may fail on a broken disk; the finding stands.
+            try? moveToQuarantine(hash)
+            return .damaged
+        }
+        do throws(CacheError) {
+            _ = try openVerified(hash)
+            return .good
+        } catch {
+            return .damaged
+        }
+    }
+}

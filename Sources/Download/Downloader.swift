@@ -80,6 +80,9 @@ public final class Downloader: Sendable {
         exchange.setLimits(concurrency: concurrency, perHost: perHost)
     }
 
+    /// Ends what waits, and everything asked for from now on, as cancelled; what runs goes on to its end.
+    public func cancelWaiting() { exchange.settle() }
+
     /// Ends everything waiting and running as cancelled, and returns when the thread has freed what it held. Downloads
     /// asked for from now on are cancelled at once.
     public func shutdown() async {
@@ -110,4 +113,9 @@ private enum CurlLibrary {
             throw DownloadFailure(.internalError, "libcurl cannot be started: \(String(cString: curl_easy_strerror(code))).")
         }
     }
+}
+
+extension Downloader {
+    /// libcurl's own version and those of what it was built with.
+    public static var libraryVersion: String { String(cString: curl_version()) }
 }

@@ -65,7 +65,7 @@ final class ClaimLoop: Sendable {
     /// - Returns: how many items were claimed.
     private func claimSome(_ plans: inout PlanCache) async throws(WorkerError) -> Int {
         let inFlight = tasks.count
-        do {
+        do throws(JobsError) {
             let claim: Claim
             if inFlight + Self.group <= Self.target || (inFlight + Self.group <= Self.ceiling && isStarving) {
                 claim = try await store.claim(limit: Self.group, worker: worker, order: order)
@@ -76,10 +76,8 @@ final class ClaimLoop: Sendable {
             }
             try await start(claim, &plans)
             return claim.items.count
-        } catch let error as JobsError {
-            return try pause(after: error)
         } catch {
-            throw WorkerError(.internalError, "\(error)")
+            return try pause(after: error)
         }
     }
 

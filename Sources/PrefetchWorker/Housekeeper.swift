@@ -15,18 +15,24 @@ struct Housekeeper: Sendable {
     func run() async {
         var round = 0
         while !Task.isCancelled {
-            await attempt("put due items back") { _ = try await store.promoteDue() }
+            await attempt("put due items back") { () throws(JobsError) in _ = try await store.promoteDue() }
             if round % 10 == 0 {
-                await attempt("take back dead leases") {
+                await attempt("take back dead leases") { () throws(JobsError) in
                     let count = try await store.takeBackDeadLeases(myself: worker)
                     if count > 0 { logger.warning("\(count) items of a dead worker go back to the queue.") }
                 }
-                await attempt("sweep cancelled jobs") { _ = try await store.sweepCancelled() }
-                await attempt("look for lost items") { tasks.cancel(try await store.lost(of: tasks.items)) }
-                await attempt("read blocked hosts") { try await block() }
-                await attempt("checkpoint") { try await store.checkpoint() }
+                await attempt("sweep cancelled jobs") { () throws(JobsError) in _ = try await store.sweepCancelled() }
+                await attempt("look for lost items") { () throws(JobsError) in
+                    tasks.cancel(try await store.lost(of: tasks.items))
+                }
+                await attempt("read blocked hosts") { () throws(JobsError) in try await block() }
+                await attempt("checkpoint") { () throws(JobsError) in try await store.checkpoint() }
             }
-            if round % 50 == 0 { await attempt("extend the leases") { try await store.heartbeat(worker: worker) } }
+            if round % 50 == 0 {
+                await attempt("extend the leases") { () throws(JobsError) in
+                    try await store.heartbeat(worker: worker)
+                }
+            }
             wakeup.ring()
             round += 1
             // Cancellation ends the nap, and then the loop.

@@ -4,6 +4,7 @@ internal import Glibc
 internal import Imaging
 public import Jobs
 public import Logging
+internal import SystemPackage
 
 /// The composition root: builds the stages, runs them together, and ends them in order.
 public struct Worker: Sendable {
@@ -71,7 +72,7 @@ public struct Worker: Sendable {
     }
 
     private func makePipeline(_ store: JobStore) throws -> Pipeline {
-        let cache = try ContentCache(directory: .init(configuration.cache))
+        let cache = try ContentCache(directory: FilePath(configuration.cache))
         let disk = DiskWatch(cache: cache, minimumFree: configuration.minimumFree)
         let inspector = HeaderInspector(limits: configuration.images)
         let downloader = try Downloader(

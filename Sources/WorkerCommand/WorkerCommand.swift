@@ -1,1 +1,27 @@
-@main struct WorkerCommand { static func main() {} }
+import ArgumentParser
+
+@main
+struct WorkerCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "worker",
+        abstract: "Fetches, sizes and caches images ahead of need, from a table of jobs.",
+        discussion: """
+            EXAMPLES:
+              worker enqueue https://example.com/a.jpg --variant thumb=320x240,cover,webp
+              worker run --concurrency 6 --drain
+              worker status
+              worker get https://example.com/a.jpg --variant thumb
+
+            Every command finds the database by --db, WORKER_DB or ./worker.db, and the cache by --cache, WORKER_CACHE or
+            ./cache. Jobs can also be inserted with any sqlite3 shell; see docs/job-life.md.
+            """,
+        version: workerVersion,
+        subcommands: [
+            InitCommand.self, EnqueueCommand.self, RunCommand.self, StatusCommand.self, ResultsCommand.self,
+            GetCommand.self, ExplainCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
+            RetryCommand.self, BlacklistCommand.self, CacheCommand.self, DoctorCommand.self, HelperCommand.self,
+        ],
+    )
+}
+
+let workerVersion = "1.0.0"

@@ -40,6 +40,8 @@ final class Exchange: Sendable {
         var phase = Phase.open
         var bell: Bell?
         var isRung = false
+        /// Only what runs already may go on.
+        var isSettling = false
     }
 
     fileprivate enum Phase {
@@ -83,7 +85,7 @@ extension Exchange {
     ///   between the two.
     func submit(_ ticket: Ticket, isCancelled: () -> Bool) {
         let isAccepted = state.withLock { state in
-            guard case .open = state.phase else { return false }
+            guard case .open = state.phase, !state.isSettling else { return false }
             state.queue.insert(ticket)
             guard !isCancelled() else { return state.queue.remove(ticket.id) == nil }
             state.ring()
@@ -102,6 +104,14 @@ extension Exchange {
             return nil
         }
         waiting?.answer(.failed(.cancelled))
+    }
+
+    func settle() {
+        let tickets = state.withLock { state in
+            state.isSettling = true
+            return state.queue.removeWaiting()
+        }
+        for ticket in tickets { ticket.answer(.failed(.cancelled)) }
     }
 
     func update(priority: Int, rank: Int64, for name: Int64) {

@@ -41,6 +41,11 @@ struct WaitingQueue {
         return ticket
     }
 
+    /// Takes out everything that waits; what runs goes on counting against its host.
+    mutating func removeWaiting() -> [Ticket] {
+        waiting.keys.compactMap { remove($0) }
+    }
+
     mutating func removeAll() -> [Ticket] {
         let tickets = waiting.values.map(\.ticket)
         self = WaitingQueue(perHost: perHost)

@@ -39,6 +39,17 @@ public struct JobDefinition: Hashable, Sendable {
     public let headers: [String: String]
     public let priority: Int
     public let order: ExecutionOrder
+
+    public init(
+        id: JobID, variants: String?, options: String?, headers: [String: String], priority: Int, order: ExecutionOrder,
+    ) {
+        self.id = id
+        self.variants = variants
+        self.options = options
+        self.headers = headers
+        self.priority = priority
+        self.order = order
+    }
 }
 
 /// An item that a worker holds a lease on.

@@ -58,6 +58,7 @@ extension JobStore {
         try await write { db in
             for hash in hashes {
                 try db.execute(sql: "DELETE FROM variants WHERE blob = ?", arguments: [hash])
+                try db.execute(sql: "DELETE FROM renditions WHERE blob = ?", arguments: [hash])
                 try db.execute(sql: "UPDATE sources SET kept = 0 WHERE hash = ?", arguments: [hash])
                 try db.execute(sql: "DELETE FROM blobs WHERE hash = ?", arguments: [hash])
             }

@@ -38,7 +38,7 @@ final class DescriptorSocket: Sendable {
     ///
     /// - Returns: `nil` when the peer is gone.
     func receive() throws(Errno) -> (bytes: [UInt8], descriptors: [FileDescriptor])? {
-        var numbers = [Int32](repeating: -1, count: Int(pw_max_descriptors.rawValue))
+        var numbers = [Int32](repeating: -1, count: Int(pw_max_descriptors))
         var count = 0
         var received = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: Self.maxMessage) { buffer, initialized in

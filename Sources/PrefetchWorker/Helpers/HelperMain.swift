@@ -1,3 +1,4 @@
+internal import CDescriptorPassing
 internal import FoundationEssentials
 internal import Glibc
 internal import Imaging
@@ -32,7 +33,7 @@ public enum HelperMain {
         do {
             let request = try JSONDecoder().decode(HelperRequest.self, from: Data(bytes))
             guard let source = descriptors.first, descriptors.count == request.variants.count + 1 else {
-                return .failed(ImagingError(.transform, "The helper got \(descriptors.count) files."))
+                return .failed(ImagingError(code: .transform, message: "The helper got \(descriptors.count) files."))
             }
             limitProcessorTime(request.seconds)
             let outputs = zip(request.variants, descriptors.dropFirst()).map { VariantOutput(spec: $0, output: $1) }
@@ -40,7 +41,7 @@ public enum HelperMain {
         } catch let error as ImagingError {
             return .failed(error)
         } catch {
-            return .failed(ImagingError(.transform, "The helper can't read its request: \(error)"))
+            return .failed(ImagingError(code: .transform, message: "The helper can't read its request: \(error)"))
         }
     }
 
@@ -64,7 +65,7 @@ public enum HelperMain {
     /// The limit counts from the process's start, so it is moved along with every image. SIGXCPU ends the helper.
     private static func limitProcessorTime(_ seconds: Int) {
         var used = rusage()
-        getrusage(RUSAGE_SELF, &used)
+        getrusage(RUSAGE_SELF.rawValue, &used)
         let spent = used.ru_utime.tv_sec + used.ru_stime.tv_sec + 1
         var limit = rlimit(rlim_cur: rlim_t(spent + seconds), rlim_max: rlim_t.max)
         setrlimit(__rlimit_resource_t(0), &limit)  // RLIMIT_CPU
@@ -76,7 +77,7 @@ public enum HelperMain {
         pthread_create(
             &thread, nil,
             { _ in
-                var entry = pollfd(fd: STDIN_FILENO, events: Int16(POLLRDHUP), revents: 0)
+                var entry = pollfd(fd: STDIN_FILENO, events: pw_peer_closed, revents: 0)
                 while poll(&entry, 1, -1) < 0 && errno == EINTR {}
                 _exit(0)
             }, nil,

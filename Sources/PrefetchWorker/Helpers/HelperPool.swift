@@ -152,6 +152,6 @@ final class HelperPool: Sendable {
             shutdown(socket.descriptor.rawValue, Int32(SHUT_RDWR))
             return result
         }
-        return result.closureOutput
+        return result.closureResult
     }
 }

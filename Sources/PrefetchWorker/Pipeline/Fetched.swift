@@ -1,6 +1,7 @@
 internal import ContentCache
 internal import Download
 internal import Jobs
+internal import SystemPackage
 
 /// What a fetch brought, shared by all items that wanted it.
 enum Fetched: Sendable {

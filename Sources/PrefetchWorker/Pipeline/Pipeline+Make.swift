@@ -1,6 +1,7 @@
 internal import ContentCache
 internal import Imaging
 internal import Jobs
+internal import Logging
 
 /// What a job's variants of one source came to.
 struct Made: Sendable {

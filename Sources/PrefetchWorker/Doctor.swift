@@ -1,0 +1,121 @@
+internal import ContentCache
+internal import Download
+internal import Imaging
+internal import Jobs
+internal import Logging
+internal import SystemPackage
+
+/// Looks at everything a worker needs, and says of each part whether it would do.
+public struct Doctor: Sendable {
+    public enum Verdict: String, Sendable, Encodable { case ok, warning, failure }
+
+    public struct Finding: Sendable, Encodable {
+        public let part: String
+        public let verdict: Verdict
+        public let detail: String
+    }
+
+    private let database: String
+    private let cache: String
+    private let helpers: HelperConfiguration
+
+    public init(database: String, cache: String, helpers: HelperConfiguration = HelperConfiguration(count: 1)) {
+        self.database = database
+        self.cache = cache
+        self.helpers = helpers
+    }
+
+    public func examine() async -> [Finding] {
+        var findings = [examineLibraries()]
+        findings.append(await examineDatabase())
+        let (cacheFinding, cache) = examineCache()
+        findings.append(cacheFinding)
+        if let cache { findings.append(await examineHelper(cache)) }
+        return findings
+    }
+
+    private func examineLibraries() -> Finding {
+        do {
+            try ImagingRuntime.start()
+        } catch {
+            return Finding(part: "libraries", verdict: .failure, detail: error.message)
+        }
+        let versions = ImagingRuntime.versions + [(name: "libcurl", version: Downloader.libraryVersion)]
+        let formats = ImagingRuntime.supportedFormats()
+        let missing = ImageFormat.allCases.filter { !formats.decode.contains($0) }.map(\.rawValue)
+        let list = versions.map { "\($0.name) \($0.version)" }.joined(separator: ", ")
+        let reads = formats.decode.map(\.rawValue).joined(separator: " ")
+        let writes = formats.encode.map(\.rawValue).joined(separator: " ")
+        let detail = "\(list); reads \(reads); writes \(writes)"
+        guard missing.isEmpty else {
+            return Finding(
+                part: "libraries", verdict: .warning,
+                detail: "\(detail). Not readable here: \(missing.joined(separator: ", ")); run scripts/bootstrap.")
+        }
+        return Finding(part: "libraries", verdict: .ok, detail: detail)
+    }
+
+    private func examineDatabase() async -> Finding {
+        do {
+            let store = try JobStore(path: database, missing: .refuse)
+            let (version, complaints) = try await store.integrity()
+            let workers = try await store.workers()
+            try await store.close()
+            guard complaints.isEmpty else {
+                return Finding(
+                    part: "database", verdict: .failure, detail: "\(database) is damaged: \(complaints.prefix(3))")
+            }
+            let running = workers.isEmpty ? "no worker running" : "workers: " + workers.map { "pid \($0.pid)" }.joined(separator: ", ")
+            return Finding(
+                part: "database", verdict: .ok, detail: "\(database), SQLite \(version), whole; \(running)")
+        } catch {
+            let verdict: Verdict = error.code == .cannotOpen ? .warning : .failure
+            return Finding(part: "database", verdict: verdict, detail: error.message)
+        }
+    }
+
+    private func examineCache() -> (Finding, ContentCache?) {
+        do {
+            let cache = try ContentCache(directory: FilePath(cache))
+            let blob = try cache.makeFile()
+            let free = try cache.freeBytes()
+            withExtendedLifetime(blob) {}
+            let detail = "\(cache.directory), unnamed files work, \(free >> 20) MiB free"
+            return (Finding(part: "cache", verdict: .ok, detail: detail), cache)
+        } catch {
+            return (Finding(part: "cache", verdict: .failure, detail: error.message), nil)
+        }
+    }
+
+    /// Starts a real helper and has it look at an image of one pixel.
+    private func examineHelper(_ cache: ContentCache) async -> Finding {
+        let logger = Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() }
+        let pool = HelperPool(configuration: helpers, limits: ImageLimits(), cache: cache, logger: logger)
+        let outcome: HelperOutcome
+        do {
+            let file = try cache.makeFile()
+            try file.descriptor.writeAll(Self.onePixel)
+            outcome = await withTaskGroup { group in
+                group.addTask { await pool.run() }
+                let outcome = await pool.transform(file, into: [])
+                pool.close()
+                await group.waitForAll()
+                return outcome
+            }
+        } catch {
+            return Finding(part: "helper", verdict: .failure, detail: "\(error)")
+        }
+        if case .made(let report, _) = outcome {
+            let facts = report.facts
+            return Finding(
+                part: "helper", verdict: .ok, detail: "a helper process read a \(facts.width)x\(facts.height) \(facts.format)")
+        }
+        return Finding(part: "helper", verdict: .failure, detail: "a helper process could not read a GIF: \(outcome)")
+    }
+
+    /// A GIF of one black pixel.
+    private static let onePixel: [UInt8] = [
+        0x47, 0x49, 0x46, 0x38, 0x39, 0x61, 1, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0x2C, 0, 0, 0, 0, 1, 0, 1,
+        0, 0, 2, 2, 0x44, 1, 0, 0x3B,
+    ]
+}

@@ -1,0 +1,117 @@
+import ArgumentParser
+import Jobs
+
+struct BlacklistCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "blacklist",
+        abstract: "Shows and clears the URLs that are not asked for again.",
+        subcommands: [List.self, Remove.self, Clear.self],
+    )
+
+    /// Which entries are meant.
+    struct Selection: ParsableArguments {
+        @Option(help: "Only this host.")
+        var host: String?
+
+        @Option(name: .customLong("class"), help: "Only this class of failure, such as http-404.")
+        var failure: String?
+
+        func selection() throws -> JobStore.BlacklistSelection? {
+            if let host, failure == nil { return .host(host) }
+            if let failure, host == nil {
+                guard let failure = FailureClass(rawValue: failure) else {
+                    let names = FailureClass.allNamed.map(\.rawValue).joined(separator: ", ")
+                    throw SettingsError(message: "Unknown class '\(failure)'. The classes are: \(names), http-NNN.")
+                }
+                return .failure(failure)
+            }
+            guard host == nil else { throw SettingsError(message: "Name a host or a class, not both.") }
+            return nil
+        }
+    }
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list",
+            abstract: "Shows the entries in force, the latest first.",
+            discussion: """
+                EXAMPLES:
+                  worker blacklist list
+                  worker blacklist list --class http-404 --json
+                """,
+        )
+        @OptionGroup var common: CommonOptions
+        @OptionGroup var selection: Selection
+        @Option(help: "How many at most.") var limit = 1_000
+        @Flag(help: "Print JSON.") var json = false
+
+        func run() async throws {
+            try await reportingErrors {
+                try await common.withStore { store in
+                    let entries = try await store.blacklist(try selection.selection() ?? .all, limit: limit)
+                    if json { return Terminal.print(try Output.json(entries)) }
+                    let rows = entries.map { entry in
+                        [
+                            Terminal.safe(entry.url), entry.failure.rawValue, "\(entry.count)",
+                            Output.time(entry.expiresAt), Terminal.safe(entry.message ?? ""),
+                        ]
+                    }
+                    Output.table(["url", "class", "times", "until", "reason"], rows, right: [2]).forEach(Terminal.print)
+                }
+            }
+        }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "remove",
+            abstract: "Takes entries off: URLs, a host, or a class.",
+            discussion: """
+                EXAMPLES:
+                  worker blacklist remove https://example.com/a.jpg
+                  worker blacklist remove --host example.com
+                  worker blacklist remove --class http-404
+                """,
+        )
+        @OptionGroup var common: CommonOptions
+        @OptionGroup var selection: Selection
+        @Argument(help: "URLs.") var urls: [String] = []
+
+        func run() async throws {
+            try await reportingErrors {
+                let selected = try selection.selection()
+                guard (selected == nil) != urls.isEmpty else {
+                    throw SettingsError(message: "Name URLs, a --host or a --class. To remove all: worker blacklist clear")
+                }
+                try await common.withStore { store in
+                    var count = 0
+                    for choice in selected.map({ [$0] }) ?? urls.map({ .url($0) }) {
+                        count += try await store.removeFromBlacklist(choice)
+                    }
+                    Terminal.print("\(count) removed")
+                    if count == 0 { throw ExitCode.notFound }
+                }
+            }
+        }
+    }
+
+    struct Clear: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "clear",
+            abstract: "Takes everything off.",
+            discussion: """
+                EXAMPLE:
+                  worker blacklist clear
+                """,
+        )
+        @OptionGroup var common: CommonOptions
+
+        func run() async throws {
+            try await reportingErrors {
+                try await common.withStore { store in
+                    Terminal.print("\(try await store.removeFromBlacklist(.all)) removed")
+                }
+            }
+        }
+    }
+}

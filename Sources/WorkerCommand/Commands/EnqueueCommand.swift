@@ -1,0 +1,104 @@
+import ArgumentParser
+import FoundationEssentials
+import Jobs
+import PrefetchWorker
+
+struct EnqueueCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "enqueue",
+        abstract: "Adds a job.",
+        discussion: """
+            Prints the job's number. URLs come from the command line, from a file (one on a line; blank lines and lines
+            that begin with # are left out), from standard input, or from a manifest.
+
+            A variant is NAME=WIDTHxHEIGHT[,fit][,enlarge][,format][,qN]; either side of x may be empty.
+            Fits: inside (default), outside, cover, contain, fill. Formats: jpeg, png, webp, avif.
+
+            EXAMPLES:
+              worker enqueue https://example.com/a.jpg https://example.com/b.png
+              worker enqueue -f urls.txt --variant thumb=320x240,cover,webp,q80 --variant card=640x,webp
+              generate-urls | worker enqueue -f - --name nightly --option refresh-cached --priority -10
+              worker enqueue --manifest catalogue.yaml
+            """,
+    )
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "URLs to fetch.")
+    var urls: [String] = []
+
+    @Option(name: .shortAndLong, help: "A file with a URL on each line; - for standard input.")
+    var file: String?
+
+    @Option(help: "A YAML or JSON file with urls, variants, options, headers, priority, order, name, dedupe-key.")
+    var manifest: String?
+
+    @Option(help: ArgumentHelp("A rendition to make; repeatable.", valueName: "spec"))
+    var variant: [String] = []
+
+    @Option(help: ArgumentHelp("Such as retry-failed or discard-original; repeatable.", valueName: "name"))
+    var option: [String] = []
+
+    @Option(help: ArgumentHelp("Sent with every request, to the URL's own host only; repeatable.", valueName: "name: value"))
+    var header: [String] = []
+
+    @Option(help: ArgumentHelp("-100 to 100, higher first (0).", valueName: "n"))
+    var priority: Int?
+
+    @Option(help: "fifo or lifo (the worker's own).")
+    var order: String?
+
+    @Option(help: "What the job is called in status.")
+    var name: String?
+
+    @Option(help: ArgumentHelp("Do nothing while a job with this key is unfinished.", valueName: "key"))
+    var dedupeKey: String?
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let job = try newJob()
+            try await common.withStore(missing: .create) { store in
+                if let id = try await store.enqueue(job) {
+                    Terminal.print(json ? #"{"job":\#(id),"urls":\#(job.urls.count)}"# : "\(id)")
+                } else {
+                    let key = job.dedupeKey ?? ""
+                    let running = try await store.unfinishedJob(withDedupeKey: key)
+                    Terminal.error("Job \(running.map(String.init) ?? "?") with the key '\(key)' is not finished; nothing was added.")
+                    Terminal.print(json ? #"{"job":\#(running ?? 0),"urls":0}"# : "\(running ?? 0)")
+                }
+            }
+        }
+    }
+
+    private func newJob() throws -> NewJob {
+        var job = try manifest.map { try Manifest.read($0) } ?? NewJob(urls: [])
+        job.urls += urls
+        if let file { job.urls += try URLList.read(file) }
+        guard !job.urls.isEmpty else {
+            throw SettingsError(message: "No URLs: name some, or a file with -f, or standard input with -f -")
+        }
+        if !variant.isEmpty { job.variants = variant.joined(separator: "\n") }
+        if !option.isEmpty { job.options = option.joined(separator: " ") }
+        for line in header {
+            let (name, value) = try Self.header(line)
+            job.headers[name] = value
+        }
+        job.priority = priority ?? job.priority
+        job.name = name ?? job.name
+        job.dedupeKey = dedupeKey ?? job.dedupeKey
+        if let order { job.order = try Manifest.order(order) }
+        try WorkerJobs.check(job)
+        return job
+    }
+
+    private static func header(_ line: String) throws -> (String, String) {
+        guard let colon = line.firstIndex(of: ":"), colon != line.startIndex else {
+            throw SettingsError(message: "A header is 'Name: value', not '\(line)'.")
+        }
+        let value = line[line.index(after: colon)...].drop { $0 == " " }
+        return (String(line[..<colon]), String(value))
+    }
+}

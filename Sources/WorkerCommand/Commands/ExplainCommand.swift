@@ -1,0 +1,91 @@
+import ArgumentParser
+import Jobs
+
+struct ExplainCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain",
+        abstract: "Tells everything known of one URL: tries, errors, when next, what is cached.",
+        discussion: """
+            EXAMPLES:
+              worker explain https://example.com/a.jpg
+              worker explain https://example.com/a.jpg --json
+            """,
+    )
+
+    struct Report: Encodable {
+        let url: String
+        let source: SourceRecord?
+        let variants: [VariantRecord]
+        let blacklisted: BlacklistEntry?
+        /// UTC milliseconds.
+        let hostBlockedUntil: Int64?
+        let items: [ItemRecord]
+    }
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The URL, as it was enqueued.")
+    var url: String
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            try await common.withStore { store in
+                let source = try await store.source(key: URLText.cacheKey(url))
+                var variants: [VariantRecord] = []
+                if let source { variants = try await store.variants(ofSource: source.hash) }
+                let report = Report(
+                    url: url, source: source, variants: variants,
+                    blacklisted: try await store.blacklist(.url(url)).first,
+                    hostBlockedUntil: try await store.blockedHosts()[URLText.host(url)],
+                    items: try await store.history(ofURL: url),
+                )
+                if json {
+                    Terminal.print(try Output.json(report, pretty: true))
+                } else {
+                    lines(report).forEach { Terminal.print(Terminal.safe($0)) }
+                }
+            }
+        }
+    }
+
+    private func lines(_ report: Report) -> [String] {
+        var lines = [report.url]
+        if let source = report.source {
+            let size = source.width.flatMap { width in source.height.map { "\(width)x\($0)" } } ?? "size unknown"
+            let kept = source.isKept ? "kept" : "not kept"
+            lines.append(
+                "  source    \(source.format ?? "image") \(size), \(Output.bytes(source.size)), \(kept), fetched \(Output.time(source.fetchedAt))"
+            )
+            lines.append("            sha256 \(source.hash)")
+            if let final = source.finalURL { lines.append("            came from \(final)") }
+        } else {
+            lines.append("  source    not cached")
+        }
+        for variant in report.variants {
+            lines.append(
+                "  variant   \(variant.spec): \(variant.format) \(variant.width)x\(variant.height), \(Output.bytes(variant.size)), \(variant.blob)"
+            )
+        }
+        if let entry = report.blacklisted {
+            lines.append(
+                "  blacklist \(entry.failure), \(entry.count) times, until \(Output.time(entry.expiresAt)): \(entry.message ?? "")")
+        }
+        if let until = report.hostBlockedUntil { lines.append("  host      asked to be left alone until \(Output.time(until))") }
+        for item in report.items { lines.append(line(item)) }
+        if report.items.isEmpty { lines.append("  No job has asked for it.") }
+        return lines
+    }
+
+    private func line(_ item: ItemRecord) -> String {
+        var line = "  job \(item.job), item \(item.item): \(item.state.rawValue)"
+        if item.cached { line += " (was cached)" }
+        if item.attempts > 0 { line += ", \(item.attempts) \(item.attempts == 1 ? "try" : "tries")" }
+        if let failure = item.failure { line += ", \(failure): \(item.message ?? "")" }
+        if let time = item.runAt { line += ", next try \(Output.time(time))" }
+        if let time = item.finishedAt { line += ", ended \(Output.time(time))" }
+        return line
+    }
+}

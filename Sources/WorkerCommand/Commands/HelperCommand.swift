@@ -1,0 +1,12 @@
+import ArgumentParser
+import PrefetchWorker
+
+/// What the worker starts for each core. People don't.
+struct HelperCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "helper", abstract: "Transforms images for a worker; started by it.", shouldDisplay: false)
+
+    func run() throws {
+        throw ExitCode(HelperMain.run())
+    }
+}

@@ -1,0 +1,27 @@
+import ArgumentParser
+
+struct InitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "init",
+        abstract: "Makes the database and the cache, so that jobs can be inserted with sqlite3.",
+        discussion: """
+            Safe to repeat; nothing that exists is changed. `enqueue` and `run` do the same by themselves.
+
+            EXAMPLES:
+              worker init
+              worker init --db /var/lib/worker/worker.db --cache /var/cache/worker
+            """,
+    )
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        try await reportingErrors {
+            let cache = try common.openCache()
+            try await common.withStore(missing: .create) { store in
+                Terminal.print("database \(store.path)")
+                Terminal.print("cache    \(cache.directory)")
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import ArgumentParser
+import Jobs
+
+struct CancelCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel",
+        abstract: "Ends a job; what has not ended yet ends as cancelled.",
+        discussion: """
+            EXAMPLE:
+              worker cancel 7
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "The job.") var job: Int64
+
+    func run() async throws {
+        try await change(common, job) { try await $0.cancel(job: job) }
+    }
+}
+
+struct PauseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pause",
+        abstract: "Stops a job from being worked on; what is in flight goes on.",
+        discussion: """
+            EXAMPLE:
+              worker pause 7
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "The job.") var job: Int64
+
+    func run() async throws {
+        try await change(common, job) { try await $0.pause(job: job) }
+    }
+}
+
+struct ResumeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume",
+        abstract: "Lets a paused job go on.",
+        discussion: """
+            EXAMPLE:
+              worker resume 7
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "The job.") var job: Int64
+
+    func run() async throws {
+        try await change(common, job) { try await $0.resume(job: job) }
+    }
+}
+
+struct RetryCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "retry",
+        abstract: "Puts a job's failed and cancelled items back into the queue.",
+        discussion: """
+            URLs on the blacklist stay there; take them off first (worker blacklist remove), or give the job the option
+            retry-failed.
+
+            EXAMPLE:
+              worker retry 7
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "The job.") var job: Int64
+
+    func run() async throws {
+        try await change(common, job) { store in
+            Terminal.error("\(try await store.retry(job: job)) items go back into the queue.")
+        }
+    }
+}
+
+/// Does something to a job and prints what it is then.
+private func change(_ common: CommonOptions, _ job: JobID, _ body: (JobStore) async throws -> Void) async throws {
+    try await reportingErrors {
+        try await common.withStore { store in
+            try await body(store)
+            guard let progress = try await store.progress(job: job) else { return }
+            Terminal.print("job \(job): \(progress.state.rawValue), \(progress.ended) of \(progress.total) ended")
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import ArgumentParser
+import Jobs
+
+struct ResultsCommand: AsyncParsableCommand {
+    enum Format: String, ExpressibleByArgument, CaseIterable { case table, jsonl, csv }
+
+    static let configuration = CommandConfiguration(
+        commandName: "results",
+        abstract: "Lists what a job's items ended with, a line for each file or failure.",
+        discussion: """
+            Paths are relative to the cache's folder.
+
+            EXAMPLES:
+              worker results 7
+              worker results 7 --format csv > results.csv
+              worker results 7 --format jsonl | jq -r 'select(.variant == "thumb") | .path'
+            """,
+    )
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The job.")
+    var job: Int64
+
+    @Option(help: "table, jsonl or csv.")
+    var format = Format.table
+
+    func run() async throws {
+        try await reportingErrors {
+            try await common.withStore { store in
+                guard try await store.progress(job: job) != nil else {
+                    throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
+                }
+                if format == .csv { Terminal.print(Output.csv(Self.columns)) }
+                var last: Int64 = 0
+                // By pages, so that a job of millions needs no more memory than one of ten.
+                while true {
+                    let rows = try await store.results(job: job, after: last, limit: 500)
+                    guard let end = rows.last?.item else { return }
+                    try show(rows)
+                    last = end
+                }
+            }
+        }
+    }
+
+    private static let columns: [String?] = [
+        "job", "item", "url", "state", "cached", "variant", "format", "width", "height", "size", "path", "class", "message",
+    ]
+
+    private func show(_ rows: [ResultRow]) throws {
+        switch format {
+        case .jsonl:
+            for row in rows { Terminal.print(try Output.json(row)) }
+        case .csv:
+            for row in rows {
+                Terminal.print(
+                    Output.csv([
+                        "\(row.job)", "\(row.item)", row.url, row.state.rawValue, row.cached ? "1" : "0", row.variant,
+                        row.format, row.width.map(String.init), row.height.map(String.init), row.size.map(String.init),
+                        row.path, row.failure, row.message,
+                    ]))
+            }
+        case .table:
+            let cells = rows.map { row in
+                let size = row.width.flatMap { width in row.height.map { "\(width)x\($0)" } } ?? ""
+                let what = row.path ?? [row.failure, row.message].compactMap { $0 }.joined(separator: ": ")
+                return [
+                    row.cached ? "cached" : row.state.rawValue, row.variant ?? "", row.format ?? "", size,
+                    row.size.map(Output.bytes) ?? "", Terminal.safe(row.url), Terminal.safe(what),
+                ]
+            }
+            let header = ["state", "variant", "format", "pixels", "size", "url", "path or reason"]
+            Output.table(header, cells, right: [3, 4]).forEach(Terminal.print)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import ArgumentParser
+import Jobs
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Shows how far jobs are.",
+        discussion: """
+            EXAMPLES:
+              worker status
+              worker status 7 --watch
+              worker status --json | jq '.[] | select(.failed > 0)'
+            """,
+    )
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "One job; without it, unfinished jobs and the latest others.")
+    var job: Int64?
+
+    @Flag(help: "Show it anew every second, until the job has ended.")
+    var watch = false
+
+    @Flag(help: "Print JSON: an array, or one object for one job.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            try await common.withStore { store in
+                var isOpen = try await show(store)
+                while watch, isOpen {
+                    try await Task.sleep(for: .seconds(1))
+                    if Terminal.outputIsTerminal, !json { Terminal.print("\u{1B}[H\u{1B}[J") }
+                    isOpen = try await show(store)
+                }
+            }
+        }
+    }
+
+    /// - Returns: whether anything may still change by itself.
+    private func show(_ store: JobStore) async throws -> Bool {
+        guard let job else {
+            let jobs = try await store.progress()
+            if json {
+                Terminal.print(try Output.json(jobs))
+            } else if jobs.isEmpty {
+                Terminal.print("No jobs. Add one with: worker enqueue URL…")
+            } else {
+                Self.table(jobs).forEach(Terminal.print)
+            }
+            return true
+        }
+        guard let progress = try await store.progress(job: job) else {
+            throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
+        }
+        if json {
+            Terminal.print(try Output.json(progress))
+        } else {
+            Self.details(progress).forEach(Terminal.print)
+        }
+        return progress.state.isOpen
+    }
+
+    private static func table(_ jobs: [JobProgress]) -> [String] {
+        let rows = jobs.map { job in
+            [
+                "\(job.job)", Terminal.safe(job.name ?? ""), job.state.rawValue, "\(job.priority)",
+                "\(job.ended)/\(job.total)", "\(Output.fixed(job.percent, 1)) %", "\(job.done)", "\(job.cached)",
+                "\(job.failed + job.blacklisted)", "\(job.active)", "\(job.delayed)", Output.bytes(job.bytes),
+            ]
+        }
+        let header = [
+            "job", "name", "state", "prio", "ended", "", "done", "cached", "failed", "active", "delayed", "bytes",
+        ]
+        return Output.table(header, rows, right: [0, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+    }
+
+    private static func details(_ job: JobProgress) -> [String] {
+        var lines = [
+            "job \(job.job)\(job.name.map { " (\(Terminal.safe($0)))" } ?? ""): \(job.state.rawValue), \(job.ended) of \(job.total) ended "
+                + "(\(Output.fixed(job.percent, 1)) %)",
+            "done \(job.done), cached \(job.cached), failed \(job.failed), blacklisted \(job.blacklisted), cancelled \(job.cancelled)",
+            "queued \(job.queued), active \(job.active), delayed \(job.delayed); \(Output.bytes(job.bytes)) downloaded",
+        ]
+        let times = [("created", job.createdAt), ("started", job.startedAt), ("finished", job.finishedAt)]
+        lines.append(times.compactMap { name, time in time.map { "\(name) \($0)" } }.joined(separator: ", "))
+        if let error = job.error { lines.append("error: \(Terminal.safe(error))") }
+        return lines
+    }
+}

@@ -1,0 +1,55 @@
+import ArgumentParser
+import ContentCache
+import Jobs
+import PrefetchWorker
+
+/// What scripts may rely on; the numbers are those of sysexits(3) where it has one.
+extension ExitCode {
+    /// A lookup found nothing.
+    static let notFound = ExitCode(1)
+    /// The work was done, and some items failed.
+    static let someFailed = ExitCode(2)
+    static let usage = ExitCode(64)
+    /// Nothing that was asked for could be reached.
+    static let unavailable = ExitCode(69)
+    static let software = ExitCode(70)
+    static let cannotCreate = ExitCode(73)
+    static let inputOutput = ExitCode(74)
+    /// The disk is full, or somebody else is in the way: try again later.
+    static let temporary = ExitCode(75)
+
+    init(_ code: WorkerError.Code) {
+        self =
+            switch code {
+            case .cannotCreate: .cannotCreate
+            case .inputOutput: .inputOutput
+            case .tryLater: .temporary
+            case .usage: .usage
+            case .internalError: .software
+            }
+    }
+}
+
+/// Runs a command's work and turns what it throws into a sentence on standard error and an exit code.
+func reportingErrors(_ body: () async throws -> Void) async throws {
+    do {
+        try await body()
+    } catch let error as ExitCode {
+        throw error
+    } catch let error as JobsError {
+        try fail(WorkerError(error))
+    } catch let error as CacheError {
+        try fail(WorkerError(error))
+    } catch let error as WorkerError {
+        try fail(error)
+    } catch let error as SettingsError {
+        try fail(WorkerError(.usage, error.message))
+    } catch {
+        try fail(WorkerError(.internalError, "\(error)"))
+    }
+}
+
+private func fail(_ error: WorkerError) throws -> Never {
+    Terminal.error("worker: \(error.message)")
+    throw ExitCode(error.code)
+}

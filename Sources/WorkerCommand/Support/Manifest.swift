@@ -1,0 +1,106 @@
+import FoundationEssentials
+import Jobs
+import Yams
+
+/// A job in a file: YAML, or JSON, which is YAML too.
+struct Manifest: Decodable {
+    /// One text or a list of texts.
+    struct Texts: Decodable {
+        let values: [String]
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let one = try? container.decode(String.self) {  // The list is the other form, not a fault.
+                values = [one]
+            } else {
+                values = try container.decode([String].self)
+            }
+        }
+    }
+
+    var name: String?
+    var urls: [String]?
+    var file: String?
+    var variants: Texts?
+    var options: Texts?
+    var headers: [String: String]?
+    var priority: Int?
+    var order: String?
+    var dedupeKey: String?
+
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case name, urls, file, variants, options, headers, priority, order
+        case dedupeKey = "dedupe-key"
+    }
+
+    static func read(_ path: String) throws -> NewJob {
+        let text: String
+        do {
+            text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+        } catch {
+            throw SettingsError(message: "The manifest \(path) can't be read: \(error).")
+        }
+        do {
+            try checkKeys(text, path)
+            let manifest = try YAMLDecoder().decode(Manifest.self, from: text)
+            return try manifest.job(relativeTo: path)
+        } catch let error as SettingsError {
+            throw error
+        } catch {
+            throw SettingsError(message: "The manifest \(path) can't be used: \(error).")
+        }
+    }
+
+    static func order(_ text: String) throws -> ExecutionOrder {
+        guard let order = ExecutionOrder(rawValue: text) else {
+            throw SettingsError(message: "order must be fifo or lifo, not '\(text)'.")
+        }
+        return order
+    }
+
+    /// A misspelled key would quietly do nothing.
+    private static func checkKeys(_ text: String, _ path: String) throws {
+        let known = CodingKeys.allCases.map(\.rawValue)
+        for (key, _) in try Yams.compose(yaml: text)?.mapping ?? [:] where !known.contains(key.string ?? "") {
+            throw SettingsError(
+                message: "\(path): unknown key '\(key.string ?? "?")'. The keys are: \(known.joined(separator: ", ")).")
+        }
+    }
+
+    private func job(relativeTo path: String) throws -> NewJob {
+        var urls = urls ?? []
+        if let file {
+            let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+            urls += try URLList.read(file.hasPrefix("/") ? file : folder + file)
+        }
+        return NewJob(
+            name: name, urls: urls, variants: variants?.values.joined(separator: "\n"),
+            options: options?.values.joined(separator: " "), headers: headers ?? [:], priority: priority ?? 0,
+            order: try order.map(Self.order), dedupeKey: dedupeKey,
+        )
+    }
+}
+
+/// A file with a URL on each line.
+enum URLList {
+    static func read(_ path: String) throws -> [String] {
+        do {
+            let data = try Data(contentsOf: URL(filePath: path == "-" ? "/dev/stdin" : path))
+            return parse(data)
+        } catch {
+            throw SettingsError(message: "The list of URLs \(path) can't be read: \(error).")
+        }
+    }
+
+    /// Works on bytes: a million lines take a moment, as characters they would take many.
+    static func parse(_ data: Data) -> [String] {
+        data.split(whereSeparator: { $0 == 10 || $0 == 13 }).compactMap { line in
+            let space: (UInt8) -> Bool = { $0 == 32 || $0 == 9 }
+            let text = line.drop(while: space)
+            guard let first = text.first, first != UInt8(ascii: "#") else { return nil }
+            var end = text.endIndex
+            while end > text.startIndex, space(text[end - 1]) { end -= 1 }
+            return String(decoding: text[..<end], as: UTF8.self)
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import Synchronization
+
+/// The bar at the bottom of a terminal, and log lines above it.
+final class ProgressLine: Sendable {
+    private let current = Mutex<String?>(nil)
+
+    func draw(_ text: String) {
+        current.withLock {
+            $0 = text
+            Terminal.errorRaw("\r\u{1B}[2K\(text)")
+        }
+    }
+
+    func log(_ text: String) {
+        current.withLock { current in
+            guard let shown = current else { return Terminal.error(text) }
+            Terminal.errorRaw("\r\u{1B}[2K\(text)\n\(shown)")
+        }
+    }
+
+    /// Leaves the last state standing.
+    func finish() {
+        current.withLock { current in
+            if current != nil { Terminal.errorRaw("\n") }
+            current = nil
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import Glibc
+import Jobs
+import PrefetchWorker
+
+/// Shows how far a run is: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere.
+struct RunProgress {
+    let statistics: RunStatistics
+    let store: JobStore
+    let line: ProgressLine?
+    private let started = seconds()
+
+    init(statistics: RunStatistics, store: JobStore, line: ProgressLine?) {
+        self.statistics = statistics
+        self.store = store
+        self.line = line
+    }
+
+    /// Runs until its task is cancelled.
+    func run() async {
+        var last = ""
+        var recent: [(time: Double, ended: Int)] = []
+        while !Task.isCancelled {
+            // Cancellation cuts the nap short and ends the loop.
+            try? await Task.sleep(for: line == nil ? .seconds(5) : .milliseconds(200))
+            guard !Task.isCancelled, let backlog = await backlog() else { continue }
+            let counts = statistics.counts
+            let now = Self.seconds()
+            recent.append((now, counts.ended))
+            recent.removeAll { now - $0.time > 10 && recent.count > 2 }
+            let text = describe(counts, backlog, rate: rate(recent))
+            if let line {
+                line.draw(bar(counts, backlog) + text)
+            } else if text != last {
+                Terminal.error(text)
+                last = text
+            }
+        }
+        line?.finish()
+    }
+
+    private func backlog() async -> Backlog? {
+        // A database that can't be read is reported by the run itself.
+        try? await store.backlog()
+    }
+
+    private func rate(_ recent: [(time: Double, ended: Int)]) -> Double {
+        guard let first = recent.first, let last = recent.last, last.time > first.time else { return 0 }
+        return Double(last.ended - first.ended) / (last.time - first.time)
+    }
+
+    private func describe(_ counts: RunStatistics.Counts, _ backlog: Backlog, rate: Double) -> String {
+        let left = backlog.queued + backlog.active + backlog.delayed
+        var parts = ["\(counts.ended)/\(counts.ended + left)", "\(Output.fixed(rate, 1))/s"]
+        if counts.cached > 0 { parts.append("\(counts.cached) cached") }
+        if counts.failed + counts.blacklisted > 0 { parts.append("\(counts.failed + counts.blacklisted) failed") }
+        if backlog.delayed > 0 { parts.append("\(backlog.delayed) wait for another try") }
+        parts.append(Output.bytes(counts.bytes))
+        if rate > 0, left > 0 { parts.append("\(Output.duration(seconds: Double(left) / rate)) left") }
+        return parts.joined(separator: "  ")
+    }
+
+    private func bar(_ counts: RunStatistics.Counts, _ backlog: Backlog) -> String {
+        let total = counts.ended + backlog.queued + backlog.active + backlog.delayed
+        let width = min(30, max(0, Terminal.width - 70))
+        guard width > 4, total > 0 else { return "" }
+        let full = width * counts.ended / total
+        return "[" + String(repeating: "#", count: full) + String(repeating: ".", count: width - full) + "] "
+    }
+
+    private static func seconds() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}

@@ -1,0 +1,62 @@
+import ArgumentParser
+import Jobs
+import PrefetchWorker
+
+/// A run's last word: one line or one JSON object, and the exit code.
+struct RunSummary: Encodable {
+    let end: String
+    let done, cached, failed, blacklisted, retried: Int
+    let bytes: Int64
+    let jobs: [JobProgress]
+    private let exitCode: ExitCode
+
+    enum CodingKeys: String, CodingKey {
+        case end, done, cached, failed, blacklisted, retried, bytes, jobs
+    }
+
+    init(_ summary: Worker.Summary, drained: Bool) {
+        let counts = summary.counts
+        end =
+            switch summary.end {
+            case .drained: "drained"
+            case .stopped: "stopped"
+            case .disk: "disk"
+            }
+        done = counts.done
+        cached = counts.cached
+        failed = counts.failed
+        blacklisted = counts.blacklisted
+        retried = counts.retried
+        bytes = counts.bytes
+        jobs = summary.jobs
+        exitCode = Self.code(summary, drained: drained)
+    }
+
+    func report(json: Bool) throws {
+        if json {
+            Terminal.print(try Output.json(self))
+        } else {
+            var parts = ["\(done) done", "\(cached) cached", "\(failed) failed"]
+            if blacklisted > 0 { parts.append("\(blacklisted) blacklisted") }
+            parts.append("\(Output.bytes(bytes)) downloaded")
+            Terminal.print(parts.joined(separator: ", "))
+            for job in jobs {
+                if let error = job.error { Terminal.error("job \(job.job): \(error)") }
+            }
+            if failed > 0 {
+                let ids = jobs.filter { $0.failed > 0 }.map { String($0.job) }.joined(separator: ", ")
+                Terminal.error("See why with: worker results \(ids.isEmpty ? "JOB" : ids)")
+            }
+        }
+        if exitCode != .success { throw exitCode }
+    }
+
+    private static func code(_ summary: Worker.Summary, drained: Bool) -> ExitCode {
+        if case .disk = summary.end { return .temporary }
+        guard drained else { return .success }
+        let counts = summary.counts
+        let failures = counts.failed + counts.blacklisted
+        if counts.unreachable > 0, counts.unreachable == counts.ended { return .unavailable }
+        return failures > 0 || summary.jobs.contains { $0.state == .failed || $0.failed > 0 } ? .someFailed : .success
+    }
+}

@@ -1,0 +1,122 @@
+import ArgumentParser
+import FoundationEssentials
+import Yams
+
+struct SettingsError: Error, CustomStringConvertible {
+    let message: String
+    var description: String { message }
+}
+
+/// Where a value comes from: a flag, else the environment, else the configuration file, else its default.
+struct Settings {
+    private let environment: [String: String]
+    private let file: [String: String]
+
+    init(configFile: String?, environment: [String: String] = ProcessInfo.processInfo.environment) throws {
+        self.environment = environment
+        guard let path = configFile ?? environment["WORKER_CONFIG"] else {
+            file = [:]
+            return
+        }
+        file = try Self.read(path)
+    }
+
+    /// - Parameter name: as the flag is spelled, without dashes: `per-host`.
+    func text(_ name: String, flag: String?) -> String? {
+        flag ?? environment[Self.variable(name)] ?? file[name]
+    }
+
+    func number(_ name: String, flag: Int?, default fallback: Int, in range: ClosedRange<Int>) throws -> Int {
+        guard let text = text(name, flag: flag.map(String.init)) else { return fallback }
+        guard let value = Int(text), range.contains(value) else {
+            throw SettingsError(
+                message: "\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound), not '\(text)'.")
+        }
+        return value
+    }
+
+    /// A number of bytes: `500`, `64MiB`, `1.5 GB`.
+    func bytes(_ name: String, flag: String?, default fallback: Int64) throws -> Int64 {
+        guard let text = text(name, flag: flag) else { return fallback }
+        let units: [(String, Double)] = [
+            ("kib", 1_024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776), ("kb", 1e3),
+            ("mb", 1e6), ("gb", 1e9), ("tb", 1e12), ("k", 1_024), ("m", 1_048_576), ("g", 1_073_741_824), ("b", 1),
+        ]
+        let lower = text.lowercased().filter { $0 != " " }
+        let unit = units.first { lower.hasSuffix($0.0) }
+        guard let number = Double(lower.dropLast(unit?.0.count ?? 0)), number >= 0, number * (unit?.1 ?? 1) < 9e18 else {
+            throw SettingsError(message: "\(name) must be a number of bytes such as 64MiB, not '\(text)'.")
+        }
+        return Int64(number * (unit?.1 ?? 1))
+    }
+
+    /// Milliseconds from seconds, or from a number with `ms`, `s`, `m`, `h` or `d` behind it.
+    func milliseconds(_ name: String, flag: String?, default fallback: Int64) throws -> Int64 {
+        guard let text = text(name, flag: flag) else { return fallback }
+        let units: [(String, Double)] = [("ms", 1), ("s", 1e3), ("m", 6e4), ("h", 3.6e6), ("d", 8.64e7)]
+        let unit = units.first { text.hasSuffix($0.0) }
+        guard let number = Double(text.dropLast(unit?.0.count ?? 0)), number * (unit?.1 ?? 1e3) < 9e15, !number.isNaN else {
+            throw SettingsError(message: "\(name) must be a time such as 15s, 500ms or 7d, not '\(text)'.")
+        }
+        return Int64(number * (unit?.1 ?? 1e3))
+    }
+
+    private static func variable(_ name: String) -> String {
+        "WORKER_" + name.uppercased().replacing("-", with: "_")
+    }
+
+    /// A flat YAML (or JSON) file, spelled like the flags: `concurrency: 12`.
+    private static func read(_ path: String) throws -> [String: String] {
+        let text: String
+        do {
+            text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
+        } catch {
+            throw SettingsError(message: "The configuration file \(path) can't be read: \(error).")
+        }
+        do {
+            guard let node = try Yams.compose(yaml: text) else { return [:] }
+            guard let mapping = node.mapping else {
+                throw SettingsError(message: "The configuration file \(path) must be lines such as 'concurrency: 12'.")
+            }
+            var values: [String: String] = [:]
+            for (key, value) in mapping {
+                guard let name = key.string, knownSettings.contains(name) else {
+                    let known = knownSettings.sorted().joined(separator: ", ")
+                    throw SettingsError(
+                        message: "\(path): unknown setting '\(key.string ?? "?")'. The settings are: \(known).")
+                }
+                let list = value.sequence?.compactMap(\.string).joined(separator: ",")
+                guard let text = value.scalar?.string ?? list else {
+                    throw SettingsError(message: "\(path): '\(name)' must be one value or a list.")
+                }
+                values[name] = text
+            }
+            return values
+        } catch let error as YamlError {
+            throw SettingsError(message: "The configuration file \(path) is not YAML: \(error).")
+        }
+    }
+
+    static let knownSettings: Set<String> = [
+        "db", "cache", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body", "max-pixels",
+        "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
+        "max-tries", "retry-delay", "max-age", "min-free", "grace",
+    ]
+}
+
+/// What every command takes.
+struct CommonOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The database (WORKER_DB; default worker.db).", valueName: "path"))
+    var db: String?
+
+    @Option(help: ArgumentHelp("The cache's folder (WORKER_CACHE; default cache).", valueName: "folder"))
+    var cache: String?
+
+    @Option(help: ArgumentHelp("A YAML file of settings, spelled like the flags (WORKER_CONFIG).", valueName: "file"))
+    var config: String?
+
+    func settings() throws -> Settings { try Settings(configFile: config) }
+
+    func databasePath(_ settings: Settings) -> String { settings.text("db", flag: db) ?? "worker.db" }
+    func cachePath(_ settings: Settings) -> String { settings.text("cache", flag: cache) ?? "cache" }
+}
