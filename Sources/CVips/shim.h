@@ -139,7 +139,7 @@ static inline int pw_vips_flatten_on_white(VipsImage *in, VipsImage *_Nullable *
     return result;
 }
 
-// --- Saving: without metadata ---------------------------------------------------------------------------------------
+// --- Saving: without metadata (WebP is left to libwebp: webpsave of 8.14 ignores "strip") ---------------------------------------------------------------------------------------
 
 static inline int pw_vips_save_jpeg(VipsImage *in, VipsTarget *target, int quality) {
     return vips_jpegsave_target(in, target, "Q", quality, "strip", TRUE, NULL);
@@ -147,10 +147,6 @@ static inline int pw_vips_save_jpeg(VipsImage *in, VipsTarget *target, int quali
 
 static inline int pw_vips_save_png(VipsImage *in, VipsTarget *target) {
     return vips_pngsave_target(in, target, "strip", TRUE, NULL);
-}
-
-static inline int pw_vips_save_webp(VipsImage *in, VipsTarget *target, int quality) {
-    return vips_webpsave_target(in, target, "Q", quality, "strip", TRUE, NULL);
 }
 
 static inline int pw_vips_save_avif(VipsImage *in, VipsTarget *target, int quality) {

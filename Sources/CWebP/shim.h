@@ -1,5 +1,19 @@
 #pragma once
 
-// Only for the version of the encoder, which belongs to the identity of every WebP rendition: libvips finds libwebp at
-// run time, and its own version says nothing of it.
+// Why libwebp is called and not libvips' webpsave: that one writes the source's EXIF, with where a photograph was
+// taken, into every file, "strip" or not (8.14.1); and the version of the encoder belongs to a rendition's identity.
+// Reference: https://developers.google.com/speed/webp/docs/api
+
 #include <webp/encode.h>
+
+#pragma clang assume_nonnull begin
+
+// WebPMemoryWrite is taken by its address, which Swift can't convert to the struct's nullable function pointer without
+// a closure of the same type; the writer is best set here.
+static inline void pw_webp_collect(WebPPicture *picture, WebPMemoryWriter *writer) {
+    WebPMemoryWriterInit(writer);
+    picture->writer = WebPMemoryWrite;
+    picture->custom_ptr = writer;
+}
+
+#pragma clang assume_nonnull end
