@@ -72,7 +72,7 @@ let package = Package(
         .executableTarget(
             name: "WorkerCommand",
             dependencies: [
-                "PrefetchWorker", "Jobs", "Download", "ContentCache",
+                "PrefetchWorker", "Jobs", "Download", "Imaging", "ContentCache",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),

@@ -1,5 +1,6 @@
 public import ContentCache
 public import Jobs
+internal import SystemPackage
 
 /// What a check of the cache against its index found.
 public struct CacheAudit: Sendable, Encodable {

@@ -1,5 +1,5 @@
 public import Jobs
-internal import ContentCache
+public import ContentCache
 internal import Download
 
 /// Why a worker could not start or go on.
@@ -34,7 +34,7 @@ public struct WorkerError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    init(_ error: CacheError) {
+    public init(_ error: CacheError) {
         switch error.code {
         case .cannotCreate, .notACache: self.init(.cannotCreate, error.message)
         case .diskFull: self.init(.tryLater, error.message)

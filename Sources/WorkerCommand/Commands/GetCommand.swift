@@ -1,6 +1,7 @@
 import ArgumentParser
 import ContentCache
 import Jobs
+import SystemPackage
 
 struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,4 +1,6 @@
 import ArgumentParser
+import ContentCache
+import Jobs
 
 struct InitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,7 @@
 import ArgumentParser
 import Download
+import Imaging
+import Jobs
 import PrefetchWorker
 
 /// The limits of a run, each with a default.

@@ -26,7 +26,7 @@ struct RunProgress {
             let counts = statistics.counts
             let now = Self.seconds()
             recent.append((now, counts.ended))
-            recent.removeAll { now - $0.time > 10 && recent.count > 2 }
+            while recent.count > 2, now - recent[0].time > 10 { recent.removeFirst() }
             let text = describe(counts, backlog, rate: rate(recent))
             if let line {
                 line.draw(bar(counts, backlog) + text)
