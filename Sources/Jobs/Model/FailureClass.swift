@@ -65,31 +65,51 @@ public enum FailureClass: Hashable, Sendable {
 }
 
 extension FailureClass: RawRepresentable, Codable, CustomStringConvertible {
-    private static let named: [(name: String, value: FailureClass)] = [
-        ("dns", .dns), ("connect", .connect), ("timeout", .timeout), ("connection-lost", .connectionLost),
-        ("tls-handshake", .tlsHandshake), ("tls-certificate", .tlsCertificate),
-        ("too-many-redirects", .tooManyRedirects), ("invalid-url", .invalidURL),
-        ("forbidden-address", .forbiddenAddress), ("too-large", .tooLarge), ("too-many-pixels", .tooManyPixels),
-        ("not-an-image", .notAnImage), ("bad-image", .badImage), ("decoder-crash", .decoderCrash),
-        ("truncated", .truncated), ("transform", .transform), ("delegate", .delegate), ("encode", .encode),
-        ("not-cached", .notCached), ("cancelled", .cancelled), ("denied", .denied), ("opt-out", .optOut),
-        ("disk-full", .diskFull), ("disk-error", .diskError),
+    /// Every class that has no number in it; `http-NNN` comes on top.
+    public static let allNamed: [FailureClass] = [
+        .dns, .connect, .timeout, .connectionLost, .tlsHandshake, .tlsCertificate, .tooManyRedirects, .invalidURL,
+        .forbiddenAddress, .tooLarge, .tooManyPixels, .notAnImage, .badImage, .decoderCrash, .truncated, .transform,
+        .delegate, .encode, .notCached, .cancelled, .denied, .optOut, .diskFull, .diskError,
     ]
 
-    /// Every class that has no number in it; `http-NNN` comes on top.
-    public static var allNamed: [FailureClass] { named.map(\.value) }
+    private static let byName = Dictionary(uniqueKeysWithValues: allNamed.map { ($0.rawValue, $0) })
 
     /// The class as it is stored and shown: `connection-lost`, `http-404`.
     public var rawValue: String {
-        if case .http(let status) = self { return "http-\(status)" }
-        return Self.named.first { $0.value == self }?.name ?? "bad-image"
+        switch self {
+        case .dns: "dns"
+        case .connect: "connect"
+        case .timeout: "timeout"
+        case .connectionLost: "connection-lost"
+        case .tlsHandshake: "tls-handshake"
+        case .tlsCertificate: "tls-certificate"
+        case .tooManyRedirects: "too-many-redirects"
+        case .http(let status): "http-\(status)"
+        case .invalidURL: "invalid-url"
+        case .forbiddenAddress: "forbidden-address"
+        case .tooLarge: "too-large"
+        case .tooManyPixels: "too-many-pixels"
+        case .notAnImage: "not-an-image"
+        case .badImage: "bad-image"
+        case .decoderCrash: "decoder-crash"
+        case .truncated: "truncated"
+        case .transform: "transform"
+        case .delegate: "delegate"
+        case .encode: "encode"
+        case .notCached: "not-cached"
+        case .cancelled: "cancelled"
+        case .denied: "denied"
+        case .optOut: "opt-out"
+        case .diskFull: "disk-full"
+        case .diskError: "disk-error"
+        }
     }
 
     public init?(rawValue: String) {
         if rawValue.hasPrefix("http-"), let status = Int(rawValue.dropFirst(5)), (100...999).contains(status) {
             self = .http(status)
-        } else if let match = Self.named.first(where: { $0.name == rawValue }) {
-            self = match.value
+        } else if let match = Self.byName[rawValue] {
+            self = match
         } else {
             return nil
         }
