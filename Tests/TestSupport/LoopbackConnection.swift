@@ -120,6 +120,8 @@ struct LoopbackConnection {
                 buffer.removeSubrange(..<end.upperBound)
                 return Self.parse(text)
             }
+            // No method begins like that: it is TLS, say.
+            if let first = buffer.first, !(0x41...0x5A).contains(first) { return nil }
             guard buffer.count < 1 << 20, let more = socket.receive() else { return nil }
             buffer += more
         }

@@ -97,10 +97,10 @@ public final class Nginx: Sendable {
 }
 
 /// Programs that tests start.
-enum ChildProcess {
+public enum ChildProcess {
     static func find(_ name: String) -> String? {
-        let folders = (getenv("PATH").map { String(cString: $0) } ?? "").split(separator: ":") + ["/usr/sbin"]
-        return folders.map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+        let path = getenv("PATH").map { String(cString: $0) } ?? ""
+        return "\(path):/usr/sbin".split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
     }
 
     /// Its input and output are /dev/null.
@@ -121,7 +121,7 @@ enum ChildProcess {
     }
 
     /// Its exit status, or −1 when a signal ended it.
-    static func run(_ name: String, _ arguments: [String]) throws -> Int32 {
+    public static func run(_ name: String, _ arguments: [String]) throws -> Int32 {
         var status: Int32 = 0
         waitpid(try start(name, arguments), &status, 0)
         return status & 0x7F == 0 ? (status >> 8) & 0xFF : -1
