@@ -1,7 +1,7 @@
 import Crypto
 import Download
-import SystemPackage
 import Synchronization
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -9,13 +9,16 @@ import Testing
     @Test(arguments: [0, 1, 16_384, 226_000])
     func deliversTheBody(size: Int) async throws {
         let body = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
-        let headers = [("ETag", "\"1\""), ("Cache-Control", "max-age=1"), ("cache-control", "public"), ("Expires", "0")]
+        let headers = [
+            ("ETag", "\"1\""), ("Cache-Control", "max-age=1"), ("cache-control", "public"), ("Expires", "0"),
+        ]
         let origin = try LoopbackOrigin { _ in .ok(body, type: "image/png", headers: headers) }
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/a.png#x")))
             let file = try #require(outcome.file)
             #expect(file.size == size)
-            #expect(file.sha256 == SHA256.hash(data: body).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())
+            #expect(
+                file.sha256 == SHA256.hash(data: body).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())
             #expect(try file.bytes() == body)
             let response = try #require(outcome.response)
             #expect(response.status == 200)
@@ -71,7 +74,9 @@ import Testing
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             let url = "http://me:secret@127.0.0.1:\(origin.port)/"
-            let headers = [(name: "X-Key", value: "1"), (name: "Accept", value: "image/webp"), (name: "X-Empty", value: "")]
+            let headers = [
+                (name: "X-Key", value: "1"), (name: "Accept", value: "image/webp"), (name: "X-Empty", value: ""),
+            ]
             _ = await downloader.download(DownloadRequest(url: url, headers: headers))
             let request = try #require(origin.requests.first)
             #expect(request.method == "GET")

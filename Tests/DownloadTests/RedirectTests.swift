@@ -5,7 +5,8 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct RedirectTests {
     @Test(arguments: [301, 302, 303, 307, 308]) func follows(code: Int) async throws {
         let origin = try LoopbackOrigin(script: [
-            "/a": [.redirect(to: "dir/b c", code: code)], "/dir/b%20c": [.redirect(to: "/d?x=1")], "/d?x=1": [.ok([1, 2])],
+            "/a": [.redirect(to: "dir/b c", code: code)], "/dir/b%20c": [.redirect(to: "/d?x=1")],
+            "/d?x=1": [.ok([1, 2])],
         ])
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/a")))

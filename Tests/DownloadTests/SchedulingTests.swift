@@ -18,7 +18,8 @@ import Testing
                 for request in requests {
                     group.addTask {
                         _ = await downloader.download(
-                            DownloadRequest(url: origin.url(request.path), priority: request.priority, rank: request.rank),
+                            DownloadRequest(
+                                url: origin.url(request.path), priority: request.priority, rank: request.rank),
                         )
                     }
                 }
@@ -127,17 +128,28 @@ import Testing
     @Test func aBlockedHostWaits() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
-            downloader.block(host: "127.0.0.1", for: .milliseconds(400))
-            downloader.block(host: "127.0.0.1", for: .milliseconds(100))
+            downloader.block(host: "127.0.0.1", for: .seconds(3600))
             #expect(downloader.blockedUntil("127.0.0.1") != nil)
             #expect(downloader.blockedUntil("localhost") == nil)
-            let started = ContinuousClock.now
-            async let blocked = downloader.download(DownloadRequest(url: origin.url("/blocked")))
+            let blocked = Task { await downloader.download(DownloadRequest(url: origin.url("/blocked"), priority: 9)) }
+            #expect(await eventually { downloader.counts.waiting == 1 })
             let free = await downloader.download(DownloadRequest(url: "http://localhost:\(origin.port)/free"))
             #expect(free.file != nil)
-            #expect(ContinuousClock.now - started < .milliseconds(300))
-            #expect(await blocked.file != nil)
-            #expect(ContinuousClock.now - started >= .milliseconds(390))
+            #expect(origin.requestCount("/blocked") == 0)
+            blocked.cancel()
+            #expect(await blocked.value.code == .cancelled)
+        }
+    }
+
+    @Test func aBlockEnds() async throws {
+        let origin = try LoopbackOrigin { _ in .ok([1]) }
+        try await withDownloader { downloader in
+            let started = ContinuousClock.now
+            downloader.block(host: "127.0.0.1.", for: .milliseconds(300))
+            // A shorter one doesn't undo a longer one.
+            downloader.block(host: "127.0.0.1", for: .milliseconds(10))
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).file != nil)
+            #expect(ContinuousClock.now - started >= .milliseconds(300))
             #expect(downloader.blockedUntil("127.0.0.1") == nil)
         }
     }

@@ -67,10 +67,12 @@ public final class Nginx: Sendable {
         let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
         func file(_ name: String) -> String { scratch.appending(name).string }
         let commands = [
-            ["req", "-x509", "-days", "2", "-subj", "/CN=Test CA", "-keyout", file("ca.key"), "-out", file("ca.pem")] + key,
+            ["req", "-x509", "-days", "2", "-subj", "/CN=Test CA", "-keyout", file("ca.key"), "-out", file("ca.pem")]
+                + key,
             ["req", "-subj", "/CN=127.0.0.1", "-keyout", file("server.key"), "-out", file("server.csr")] + key,
             [
-                "x509", "-req", "-days", "2", "-in", file("server.csr"), "-CA", file("ca.pem"), "-CAkey", file("ca.key"),
+                "x509", "-req", "-days", "2", "-in", file("server.csr"), "-CA", file("ca.pem"), "-CAkey",
+                file("ca.key"),
                 "-set_serial", "1", "-extfile", file("san"), "-out", file("server.pem"),
             ],
         ]
@@ -112,10 +114,18 @@ public enum ChildProcess {
         for descriptor in Int32(0)...2 {
             posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
         }
+        // A thread of Swift's pool blocks most signals, and a child inherits that: it could not be told to end.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         var words = ([program] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         var process = pid_t()
-        let code = posix_spawn(&process, program, &actions, nil, &words, environ)
+        let code = posix_spawn(&process, program, &actions, &attributes, &words, environ)
         guard code == 0 else { throw Errno(rawValue: code) }
         return process
     }

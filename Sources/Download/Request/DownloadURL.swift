@@ -93,7 +93,9 @@ private struct URLParts: ~Copyable {
         let port = part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : CURLU_NO_DEFAULT_PORT
         let flags = port | (asASCII ? CURLU_PUNYCODE : 0)
         var text: UnsafeMutablePointer<CChar>?
-        let code = asASCII ? withUTF8Locale { curl_url_get(handle, part, &text, UInt32(flags)) }
+        let code =
+            asASCII
+            ? withUTF8Locale { curl_url_get(handle, part, &text, UInt32(flags)) }
             : curl_url_get(handle, part, &text, UInt32(flags))
         defer { curl_free(text) }
         try Self.check(code)
