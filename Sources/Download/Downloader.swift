@@ -110,7 +110,8 @@ private enum CurlLibrary {
 
     static func start() throws(DownloadFailure) {
         guard code == CURLE_OK else {
-            throw DownloadFailure(.internalError, "libcurl cannot be started: \(String(cString: curl_easy_strerror(code))).")
+            throw DownloadFailure(
+                .internalError, "libcurl cannot be started: \(String(cString: curl_easy_strerror(code))).")
         }
     }
 }

@@ -12,9 +12,7 @@ struct LoopbackConnection {
         var buffer: [UInt8] = []
         while let request = readRequest(&buffer) {
             record.began(request)
-            let stays = send(handler(request), to: request)
-            record.ended(request)
-            guard stays else { return }
+            guard send(handler(request), to: request) else { return }
         }
     }
 
@@ -22,7 +20,22 @@ struct LoopbackConnection {
     private func send(_ reply: LoopbackReply, to request: LoopbackOrigin.Request) -> Bool {
         switch reply {
         case .status(let code, let headers, let body):
+            // Ended before the client can know it and ask for more, or two in turn would look like two at once.
+            record.ended(request)
             return sendHead(code, headers, length: code == 304 || code == 204 ? nil : body.count) && socket.send(body)
+        case .delayed(let milliseconds, let then):
+            socket.waitForClient(milliseconds: milliseconds)
+            return send(then, to: request)
+        default:
+            defer { record.ended(request) }
+            return misbehave(reply)
+        }
+    }
+
+    private func misbehave(_ reply: LoopbackReply) -> Bool {
+        switch reply {
+        case .status, .delayed:
+            return false
         case .reset(let sent, let announced):
             _ = sendHead(200, [], length: announced) && sendFiller(sent)
             // What was sent shall arrive before the reset throws away what was not.
@@ -48,9 +61,6 @@ struct LoopbackConnection {
             return sendHead(200, [], length: total) && drip(total, perSecond: rate)
         case .hugeHeaders(let bytes, let inOneLine):
             return sendHugeHeaders(bytes, inOneLine: inOneLine)
-        case .delayed(let milliseconds, let then):
-            socket.waitForClient(milliseconds: milliseconds)
-            return send(then, to: request)
         case .garbage:
             _ = socket.send("\u{1}\u{2} this is not HTTP \r\n\r\n")
             return false
@@ -120,6 +130,8 @@ struct LoopbackConnection {
                 buffer.removeSubrange(..<end.upperBound)
                 return Self.parse(text)
             }
+            // No method begins like that: it is TLS, say.
+            if let first = buffer.first, !(0x41...0x5A).contains(first) { return nil }
             guard buffer.count < 1 << 20, let more = socket.receive() else { return nil }
             buffer += more
         }

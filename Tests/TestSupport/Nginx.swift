@@ -67,10 +67,12 @@ public final class Nginx: Sendable {
         let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
         func file(_ name: String) -> String { scratch.appending(name).string }
         let commands = [
-            ["req", "-x509", "-days", "2", "-subj", "/CN=Test CA", "-keyout", file("ca.key"), "-out", file("ca.pem")] + key,
+            ["req", "-x509", "-days", "2", "-subj", "/CN=Test CA", "-keyout", file("ca.key"), "-out", file("ca.pem")]
+                + key,
             ["req", "-subj", "/CN=127.0.0.1", "-keyout", file("server.key"), "-out", file("server.csr")] + key,
             [
-                "x509", "-req", "-days", "2", "-in", file("server.csr"), "-CA", file("ca.pem"), "-CAkey", file("ca.key"),
+                "x509", "-req", "-days", "2", "-in", file("server.csr"), "-CA", file("ca.pem"), "-CAkey",
+                file("ca.key"),
                 "-set_serial", "1", "-extfile", file("san"), "-out", file("server.pem"),
             ],
         ]
@@ -97,10 +99,10 @@ public final class Nginx: Sendable {
 }
 
 /// Programs that tests start.
-enum ChildProcess {
+public enum ChildProcess {
     static func find(_ name: String) -> String? {
-        let folders = (getenv("PATH").map { String(cString: $0) } ?? "").split(separator: ":") + ["/usr/sbin"]
-        return folders.map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+        let path = getenv("PATH").map { String(cString: $0) } ?? ""
+        return "\(path):/usr/sbin".split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
     }
 
     /// Its input and output are /dev/null.
@@ -112,16 +114,24 @@ enum ChildProcess {
         for descriptor in Int32(0)...2 {
             posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
         }
+        // A thread of Swift's pool blocks most signals, and a child inherits that: it could not be told to end.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         var words = ([program] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         var process = pid_t()
-        let code = posix_spawn(&process, program, &actions, nil, &words, environ)
+        let code = posix_spawn(&process, program, &actions, &attributes, &words, environ)
         guard code == 0 else { throw Errno(rawValue: code) }
         return process
     }
 
     /// Its exit status, or −1 when a signal ended it.
-    static func run(_ name: String, _ arguments: [String]) throws -> Int32 {
+    public static func run(_ name: String, _ arguments: [String]) throws -> Int32 {
         var status: Int32 = 0
         waitpid(try start(name, arguments), &status, 0)
         return status & 0x7F == 0 ? (status >> 8) & 0xFF : -1

@@ -8,8 +8,10 @@ final class Ticket: Sendable {
     let url: DownloadURL
     private let continuation: CheckedContinuation<DownloadOutcome, Never>
 
-    init(id: UInt64, request: DownloadRequest, url: DownloadURL, continuation: CheckedContinuation<DownloadOutcome, Never>)
-    {
+    init(
+        id: UInt64, request: DownloadRequest, url: DownloadURL,
+        continuation: CheckedContinuation<DownloadOutcome, Never>
+    ) {
         self.id = id
         self.request = request
         self.url = url
@@ -202,7 +204,8 @@ extension Exchange {
     func closed() {
         let (tickets, waiters) = state.withLock { state in
             state.bell = nil
-            let waiters = if case .closing(let waiters) = state.phase { waiters } else { [CheckedContinuation<Void, Never>]() }
+            let waiters =
+                if case .closing(let waiters) = state.phase { waiters } else { [CheckedContinuation<Void, Never>]() }
             state.phase = .closed
             return (state.queue.removeAll(), waiters)
         }

@@ -89,9 +89,13 @@ private struct URLParts: ~Copyable {
     }
 
     func get(_ part: CURLUPart, asASCII: Bool = false) throws(DownloadFailure) -> String {
-        let flags = CURLU_DEFAULT_PORT | (asASCII ? CURLU_PUNYCODE : 0)
+        // The port is wanted whether it was written or not, the URL without the one that goes without saying.
+        let port = part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : CURLU_NO_DEFAULT_PORT
+        let flags = port | (asASCII ? CURLU_PUNYCODE : 0)
         var text: UnsafeMutablePointer<CChar>?
-        let code = asASCII ? withUTF8Locale { curl_url_get(handle, part, &text, UInt32(flags)) }
+        let code =
+            asASCII
+            ? withUTF8Locale { curl_url_get(handle, part, &text, UInt32(flags)) }
             : curl_url_get(handle, part, &text, UInt32(flags))
         defer { curl_free(text) }
         try Self.check(code)

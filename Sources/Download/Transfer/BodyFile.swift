@@ -1,6 +1,6 @@
 import Crypto
-public import SystemPackage
 import Synchronization
+public import SystemPackage
 
 /// A body that arrived whole: an open file, its length and its hash.
 ///

@@ -11,6 +11,8 @@ final class TransferLoop {
     private var exchange: Exchange?
     private var running: [UInt64: Transfer] = [:]
     private var idle: [EasyHandle] = []
+    /// A slot became free since work was last taken: there may be something to start before sleeping.
+    private var hasFreedSlot = false
     /// No transfer's deadline is before this.
     private var nextDeadline: ContinuousClock.Instant?
 
@@ -47,6 +49,7 @@ final class TransferLoop {
 extension TransferLoop {
     /// One turn; false when the exchange is closing.
     private func step(_ exchange: Exchange) -> Bool {
+        hasFreedSlot = false
         let work = exchange.takeWork(now: .now)
         guard !work.isClosing else { return false }
         for id in work.cancelled {
@@ -55,9 +58,9 @@ extension TransferLoop {
         for ticket in work.starts { start(ticket, exchange) }
         var count: CInt = 0
         check(curl_multi_perform(multi, &count), exchange)
-        // A slot became free: fill it before sleeping.
-        if finishTransfers(exchange) { return true }
+        finishTransfers(exchange)
         expireTransfers(exchange)
+        if hasFreedSlot { return true }
         check(curl_multi_poll(multi, nil, 0, pause(until: work.nextRelease), nil), exchange)
         return true
     }
@@ -69,6 +72,7 @@ extension TransferLoop {
             running[ticket.id] = transfer
             begin(transfer, exchange)
         } catch {
+            hasFreedSlot = true
             exchange.finished(ticket.id, withBody: false)
             ticket.answer(.failed(Self.unusable(error.code)))
         }
@@ -91,9 +95,7 @@ extension TransferLoop {
         return DownloadFailure(.internalError, "libcurl did not accept the request: \(reason).")
     }
 
-    /// Whether any transfer ended or went on to another hop.
-    private func finishTransfers(_ exchange: Exchange) -> Bool {
-        var hasFinished = false
+    private func finishTransfers(_ exchange: Exchange) {
         var left: CInt = 0
         while let message = curl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE,
@@ -103,9 +105,7 @@ extension TransferLoop {
             // Read before the handle is removed, which frees the message.
             let code = ccurl_message_result(message)
             finish(transfer, code, exchange)
-            hasFinished = true
         }
-        return hasFinished
     }
 
     private func finish(_ transfer: Transfer, _ code: CURLcode, _ exchange: Exchange) {
@@ -124,6 +124,7 @@ extension TransferLoop {
         curl_multi_remove_handle(multi, transfer.easy.pointer)
         running[transfer.ticket.id] = nil
         idle.append(transfer.easy)
+        hasFreedSlot = true
         let withBody = if case .body = outcome { true } else { false }
         exchange.finished(transfer.ticket.id, withBody: withBody)
         transfer.ticket.answer(outcome)

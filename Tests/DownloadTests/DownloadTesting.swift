@@ -1,0 +1,76 @@
+import Download
+import Glibc
+import SystemPackage
+import Testing
+
+/// Starts a downloader that may use loopback, lends it, shuts it down, and checks that nothing is left in it.
+func withDownloader<R>(
+    inspect: @escaping @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { _ in .accept },
+    makeFile: @escaping @Sendable () throws -> FileDescriptor = unnamedFile,
+    configure: (inout DownloadConfiguration) -> Void = { _ in },
+    _ body: (Downloader) async throws -> R,
+) async throws -> R {
+    var configuration = DownloadConfiguration()
+    configuration.addresses = try AddressPolicy(allowing: ["loopback"])
+    configure(&configuration)
+    let downloader = try Downloader(configuration: configuration, makeFile: makeFile, inspect: inspect)
+    let result = try await body(downloader)
+    await downloader.shutdown()
+    #expect(downloader.counts.running == 0)
+    #expect(downloader.counts.waiting == 0)
+    return result
+}
+
+@Sendable func unnamedFile() throws -> FileDescriptor { try unnamedFile(in: "/tmp") }
+
+func unnamedFile(in folder: FilePath) throws -> FileDescriptor {
+    // O_TMPFILE, which neither Glibc's module nor FilePath's options have.
+    let options = FileDescriptor.OpenOptions(rawValue: 0o20_200_000).union(.closeOnExec)
+    return try FileDescriptor.open(folder, .readWrite, options: options, permissions: [.ownerReadWrite])
+}
+
+extension DownloadOutcome {
+    var failure: DownloadFailure? { if case .failed(let failure) = self { failure } else { nil } }
+
+    var code: DownloadFailure.Code? { failure?.code }
+
+    var file: BodyFile? { if case .body(let file, _) = self { file } else { nil } }
+
+    var response: DownloadResponse? {
+        switch self {
+        case .body(_, let response), .notModified(let response): response
+        case .failed(let failure): failure.response
+        }
+    }
+}
+
+extension BodyFile {
+    func bytes() throws -> [UInt8] {
+        try withDescriptor { descriptor in
+            try [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, count in
+                count = try descriptor.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
+            }
+        }
+    }
+}
+
+/// How many descriptors of this process stand for files in a directory, removed ones included.
+func openFiles(in folder: FilePath) -> Int {
+    (0..<4096).count { number in
+        var target = [UInt8](repeating: 0, count: 1024)
+        let length = target.withUnsafeMutableBytes { buffer in
+            readlink("/proc/self/fd/\(number)", buffer.bindMemory(to: CChar.self).baseAddress!, buffer.count)
+        }
+        return length > 0 && String(decoding: target.prefix(length), as: UTF8.self).hasPrefix("\(folder)/")
+    }
+}
+
+/// Waits until a condition holds, at most five seconds.
+func eventually(_ condition: () -> Bool) async -> Bool {
+    for _ in 0..<500 {
+        if condition() { return true }
+        // A cancelled wait just looks again at once.
+        try? await Task.sleep(for: .milliseconds(10))
+    }
+    return condition()
+}

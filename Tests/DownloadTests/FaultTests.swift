@@ -1,0 +1,117 @@
+import Download
+import SystemPackage
+import TestSupport
+import Testing
+
+/// Every way an origin can misbehave ends in its class, soon.
+@Suite(.timeLimit(.minutes(1))) struct FaultTests {
+    struct Fault: Sendable, CustomTestStringConvertible {
+        let reply: LoopbackReply
+        let code: DownloadFailure.Code
+        var testDescription: String { "\(code)" }
+    }
+
+    @Test(arguments: [
+        Fault(reply: .reset(afterBytes: 1000, of: 5000), code: .connectionLost),
+        Fault(reply: .reset(afterBytes: 0, of: 5000), code: .connectionLost),
+        Fault(reply: .closeEarly(afterBytes: 1000, of: 5000), code: .truncated),
+        Fault(reply: .chunkedCut(bytes: 1000), code: .truncated),
+        Fault(reply: .noReply, code: .connectionLost),
+        Fault(reply: .garbage, code: .connectionLost),
+        Fault(reply: .silence, code: .timeout),
+        Fault(reply: .stall(afterBytes: 1000), code: .timeout),
+        Fault(reply: .delayed(milliseconds: 2000, then: .ok([1])), code: .timeout),
+        Fault(reply: .drip(bytesPerSecond: 200, of: 100_000), code: .timeout),
+        Fault(reply: .hugeHeaders(bytes: 70_000), code: .tooLarge),
+        Fault(reply: .hugeHeaders(bytes: 80_000, inOneLine: true), code: .tooLarge),
+        Fault(reply: .hugeHeaders(bytes: 200_000, inOneLine: true), code: .tooLarge),
+        Fault(reply: .hugeHeaders(bytes: 5_000_000), code: .tooLarge),
+        Fault(reply: .chunked(totalBytes: 1 << 30), code: .tooLarge),
+        Fault(reply: .closeEarly(afterBytes: 0, of: 1 << 30), code: .tooLarge),
+        Fault(reply: .ok([1, 2, 3], headers: [("Content-Encoding", "gzip")]), code: .truncated),
+        Fault(reply: .ok([1, 2, 3], headers: [("Content-Encoding", "rot13")]), code: .truncated),
+    ])
+    func endsInItsClass(_ fault: Fault) async throws {
+        let origin = try LoopbackOrigin { _ in fault.reply }
+        try await withDownloader(configure: {
+            $0.silenceTimeout = .milliseconds(300)
+            $0.totalTimeout = .milliseconds(1200)
+            $0.maxBodyBytes = 1 << 20
+        }) { downloader in
+            let clock = ContinuousClock()
+            let started = clock.now
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
+            #expect(outcome.code == fault.code)
+            #expect(outcome.failure?.message.contains("127.0.0.1") == true)
+            #expect(clock.now - started < .seconds(3))
+        }
+    }
+
+    @Test func refusedConnection() async throws {
+        let port = try LoopbackOrigin.unusedPort()
+        try await withDownloader { downloader in
+            let outcome = await downloader.download(DownloadRequest(url: "http://127.0.0.1:\(port)/"))
+            #expect(outcome.code == .connect)
+            #expect(outcome.response == nil)
+        }
+    }
+
+    @Test func unknownName() async throws {
+        try await withDownloader { downloader in
+            let outcome = await downloader.download(DownloadRequest(url: "http://no-such-host.invalid/"))
+            #expect(outcome.code == .dns)
+            #expect(outcome.failure?.message.contains("no-such-host.invalid") == true)
+        }
+    }
+
+    @Test func invalidURLsNeverReachTheNetwork() async throws {
+        try await withDownloader { downloader in
+            #expect(await downloader.download(DownloadRequest(url: "ftp://127.0.0.1/")).code == .invalidURL)
+            let long = "http://127.0.0.1/" + String(repeating: "x", count: 8192)
+            #expect(await downloader.download(DownloadRequest(url: long)).code == .invalidURL)
+        }
+    }
+
+    @Test func plainTextOnATLSPort() async throws {
+        let origin = try LoopbackOrigin { _ in .ok([1]) }
+        try await withDownloader { downloader in
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/", scheme: "https")))
+            #expect(outcome.code == .tlsHandshake)
+        }
+    }
+
+    @Test func anErrorsBodyDoesNotHoldUpItsStatus() async throws {
+        let long = [UInt8](repeating: 0x78, count: 1 << 20)
+        let origin = try LoopbackOrigin { $0.path == "/long" ? .status(500, body: long) : .status(404) }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/long"))).code == .http(500))
+            #expect(downloader.counts.bytes < 300_000)
+        }
+    }
+
+    @Test func aBombIsCountedAfterDecoding() async throws {
+        // 3 MiB of zeros, packed into a few kilobytes.
+        let bomb = try gzip(of: 3 << 20)
+        let origin = try LoopbackOrigin { _ in .ok(bomb, headers: [("Content-Encoding", "gzip")]) }
+        try await withDownloader(configure: {
+            $0.maxBodyBytes = 1 << 20
+        }) { downloader in
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).code == .tooLarge)
+        }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).file?.size == 3 << 20)
+        }
+    }
+
+    /// Other tests run in this process too, so the flood is much larger than what they need.
+    @Test func aFloodNeedsLittleMemory() async throws {
+        let origin = try LoopbackOrigin { _ in .chunked(totalBytes: 1 << 30) }
+        let makeFile: @Sendable () throws -> FileDescriptor = { try FileDescriptor.open("/dev/null", .readWrite) }
+        try await withDownloader(makeFile: makeFile, configure: { $0.maxBodyBytes = 400 << 20 }) { downloader in
+            let before = residentBytes()
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
+            #expect(outcome.code == .tooLarge)
+            #expect(residentBytes() - before < 128 << 20)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import Crypto
+import Download
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct OutcomeTests {
+    @Test(arguments: [0, 1, 16_384, 226_000])
+    func deliversTheBody(size: Int) async throws {
+        let body = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+        let headers = [
+            ("ETag", "\"1\""), ("Cache-Control", "max-age=1"), ("cache-control", "public"), ("Expires", "0"),
+        ]
+        let origin = try LoopbackOrigin { _ in .ok(body, type: "image/png", headers: headers) }
+        try await withDownloader { downloader in
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/a.png#x")))
+            let file = try #require(outcome.file)
+            #expect(file.size == size)
+            #expect(
+                file.sha256 == SHA256.hash(data: body).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())
+            #expect(try file.bytes() == body)
+            let response = try #require(outcome.response)
+            #expect(response.status == 200)
+            #expect(response.finalURL == origin.url("/a.png"))
+            #expect(response.contentType == "image/png")
+            #expect(response.etag == "\"1\"")
+            #expect(response.cacheControl == "max-age=1, public")
+            #expect(response.expires == "0")
+            #expect(response.primaryAddress == "127.0.0.1")
+            #expect(response.bytesReceived == size)
+            #expect(response.timings.total > .zero)
+            #expect(downloader.counts.bytes == size)
+        }
+    }
+
+    @Test(arguments: [201, 204, 206, 299]) func accepts(status: Int) async throws {
+        let origin = try LoopbackOrigin { _ in .status(status) }
+        try await withDownloader { downloader in
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
+            #expect(outcome.file?.size == 0)
+            #expect(outcome.response?.status == status)
+        }
+    }
+
+    @Test(arguments: [300, 304, 400, 401, 404, 418, 429, 500, 503, 599]) func classifies(status: Int) async throws {
+        let origin = try LoopbackOrigin { _ in .status(status, headers: [("Retry-After", "7")], body: [1, 2, 3]) }
+        try await withDownloader { downloader in
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
+            #expect(outcome.code == .http(status))
+            #expect(outcome.failure?.retryAfter == .seconds(7))
+            #expect(outcome.failure?.message == "127.0.0.1 answered with status \(status).")
+        }
+    }
+
+    @Test func asksConditionally() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.header("If-None-Match") == "\"1\"" && request.header("If-Modified-Since") == "yesterday"
+                ? .status(304, headers: [("ETag", "\"1\"")]) : .ok([1])
+        }
+        try await withDownloader { downloader in
+            var request = DownloadRequest(url: origin.url("/"), etag: "\"1\"", lastModified: "yesterday")
+            guard case .notModified(let response) = await downloader.download(request) else {
+                Issue.record("not a 304")
+                return
+            }
+            #expect(response.etag == "\"1\"")
+            request.etag = "\"2\""
+            #expect(await downloader.download(request).file?.size == 1)
+        }
+    }
+
+    @Test func sendsWhatIsAsked() async throws {
+        let origin = try LoopbackOrigin { _ in .ok([1]) }
+        try await withDownloader { downloader in
+            let url = "http://me:secret@127.0.0.1:\(origin.port)/"
+            let headers = [
+                (name: "X-Key", value: "1"), (name: "Accept", value: "image/webp"), (name: "X-Empty", value: ""),
+            ]
+            _ = await downloader.download(DownloadRequest(url: url, headers: headers))
+            let request = try #require(origin.requests.first)
+            #expect(request.method == "GET")
+            #expect(request.header("X-Key") == "1")
+            #expect(request.header("X-Empty") == "")
+            #expect(request.header("Accept") == "image/webp")
+            #expect(request.header("Authorization") == "Basic bWU6c2VjcmV0")
+            #expect(request.header("User-Agent") == "PrefetchWorker/1")
+            #expect(request.header("Cookie") == nil)
+        }
+    }
+
+    @Test(arguments: [("X\r\nY", "1"), ("X", "1\r\nHost: evil"), ("", "1"), ("X Y", "1"), ("X", "\u{0}")])
+    func refusesHeadersThatSmuggle(name: String, value: String) async throws {
+        let origin = try LoopbackOrigin { _ in .ok([1]) }
+        try await withDownloader { downloader in
+            let request = DownloadRequest(url: origin.url("/"), headers: [(name, value)])
+            #expect(await downloader.download(request).code == .internalError)
+            #expect(origin.requests.isEmpty)
+        }
+    }
+
+    @Test func wrongCredentialsEndInOneFailure() async throws {
+        let origin = try LoopbackOrigin { _ in .status(401, headers: [("WWW-Authenticate", "Basic realm=\"x\"")]) }
+        try await withDownloader { downloader in
+            let url = "http://me:secret@127.0.0.1:\(origin.port)/"
+            let outcome = await downloader.download(DownloadRequest(url: url))
+            #expect(outcome.code == .http(401))
+            #expect(outcome.failure?.message.contains("secret") == false)
+            #expect(outcome.response?.finalURL == origin.url("/"))
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    @Test func stopsWhatTheInspectorRefuses() async throws {
+        let origin = try LoopbackOrigin { _ in .chunked(totalBytes: 1 << 30) }
+        let seen = Mutex(0)
+        let inspect: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { bytes in
+            seen.withLock { $0 = bytes.count }
+            return bytes.count < 40_000 ? .undecided : .refuse(code: "not-an-image", message: "No.")
+        }
+        try await withDownloader(inspect: inspect) { downloader in
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
+            #expect(outcome.code == .refusedBody("not-an-image"))
+            #expect(seen.withLock { $0 } <= 65_536)
+        }
+    }
+
+    @Test func acceptsWhatStaysUndecided() async throws {
+        let origin = try LoopbackOrigin { _ in .chunked(totalBytes: 200_000) }
+        let most = Mutex(0)
+        let inspect: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { bytes in
+            most.withLock { $0 = max($0, bytes.count) }
+            return .undecided
+        }
+        try await withDownloader(inspect: inspect) { downloader in
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).file?.size == 200_000)
+            #expect(most.withLock { $0 } == 65_536)
+        }
+    }
+
+    @Test(arguments: [Errno.noSpace, .ioError]) func theDiskIsNotTheNetwork(errno: Errno) async throws {
+        let origin = try LoopbackOrigin { _ in .ok([1]) }
+        try await withDownloader(makeFile: { throw errno }) { downloader in
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).code == .disk(errno))
+        }
+    }
+
+    @Test func aFullDiskWhileWriting() async throws {
+        let origin = try LoopbackOrigin { _ in .ok([1]) }
+        try await withDownloader(makeFile: { try FileDescriptor.open("/dev/full", .readWrite) }) { downloader in
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).code == .disk(.noSpace))
+        }
+    }
+}
