@@ -20,8 +20,8 @@ public struct DownloadConfiguration: Sendable {
     public var userAgent = "PrefetchWorker/1"
     /// A PEM file of certificate authorities, instead of the system's.
     public var caFile: String?
-    /// A proxy's URL. Without one the environment's proxy variables are ignored. A proxy hides the address that is
-    /// connected to in the end, so that only addresses written in URLs are judged then.
+    /// A proxy's URL. Without one the environment's proxy variables are ignored. With one the address guard is blind:
+    /// neither the proxy's address nor what it connects to is judged.
     public var proxy: String?
     public var addresses = AddressPolicy.publicOnly
 
