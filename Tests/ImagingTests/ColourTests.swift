@@ -3,6 +3,10 @@ import Testing
 
 @testable import Imaging
 
+#if canImport(Glibc)
+import Glibc
+#endif
+
 @Suite(.timeLimit(.minutes(2)))
 struct AlphaTests {
     private static var half: (Int, Int) -> TestImages.Pixel { TestImages.solid((200, 100, 50, 128)) }
@@ -66,13 +70,26 @@ struct AlphaTests {
 
 @Suite(.timeLimit(.minutes(2)))
 struct ColourTests {
-    private static let displayP3 = TestImages.profile(
-        primaries: [[0.5151, 0.2412, -0.0011], [0.2920, 0.6922, 0.0419], [0.1571, 0.0666, 0.7841]], gamma: 2.2)
+    private static let p3: [[Double]] = [[0.5151, 0.2412, -0.0011], [0.2920, 0.6922, 0.0419], [0.1571, 0.0666, 0.7841]]
+    private static let srgb: [[Double]] = [[0.4361, 0.2225, 0.0139], [0.3851, 0.7169, 0.0971], [0.1431, 0.0606, 0.7141]]
+    private static let displayP3 = TestImages.profile(primaries: p3, curve: srgbCurve)
 
-    private static let grey = TestImages.png(32, 32, pixel: TestImages.solid((200, 120, 120, 255)))
+    private static func srgbCurve(_ value: Double) -> Double {
+        value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4)
+    }
+
+    @Test func onlySRGBItselfIsTakenForSRGB() {
+        func isSRGB(_ profile: [UInt8]) -> Bool { profile.withUnsafeBytes { ColourProfile($0).isSRGB } }
+        #expect(isSRGB(TestImages.profile(primaries: Self.srgb, curve: Self.srgbCurve)))
+        #expect(!isSRGB(Self.displayP3))
+        #expect(!isSRGB(TestImages.profile(primaries: Self.srgb) { pow($0, 1.8) }))
+        #expect(!isSRGB([]))
+    }
+
+    private static let reddish = TestImages.png(32, 32, pixel: TestImages.solid((200, 120, 120, 255)))
 
     @Test func coloursSurviveByTheirProfile() throws {
-        let jpeg = TestImages.jpeg(try make(one: Self.grey, "32x,jpeg,q100"), profile: Self.displayP3)
+        let jpeg = TestImages.jpeg(try make(one: Self.reddish, "32x,jpeg,q100"), profile: Self.displayP3)
         let pixel = try Raster(make(one: jpeg, "16x,png"))[8, 8]
         // Display P3's (200, 120, 120) is redder in sRGB.
         #expect(pixel[0] > 206 && pixel[1] < 120)
@@ -85,7 +102,8 @@ struct ColourTests {
     }
 
     @Test func aBrokenProfileIsIgnored() throws {
-        let jpeg = TestImages.jpeg(try make(one: Self.grey, "32x,jpeg,q100"), profile: Array(Self.displayP3.prefix(140)))
+        let broken = Array(Self.displayP3.prefix(140))
+        let jpeg = TestImages.jpeg(try make(one: Self.reddish, "32x,jpeg,q100"), profile: broken)
         #expect(isNear(try Raster(make(one: jpeg, "16x,png"))[8, 8], [200, 120, 120], within: 3))
     }
 
@@ -105,7 +123,7 @@ struct ColourTests {
 
     @Test(arguments: ["jpeg", "png", "webp", "avif"])
     func metadataStaysBehind(format: String) throws {
-        let jpeg = TestImages.jpeg(try make(one: Self.grey, "32x,jpeg"), profile: Self.displayP3)
+        let jpeg = TestImages.jpeg(try make(one: Self.reddish, "32x,jpeg"), profile: Self.displayP3)
         let file = try make(one: TestImages.jpeg(jpeg, orientation: 6), "16x,\(format)")
         for word in ["Exif", "EXIF", "ICC_PROFILE", "ICCP", "iCCP", "eXIf", "prof"] {
             #expect(!contains(file, Array(word.utf8)), "\(word) in \(format)")

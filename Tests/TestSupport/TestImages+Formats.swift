@@ -103,13 +103,16 @@ extension TestImages {
         Array(jpeg.prefix(2)) + [0xFF, marker] + big(payload.count + 2, 2) + payload + jpeg.dropFirst(2)
     }
 
-    /// A profile of a matrix and one gamma for all channels: ICC.1:2001 in the fewest tags that are legal.
+    /// A profile of a matrix and one curve for all channels: ICC.1:2001 in the fewest tags that are legal.
     ///
-    /// - Parameter primaries: X, Y and Z of red, green and blue, adapted to D50.
-    public static func profile(primaries: [[Double]], gamma: Double) -> [UInt8] {
+    /// - Parameters:
+    ///   - primaries: X, Y and Z of red, green and blue, adapted to D50.
+    ///   - curve: from what is stored to light, both 0 to 1; kept as a table of 1,024.
+    public static func profile(primaries: [[Double]], curve: (Double) -> Double) -> [UInt8] {
         let fixed: (Double) -> [UInt8] = { big(Int(($0 * 65_536).rounded()), 4) }
         let xyz: ([Double]) -> [UInt8] = { Array("XYZ ".utf8) + big(0, 4) + $0.flatMap(fixed) }
-        let curve = Array("curv".utf8) + big(0, 4) + big(1, 4) + big(Int(gamma * 256), 2) + [0, 0]
+        let points = (0..<1024).flatMap { big(Int((curve(Double($0) / 1023) * 65_535).rounded()), 2) }
+        let curve = Array("curv".utf8) + big(0, 4) + big(1024, 4) + points
         let text = Array("desc".utf8) + big(0, 4) + big(5, 4) + Array("test".utf8) + [UInt8](repeating: 0, count: 79)
         let rights = Array("text".utf8) + big(0, 4) + Array("none".utf8) + [0, 0, 0, 0]
         let tags: [(String, [UInt8])] = [
