@@ -40,8 +40,9 @@ public enum ImagingRuntime {
 
     /// Loaders that read other files or run interpreters; missing ones are as good as blocked.
     private static let mustBeBlocked = [
-        "VipsForeignLoadSvgSource", "VipsForeignLoadPdfSource", "VipsForeignLoadMagickFile", "VipsForeignLoadMagickBuffer",
-        "VipsForeignLoadOpenslideSource", "VipsForeignLoadHeifFile", "VipsForeignLoadJpegFile",
+        "VipsForeignLoadSvgSource", "VipsForeignLoadPdfSource", "VipsForeignLoadMagickFile",
+        "VipsForeignLoadMagickBuffer", "VipsForeignLoadOpenslideSource", "VipsForeignLoadHeifFile",
+        "VipsForeignLoadJpegFile",
     ]
 
     /// What else than a variant's spec decides its bytes; part of the identity a cache files it under.

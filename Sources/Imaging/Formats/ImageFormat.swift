@@ -69,7 +69,10 @@ struct FileTypeBox {
         return compatible.lazy.compactMap(Self.format).first ?? .heic
     }
 
-    var isDecided: Bool { isComplete || !Self.neutral.contains(major) || compatible.contains { Self.format(of: $0) != nil } }
+    /// Whether more bytes could still change ``format``.
+    var isDecided: Bool {
+        isComplete || !Self.neutral.contains(major) || compatible.contains { Self.format(of: $0) != nil }
+    }
 
     private static let neutral: Set<String> = ["mif1", "msf1"]
 

@@ -43,7 +43,9 @@ struct ColourProfile {
     private func isSRGBCurve(_ name: String) -> Bool {
         guard let offset = tag(name) else { return false }
         if reader.has("para", at: offset) { return isSRGBFormula(at: offset) }
-        guard reader.has("curv", at: offset), let count = reader.big(4, at: offset + 8), count > 255 else { return false }
+        guard reader.has("curv", at: offset), let count = reader.big(4, at: offset + 8), count > 255 else {
+            return false
+        }
         return [0.02, 0.1, 0.25, 0.5, 0.75, 0.9].allSatisfy { point in
             let index = Int((point * Double(count - 1)).rounded())
             guard let value = reader.big(2, at: offset + 12 + 2 * index) else { return false }

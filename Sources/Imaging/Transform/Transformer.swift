@@ -25,7 +25,8 @@ public struct Transformer: Sendable {
     /// What the header says; no pixel is decoded.
     ///
     /// - Parameter source: a regular file, read from its first byte whatever its offset, and left open.
-    /// - Throws: class `not-an-image`, `bad-image`, `truncated` or `too-many-pixels`; `transform` when it can't be read.
+    /// - Throws: class `not-an-image`, `bad-image`, `truncated` or `too-many-pixels`; `transform` when the file can't
+    ///   be read.
     public func facts(of source: FileDescriptor) throws(ImagingError) -> ImageFacts {
         try ImagingRuntime.start()
         return try SourceMapping(source).lend { bytes throws(ImagingError) in

@@ -37,8 +37,9 @@ extension Placement {
     init(of source: PixelSize, width: Int?, height: Int?, fit: VariantSpec.Fit, enlarge: Bool) {
         let most = enlarge ? Double.infinity : 1
         guard let width, let height else {
-            let wanted = width.map { Double($0) / Double(source.width) } ?? height.map { Double($0) / Double(source.height) }
-            let scaled = source.scaled(by: min(wanted ?? 1, most))
+            let horizontal = width.map { Double($0) / Double(source.width) }
+            let vertical = height.map { Double($0) / Double(source.height) }
+            let scaled = source.scaled(by: min(horizontal ?? vertical ?? 1, most))
             self.init(scaled: scaled, output: scaled)
             return
         }

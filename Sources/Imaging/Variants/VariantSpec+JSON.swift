@@ -3,8 +3,8 @@ import FoundationEssentials
 // The long form: {"name":"thumb","width":320,"height":240,"fit":"cover","enlarge":true,"format":"webp","quality":80}.
 
 extension VariantSpec {
-    /// - Parameter text: what stands in `jobs.variants`: nothing; short forms between white space or `;`; a JSON object;
-    ///   or a JSON array of objects and short forms. At most 64, each name once.
+    /// - Parameter text: what stands in `jobs.variants`: nothing; short forms between white space or `;`; a JSON
+    ///   object; or a JSON array of objects and short forms. At most 64, each name once.
     public static func parseList(_ text: String?) throws(VariantSpecError) -> [VariantSpec] {
         guard let text, let first = text.first(where: { !$0.isWhitespace }) else { return [] }
         let specs = first == "{" || first == "[" ? try parseJSON(text) : try parseShortForms(text)
@@ -24,7 +24,9 @@ extension VariantSpec {
 
     private static func parseShortForms(_ text: String) throws(VariantSpecError) -> [VariantSpec] {
         var specs: [VariantSpec] = []
-        for part in text.split(whereSeparator: { $0.isWhitespace || $0 == ";" }) { specs.append(try parse(String(part))) }
+        for part in text.split(whereSeparator: { $0.isWhitespace || $0 == ";" }) {
+            specs.append(try parse(String(part)))
+        }
         return specs
     }
 

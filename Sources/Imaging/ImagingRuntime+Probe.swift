@@ -1,0 +1,32 @@
+import SystemPackage
+
+extension ImagingRuntime {
+    /// What really works here, tried with an image of each format: empty when libvips doesn't start.
+    public static func supportedFormats() -> (decode: [ImageFormat], encode: [ImageFormat]) {
+        // Whoever wants the reason asks start() itself.
+        guard (try? start()) != nil else { return ([], []) }
+        return (
+            ImageFormat.allCases.filter(decodes),
+            VariantSpec.Output.allCases.filter(encodes).map(\.imageFormat),
+        )
+    }
+
+    private static func decodes(_ format: ImageFormat) -> Bool {
+        SampleImage.bytes(of: format).withUnsafeBytes { bytes in
+            // The error would only say again that it doesn't work.
+            let count = try? Picture(of: bytes, as: format).inWebColours().withPixels { $0.count }
+            return count.map { $0 >= 256 } ?? false
+        }
+    }
+
+    private static func encodes(_ format: VariantSpec.Output) -> Bool {
+        SampleImage.bytes(of: .png).withUnsafeBytes { bytes in
+            // As above. /dev/null takes what is written; only whether the encoder gets that far is asked.
+            guard let picture = try? Picture(of: bytes, as: .png).inMemory(),
+                let nowhere = try? FileDescriptor.open("/dev/null", .writeOnly)
+            else { return false }
+            let worked: Void? = try? picture.write(as: format, quality: nil, to: nowhere)
+            return (try? nowhere.close()) != nil && worked != nil
+        }
+    }
+}

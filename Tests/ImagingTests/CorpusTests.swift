@@ -1,0 +1,45 @@
+import SystemPackage
+import Testing
+
+@testable import Imaging
+
+/// Real files. The makers of the malformed ones tell in `malformed/LICENSE`.
+@Suite(.timeLimit(.minutes(3)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
+struct CorpusTests {
+    @Test(arguments: ["Landscape", "Portrait"])
+    func photographsOfEveryOrientationAreSeenAlike(name: String) throws {
+        let files = Corpus.files("orientation").filter { $0.lastComponent?.string.hasPrefix(name) == true }
+        #expect(files.count == 9)
+        let rasters = try files.map { try Raster(make(one: Corpus.bytes($0), "90x90,inside,png")) }
+        let upright = try #require(rasters.dropFirst().first)
+        #expect((upright.width > upright.height) == (name == "Landscape"))
+        for (file, raster) in zip(files, rasters) {
+            #expect(raster.size == upright.size, "\(file)")
+            #expect(raster.difference(to: upright) < 10, "\(file): \(raster.difference(to: upright))")
+        }
+    }
+
+    @Test func theSamplesDecode() throws {
+        for file in Corpus.files("samples") {
+            #expect(try make(Corpus.bytes(file), "v=40x,webp").report.renditions.count == 1, "\(file)")
+        }
+    }
+
+    @Test func pngSuiteDecodesButForItsCorruptFiles() throws {
+        for file in Corpus.files("pngsuite") where file.extension == "png" {
+            let isCorrupt = file.lastComponent?.string.hasPrefix("x") == true
+            let bytes = try Corpus.bytes(file)
+            let code = failure { _ = try make(bytes, "v=16x,png") }
+            #expect((code == nil) == !isCorrupt, "\(file): \(String(describing: code))")
+        }
+    }
+
+    @Test(arguments: ["gif", "png", "jpeg", "webp", "tiff"])
+    func malformedFilesEndInSuccessOrAClass(folder: String) throws {
+        let files = Corpus.files("malformed/\(folder)")
+        for file in files.enumerated().filter({ $0.offset % 7 == 0 }).prefix(30).map(\.element) {
+            let bytes = try Corpus.bytes(file)
+            _ = failure { _ = try make(bytes, "v=32x,webp w=8x8,cover,png", limits: ImageLimits(pixels: 4_000_000)) }
+        }
+    }
+}

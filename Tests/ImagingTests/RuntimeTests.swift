@@ -1,0 +1,22 @@
+import Testing
+import TestSupport
+
+@testable import Imaging
+
+@Suite(.timeLimit(.minutes(1)))
+struct RuntimeTests {
+    @Test func everyFormatDecodesAndEveryOutputEncodesHere() {
+        let formats = ImagingRuntime.supportedFormats()
+        #expect(formats.decode == ImageFormat.allCases)
+        #expect(formats.encode == [.jpeg, .png, .webp, .avif])
+    }
+
+    @Test func startingAgainIsNothing() throws {
+        for _ in 0..<3 { try ImagingRuntime.start() }
+    }
+
+    @Test func theCoderVersionNamesTheLibrariesThatDecideBytes() {
+        let version = ImagingRuntime.coderVersion
+        #expect(version.hasPrefix("vips 8.") && version.contains(" webp ") && version.hasSuffix("pipeline 1"))
+    }
+}

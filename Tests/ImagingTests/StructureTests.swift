@@ -1,0 +1,34 @@
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+/// A cut file ends early wherever it is cut; a whole one doesn't, whatever follows it.
+@Suite(.timeLimit(.minutes(1)))
+struct StructureTests {
+    private static let images: [(ImageFormat, [UInt8])] =
+        ImageFormat.allCases.map { ($0, SampleImage.bytes(of: $0)) } + [
+            (.png, TestImages.png(9, 9)), (.gif, TestImages.gif(9, 9, frames: [1, 2])),
+            (.tiff, TestImages.tiff(9, 9)), (.tiff, TestImages.tiff(9, 9, bigEndian: true)),
+        ]
+
+    @Test(arguments: images)
+    func aWholeFileIsWhole(format: ImageFormat, bytes: [UInt8]) {
+        #expect(bytes.withUnsafeBytes { Structure(of: $0, as: format) } == .whole)
+    }
+
+    @Test(arguments: images)
+    func aFileCutAnywhereEndsEarly(format: ImageFormat, bytes: [UInt8]) {
+        for length in 12..<(bytes.count - 4) {
+            let structure = bytes.prefix(length).withUnsafeBytes { Structure(of: $0, as: format) }
+            #expect(structure == .endsEarly, "cut to \(length) of \(bytes.count)")
+        }
+    }
+
+    @Test func theEndOfAThumbnailIsNotTheImages() {
+        let thumbnail: [UInt8] = [0xFF, 0xE1, 0, 8, 0xFF, 0xD8, 0, 0, 0xFF, 0xD9]
+        let jpeg: [UInt8] = [0xFF, 0xD8] + thumbnail + [0xFF, 0xDA, 0, 4, 0, 0, 1, 2, 3]
+        #expect(jpeg.withUnsafeBytes { Structure(of: $0, as: .jpeg) } == .endsEarly)
+        #expect((jpeg + [0xFF, 0xD9]).withUnsafeBytes { Structure(of: $0, as: .jpeg) } == .whole)
+    }
+}

@@ -1,0 +1,146 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+@Suite(.timeLimit(.minutes(2)))
+struct FormatTests {
+    /// The same gradient in every format that is decoded, made by our own encoders where there is no maker by hand.
+    private static func source(_ format: ImageFormat) throws -> [UInt8] {
+        switch format {
+        case .png: TestImages.png(64, 48)
+        case .gif: TestImages.gif(64, 48)
+        case .tiff: TestImages.tiff(64, 48)
+        case .jpeg: try make(one: TestImages.png(64, 48), "64x,jpeg,q95")
+        case .webp: try make(one: TestImages.png(64, 48), "64x,webp,q95")
+        case .avif: try make(one: TestImages.png(64, 48), "64x,avif,q90")
+        case .heic: SampleImage.bytes(of: .heic)
+        }
+    }
+
+    @Test(arguments: ImageFormat.allCases, VariantSpec.Output.allCases)
+    func everyFormatBecomesEveryOther(from: ImageFormat, to output: VariantSpec.Output) throws {
+        let made = try make(Self.source(from), "v=12x8,fill,\(output.rawValue)")
+        #expect(made.report.facts.format == from)
+        #expect(made.report.renditions == [Rendition(name: "v", width: 12, height: 8, format: output.imageFormat)])
+        let file = try #require(made.files.first)
+        #expect(file.withUnsafeBytes(ImageFormat.sniff) == output.imageFormat)
+        #expect(try Raster(file).size == "12x8")
+    }
+
+    @Test(arguments: [
+        (ImageFormat.jpeg, ImageFormat.jpeg), (.png, .png), (.webp, .webp), (.avif, .avif), (.gif, .jpeg),
+        (.tiff, .jpeg), (.heic, .jpeg),
+    ])
+    func withoutAFormatTheSourcesIsKept(from: ImageFormat, kept: ImageFormat) throws {
+        #expect(try make(Self.source(from), "v=8x").report.renditions.first?.format == kept)
+    }
+
+    @Test func onlyTheFirstFrameIsUsedAndAllAreCounted() throws {
+        let gif = TestImages.gif(20, 10, frames: [200, 10])
+        #expect(try facts(gif) == ImageFacts(format: .gif, width: 20, height: 10, frames: 2, hasAlpha: false))
+        #expect(try Raster(make(one: gif, "10x,png"))[5, 2].first == 200)
+    }
+
+    @Test func bothByteOrdersOfTIFFAreRead() throws {
+        let little = try Raster(make(one: TestImages.tiff(16, 16), "16x,png"))
+        let big = try Raster(make(one: TestImages.tiff(16, 16, bigEndian: true), "16x,png"))
+        #expect(little.bytes == big.bytes)
+    }
+
+    @Test(arguments: ["320x240", "320x240,cover", "320x240,contain", "320x240,outside", "200x200,fill", "50x50,cover"])
+    func theOutputHasThePlacementsSize(spec: String) throws {
+        let spec = try VariantSpec.parse("v=\(spec)")
+        for (width, height) in [(401, 283), (283, 401), (100, 50)] {
+            let placement = Placement(
+                of: PixelSize(width: width, height: height), width: spec.width, height: spec.height, fit: spec.fit,
+                enlarge: spec.enlarge)
+            let text = "\(spec.width ?? 0)x\(spec.height ?? 0),\(spec.fit.rawValue),png"
+            let raster = try Raster(make(one: TestImages.png(width, height), text))
+            #expect(PixelSize(width: raster.width, height: raster.height) == placement.output)
+        }
+    }
+
+    @Test func sizesAreExactForAnyRatio() throws {
+        for side in [1, 2, 3, 7, 50, 99, 100, 101, 199] {
+            let shrunk = try Raster(make(one: TestImages.png(200, 101), "\(side)x\(side),fill,png"))
+            #expect(shrunk.size == "\(side)x\(min(side, 101))")
+            let grown = try Raster(make(one: TestImages.png(20, 10), "\(side)x\(side),fill,enlarge,png"))
+            #expect(grown.size == "\(side)x\(side)")
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(2)))
+struct SharedDecodeTests {
+    private static let specs = ["160x", "320x", "640x", "100x100,cover", "90x120,contain", "80x80,fill"]
+
+    @Test func severalVariantsEqualSingleOnes() throws {
+        let jpeg = try make(one: TestImages.png(1600, 1200), "1600x,jpeg,q90")
+        for source in [jpeg, TestImages.png(800, 600)] {
+            let list = Self.specs.enumerated().map { "v\($0.offset)=\($0.element),png" }.joined(separator: " ")
+            let together = try make(source, list)
+            #expect(together.report.renditions.map(\.name) == ["v0", "v1", "v2", "v3", "v4", "v5"])
+            for (spec, file) in zip(Self.specs, together.files) {
+                let alone = try Raster(make(one: source, "\(spec),png"))
+                #expect(try Raster(file).difference(to: alone) < 2.55, "\(spec)")
+            }
+        }
+    }
+
+    @Test func noVariantsIsOnlyTheFacts() throws {
+        let made = try make(TestImages.png(8, 8), "")
+        #expect(made.report.renditions.isEmpty && made.report.facts.width == 8)
+    }
+}
+
+@Suite(.timeLimit(.minutes(2)))
+struct DescriptorTests {
+    @Test func theSourceIsReadFromItsStartAndStaysOpenAndWhereItWas() throws {
+        try withFile(TestImages.png(20, 20)) { input in
+            try input.seek(offset: 7, from: .start)
+            try withFile([]) { output in
+                let variant = VariantOutput(spec: try .parse("v=10x"), output: output)
+                _ = try Transformer(limits: ImageLimits()).transform(input, into: [variant])
+                let offset = try input.seek(offset: 0, from: .current)
+                #expect(offset == 7)
+                let written = try readAll(output)
+                #expect(!written.isEmpty)
+            }
+        }
+    }
+
+    @Test(arguments: ["jpeg", "png", "webp", "avif"])
+    func aFullDiskIsAnEncodeFailure(format: String) throws {
+        let full = try FileDescriptor.open("/dev/full", .writeOnly)
+        try full.closeAfter {
+            let variant = VariantOutput(spec: try .parse("v=20x,\(format)"), output: full)
+            #expect(failure {
+                try withFile(TestImages.png(20, 20)) {
+                    _ = try Transformer(limits: ImageLimits()).transform($0, into: [variant])
+                }
+            } == .encode)
+        }
+    }
+
+    @Test(arguments: ["jpeg", "webp"])
+    func aDescriptorThatIsNotOpenForWritingIsAnEncodeFailure(format: String) throws {
+        let readOnly = try FileDescriptor.open("/dev/null", .readOnly)
+        try readOnly.closeAfter {
+            let variant = VariantOutput(spec: try .parse("v=20x,\(format)"), output: readOnly)
+            #expect(failure {
+                try withFile(TestImages.png(20, 20)) {
+                    _ = try Transformer(limits: ImageLimits()).transform($0, into: [variant])
+                }
+            } == .encode)
+        }
+    }
+
+    @Test func aSourceThatIsNoFileIsATransformFailure() throws {
+        let device = try FileDescriptor.open("/dev/zero", .readOnly)
+        try device.closeAfter {
+            #expect(failure { _ = try Transformer(limits: ImageLimits()).facts(of: device) } == .transform)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import FoundationEssentials
+import Testing
+
+@testable import Imaging
+
+@Suite(.timeLimit(.minutes(1)))
+struct VariantSpecTests {
+    private static func message(_ text: String?) -> String? {
+        do throws(VariantSpecError) {
+            _ = try VariantSpec.parseList(text)
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    @Test func theShortFormIsReadInAnyOrder() throws {
+        let expected = try VariantSpec(
+            name: "thumb", width: 320, height: 240, fit: .cover, enlarge: true, format: .webp, quality: 70)
+        #expect(try VariantSpec.parse("thumb=320x240,cover,enlarge,webp,q70") == expected)
+        #expect(try VariantSpec.parse("thumb=320x240,q70,webp,enlarge,cover") == expected)
+        #expect(try VariantSpec.parse("a=x240,jpg") == VariantSpec(name: "a", height: 240, format: .jpeg))
+    }
+
+    @Test func nothingIsNoVariants() throws {
+        for text in [nil, "", " \n"] { #expect(try VariantSpec.parseList(text).isEmpty) }
+    }
+
+    @Test func aListIsSeparatedByWhiteSpaceOrSemicolons() throws {
+        #expect(try VariantSpec.parseList("a=1x; b=2x\nc=3x,png ;").map(\.name) == ["a", "b", "c"])
+    }
+
+    @Test func jsonMeansTheSameAsTheShortForm() throws {
+        let json = #"{"name":"a","width":320,"height":240,"fit":"cover","enlarge":true,"format":"webp","quality":80,"#
+            + #""ops":[]}"#
+        let short = "a=320x240,cover,enlarge,webp,q80"
+        #expect(try VariantSpec.parseList(json) == VariantSpec.parseList(short))
+        #expect(try VariantSpec.parseList("[\(json), \"b=5x\"]") == VariantSpec.parseList("\(short) b=5x"))
+    }
+
+    @Test func aSpecSurvivesCoding() throws {
+        for text in ["a=320x240,cover,webp,q80", "b=x5", "c=7x,enlarge,png"] {
+            let spec = try VariantSpec.parse(text)
+            #expect(try JSONDecoder().decode(VariantSpec.self, from: JSONEncoder().encode(spec)) == spec)
+        }
+    }
+
+    @Test(arguments: [
+        ("thumb", "thumb: there is no '='; write it as NAME=320x240"),
+        ("thumb=320x,wepb", "thumb=320x,wepb: unknown part 'wepb'; did you mean webp?"),
+        ("a=320x240,covr", "a=320x240,covr: unknown part 'covr'; did you mean cover?"),
+        ("a=x", "a=x: variant 'a' has neither a width nor a height; give at least one, as in 320x"),
+        ("a=320", "a=320: '320' is no size; write WIDTHxHEIGHT, as in 320x240, 320x or x240"),
+        ("a=0x5", "a=0x5: variant 'a' has width 0; it must be between 1 and 65535"),
+        ("a=20000x,webp", "a=20000x,webp: variant 'a' has width 20000; it must be between 1 and 16383 for webp"),
+        ("a=5x,q101", "a=5x,q101: variant 'a' has quality 101; it must be between 1 and 100"),
+        ("a=5x,png,q9", "a=5x,png,q9: variant 'a' has a quality, and png has none; leave out 'q9'"),
+        ("a=5x,png,webp", "a=5x,png,webp: 'webp' gives a format a second time; leave one of them out"),
+        ("a=5x,blur:2", "a=5x,blur:2: 'blur:2': effects are not supported by this version; leave it out"),
+        ("a=5x,", "a=5x,: there is nothing between two commas; leave one out"),
+        ("original=5x", "original=5x: 'original' names the source itself and cannot be a variant; choose another name"),
+        ("a=5x a=6x", "there are two variants of the name 'a'; give each its own"),
+        (#"{"width":5}"#, "there is no 'name'; every variant needs one"),
+        (#"{"name":"a","widht":5}"#, "unknown key 'widht'; did you mean 'width'?"),
+        (#"{"name":"a","width":"5"}"#, "'width' must be a whole number, not a string"),
+        (#"{"name":"a","width":5.5}"#, "'width' must be a whole number, not a number"),
+        (#"{"name":"a","width":5,"enlarge":1}"#, "'enlarge' must be true or false, not a number"),
+        (#"{"name":"a","width":5,"ops":[{"blur":2}]}"#, "effects are not supported by this version; leave 'ops' empty"),
+        (#"["a=5x", 7]"#, "variant 2 of the array: a variant must be an object or a short form, not a number"),
+    ])
+    func mistakesAreNamedWithWhatWouldBeRight(text: String, expected: String) {
+        #expect(Self.message(text) == expected)
+    }
+
+    @Test(arguments: [
+        "-a=5x", "=5x", "a/b=5x", "\(String(repeating: "n", count: 65))=5x", "ä=5x", "a=-5x", "a=+5x",
+        "a=99999999999999999999x", "{", "[1",
+    ])
+    func nonsenseIsRefused(text: String) {
+        #expect(Self.message(text) != nil)
+    }
+
+    @Test func sixtyFourAreTheMost() {
+        let list = { (count: Int) in (0..<count).map { "v\($0)=5x" }.joined(separator: " ") }
+        #expect(Self.message(list(64)) == nil)
+        #expect(Self.message(list(65)) == "there are 65 variants; 64 are the most a job may ask for")
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct CanonicalTests {
+    private static func canonical(_ text: String) throws -> String { try VariantSpec.parse(text).canonical }
+
+    @Test(arguments: [
+        ("a=320x240", "b=320x240,inside"), ("a=5x,webp", "a=5x,webp,q80"), ("a=5x,jpg", "a=5x,jpeg,q80"),
+        ("a=5x,avif", "a=5x,q55,avif"), ("a=5x,cover", "a=5x,fill"),
+    ])
+    func equalMeaningIsEqualText(left: String, right: String) throws {
+        #expect(try Self.canonical(left) == Self.canonical(right))
+    }
+
+    @Test func anyDifferenceIsDifferentText() throws {
+        var seen: [String: String] = [:]
+        for size in ["320x240", "240x320", "320x", "x320", "32x0240"] {
+            // With a side empty every fit means the same.
+            let isBox = size.first != "x" && size.last != "x"
+            for fit in isBox ? VariantSpec.Fit.allCases.map(\.rawValue) : ["inside"] {
+                for enlarge in ["", ",enlarge"] {
+                    for format in ["", ",q80", ",q55", ",jpeg", ",jpeg,q81", ",png", ",webp", ",webp,q81", ",avif"] {
+                        let text = "a=\(size),\(fit)\(enlarge)\(format)"
+                        let canonical = try Self.canonical(text)
+                        #expect(seen[canonical] == nil, "\(text) and \(seen[canonical] ?? "")")
+                        seen[canonical] = text
+                    }
+                }
+            }
+        }
+    }
+}
