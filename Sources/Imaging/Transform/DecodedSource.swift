@@ -50,6 +50,12 @@ struct DecodedSource {
         }
     }
 
+    /// For those who don't decode: at least nothing is missing at the end.
+    func checkEnd() throws(ImagingError) {
+        guard Structure(of: bytes, as: facts.format) == .endsEarly else { return }
+        throw ImagingError(code: .truncated, message: "The \(facts.format.rawValue) ends before its picture does.")
+    }
+
     private func loaded(for size: PixelSize, isShared: Bool) throws(VipsFailure) -> Picture {
         let scale = DecodeScale(from: header.storedSize, to: size, format: facts.format, isShared: isShared)
         return scale == .full ? header : try Picture(of: bytes, as: facts.format, scale: scale)

@@ -56,7 +56,8 @@ struct HelperWork: Sendable {
             guard let (bytes, strays) = try socket.receive() else { return .crashed }
             // A helper has no business sending descriptors; one that was taken over by an image might.
             for stray in strays { try stray.close() }
-            return .ended(try outcome(of: JSONDecoder().decode(HelperReply.self, from: Data(bytes)), files))
+            let reply = try JSONDecoder().decode(HelperReply.self, from: Data(bytes))
+            return .ended(try outcome(of: reply, files, in: cache))
         } catch let error as CacheError {
             return .ended(.disk(error))
         } catch {
@@ -74,8 +75,18 @@ struct HelperWork: Sendable {
         }
     }
 
-    private func outcome(of reply: HelperReply, _ files: [BlobFile]) throws(CacheError) -> HelperOutcome {
+    private func isFull(_ cache: ContentCache) -> Bool {
+        // If even this can't be read, the failure stays what the encoder said.
+        ((try? cache.freeBytes()) ?? .max) < 1 << 20
+    }
+
+    private func outcome(
+        of reply: HelperReply, _ files: [BlobFile], in cache: ContentCache,
+    ) throws(CacheError) -> HelperOutcome {
         switch reply {
+        case .failed(let error) where error.code == .encode && isFull(cache):
+            // An encoder can't tell a full disk from any other failed write; the image is not to blame.
+            return .disk(CacheError(.diskFull, "The disk of \(cache.directory) is full."))
         case .failed(let error):
             return .failed(FailureClass(error.code), error.message)
         case .made(let report):
