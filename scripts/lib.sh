@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# What demo and bench share: the built program, photographs, and a web server on loopback.
+
+# Builds the release worker and prints its path.
+release_worker() {
+    swift build -c release --product worker 2> >(grep -v 'prohibited flag' >&2) >&2
+    echo "$(swift build -c release --show-bin-path 2>/dev/null)/worker"
+}
+
+# photographs FOLDER: fills it with the JPEGs of Debian's mate-backgrounds, unpacked and not installed.
+photographs() {
+    local folder=$1 unpacked
+    [ -n "$(find "$folder" -name '*.jpg' -print -quit 2>/dev/null)" ] && return
+    unpacked=$(mktemp -d)
+    mkdir -p "$folder"
+    if ! (cd "$unpacked" && apt-get download -qq mate-backgrounds 2>/dev/null); then
+        [ "$(id -u)" -eq 0 ] && apt-get update -qq
+        (cd "$unpacked" && apt-get download -qq mate-backgrounds) || {
+            echo "The photographs can't be downloaded: run 'apt-get update' as root, or name a folder of your own." >&2
+            return 1
+        }
+    fi
+    dpkg -x "$unpacked"/mate-backgrounds_*.deb "$unpacked"
+    find "$unpacked" -name '*.jpg' -size -4M -exec cp {} "$folder" \;
+    rm -rf "$unpacked"
+}
+
+# serve FOLDER STATE: starts nginx on a free port of 127.0.0.1; sets origin_url and origin_pid.
+serve() {
+    local folder state port
+    folder=$(realpath "$1")
+    state=$(realpath "$2")
+    mkdir -p "$state/tmp"
+    for _ in 1 2 3 4 5; do
+        port=$((20000 + RANDOM % 20000))
+        cat >"$state/nginx.conf" <<NGINX
+daemon off;
+worker_processes 1;
+pid $state/nginx.pid;
+error_log $state/error.log;
+events { worker_connections 1024; }
+http {
+    access_log $state/access.log;
+    types { image/jpeg jpg jpeg; image/png png; image/webp webp; image/gif gif; image/avif avif; image/heic heic; }
+    default_type application/octet-stream;
+    client_body_temp_path $state/tmp; proxy_temp_path $state/tmp; fastcgi_temp_path $state/tmp;
+    uwsgi_temp_path $state/tmp; scgi_temp_path $state/tmp;
+    sendfile on;
+    server { listen 127.0.0.1:$port; root "$folder"; }
+}
+NGINX
+        PATH=$PATH:/usr/sbin nginx -c "$state/nginx.conf" -e "$state/error.log" 2>/dev/null &
+        origin_pid=$!
+        origin_url=http://127.0.0.1:$port
+        for _ in $(seq 50); do
+            curl --silent --output /dev/null "$origin_url/" && return
+            kill -0 "$origin_pid" 2>/dev/null || break
+            sleep 0.1
+        done
+    done
+    echo "nginx doesn't start; see $state/error.log" >&2
+    return 1
+}
+
+stop_serving() {
+    [ -n "${origin_pid:-}" ] || return 0
+    kill "$origin_pid" 2>/dev/null || true
+    wait "$origin_pid" 2>/dev/null || true
+    origin_pid=
+}
