@@ -23,7 +23,12 @@ extension Pipeline {
     private func fetch(_ request: DownloadRequest) async -> Fetched {
         switch await downloader.download(request) {
         case .failed(let error):
-            return .failed(FetchFailure(error))
+            let failure = FetchFailure(error)
+            if let wait = failure.retryAfter, wait > 0, failure.failure.treatment == .retry {
+                // At once for everybody here; other workers read it from the database.
+                downloader.block(host: URLText.host(request.url), for: .milliseconds(wait))
+            }
+            return .failed(failure)
         case .notModified(let response):
             return .notModified(response)
         case .body(let body, let response):

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Jobs
 import Yams
 
@@ -34,12 +33,7 @@ struct Manifest: Decodable {
     }
 
     static func read(_ path: String) throws -> NewJob {
-        let text: String
-        do {
-            text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
-        } catch {
-            throw SettingsError(message: "The manifest \(path) can't be read: \(error).")
-        }
+        let text = try InputFile.text(path, as: "manifest")
         do {
             try checkKeys(text, path)
             let manifest = try YAMLDecoder().decode(Manifest.self, from: text)
@@ -84,17 +78,12 @@ struct Manifest: Decodable {
 /// A file with a URL on each line.
 enum URLList {
     static func read(_ path: String) throws -> [String] {
-        do {
-            let data = try Data(contentsOf: URL(filePath: path == "-" ? "/dev/stdin" : path))
-            return parse(data)
-        } catch {
-            throw SettingsError(message: "The list of URLs \(path) can't be read: \(error).")
-        }
+        parse(try InputFile.read(path, as: "list of URLs"))
     }
 
     /// Works on bytes: a million lines take a moment, as characters they would take many.
-    static func parse(_ data: Data) -> [String] {
-        data.split(whereSeparator: { $0 == 10 || $0 == 13 }).compactMap { line in
+    static func parse(_ bytes: [UInt8]) -> [String] {
+        bytes.split(whereSeparator: { $0 == 10 || $0 == 13 }).compactMap { line in
             let space: (UInt8) -> Bool = { $0 == 32 || $0 == 9 }
             let text = line.drop(while: space)
             guard let first = text.first, first != UInt8(ascii: "#") else { return nil }

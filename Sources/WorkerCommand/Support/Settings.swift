@@ -67,12 +67,7 @@ struct Settings {
 
     /// A flat YAML (or JSON) file, spelled like the flags: `concurrency: 12`.
     private static func read(_ path: String) throws -> [String: String] {
-        let text: String
-        do {
-            text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
-        } catch {
-            throw SettingsError(message: "The configuration file \(path) can't be read: \(error).")
-        }
+        let text = try InputFile.text(path, as: "configuration file")
         do {
             guard let node = try Yams.compose(yaml: text) else { return [:] }
             guard let mapping = node.mapping else {

@@ -1,0 +1,30 @@
+import SystemPackage
+
+/// Files that people name on the command line; `-` is standard input.
+enum InputFile {
+    /// - Parameter what: what the file is to be called in a complaint, such as `manifest`.
+    static func read(_ path: String, as what: String) throws -> [UInt8] {
+        do {
+            if path == "-" { return try read(.standardInput) }
+            let file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
+            return try file.closeAfter { try read(file) }
+        } catch {
+            throw SettingsError(message: "The \(what) \(path == "-" ? "on standard input" : path) can't be read: \(error).")
+        }
+    }
+
+    static func text(_ path: String, as what: String) throws -> String {
+        String(decoding: try read(path, as: what), as: UTF8.self)
+    }
+
+    private static func read(_ file: FileDescriptor) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while true {
+            let chunk = try [UInt8](unsafeUninitializedCapacity: 1 << 18) { buffer, count in
+                count = try file.read(into: UnsafeMutableRawBufferPointer(buffer))
+            }
+            if chunk.isEmpty { return bytes }
+            bytes += chunk
+        }
+    }
+}
