@@ -29,10 +29,12 @@ extension Schema {
             SELECT RAISE(ABORT, 'an item needs the id of its job') WHERE NEW.job IS NULL;
             SELECT RAISE(ABORT, 'a new item is ''queued''; leave state out of the INSERT');
         END;
-        CREATE TRIGGER items_count_insert AFTER INSERT ON items BEGIN
-            UPDATE jobs SET total = total + 1, queued = queued + 1,
-                state = CASE state WHEN 'finished' THEN 'queued' ELSE state END,
-                finished_at = CASE state WHEN 'finished' THEN NULL ELSE finished_at END
+        -- The job is opened first, since a finished one may have nothing left to do; and by itself, since an UPDATE that
+        -- names `state` rewrites the indices that depend on it.
+        CREATE TRIGGER items_count_insert AFTER INSERT ON items
+        WHEN NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) BEGIN
+            UPDATE jobs SET state = 'queued', finished_at = NULL WHERE id = NEW.job AND state = 'finished';
+            UPDATE jobs SET total = total + 1, queued = queued + 1
                 WHERE id = NEW.job AND state NOT IN ('cancelled', 'failed');
             SELECT RAISE(ABORT, 'no open job has this id: insert the job first, and add items as in INSERT INTO items (job, url) SELECT (SELECT last_insert_rowid()), url FROM …')
                 WHERE changes() = 0;

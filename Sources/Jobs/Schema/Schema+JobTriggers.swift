@@ -65,13 +65,17 @@ extension Schema {
             SELECT RAISE(ABORT, 'a job can''t move between these states; docs/job-life.md shows the moves it can make');
         END;
 
-        -- The text goes before the items come: their counters rewrite this row once for each of them.
+        -- The text goes before the items come: counting rewrites this row. They are counted once, at the end.
         CREATE TRIGGER jobs_spread AFTER INSERT ON jobs WHEN NEW.urls IS NOT NULL BEGIN
             UPDATE jobs SET urls = NULL WHERE id = NEW.id;
+            INSERT INTO spreading (job) VALUES (NEW.id);
             INSERT INTO items (job, url)
                 SELECT NEW.id, CASE type WHEN 'text' THEN value ELSE
                     RAISE(ABORT, 'urls must be a JSON array of strings, and one of its elements is not a string') END
                 FROM json_each(NEW.urls);
+            DELETE FROM spreading;
+            UPDATE jobs SET total = counted.n, queued = counted.n
+                FROM (SELECT count(*) AS n FROM items WHERE job = NEW.id) AS counted WHERE id = NEW.id;
             UPDATE jobs SET state = 'finished', finished_at = \(now) WHERE id = NEW.id AND total = 0;
         END;
         CREATE TRIGGER jobs_priority_options AFTER INSERT ON jobs WHEN NEW.priority = 0 AND NEW.options IS NOT NULL BEGIN

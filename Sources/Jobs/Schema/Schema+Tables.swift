@@ -63,6 +63,8 @@ extension Schema {
         CREATE INDEX items_done_by_url ON items (url) WHERE state = 'done';
         CREATE INDEX items_leased ON items (lease) WHERE state = 'active';
 
+        -- Holds a job for as long as a trigger spreads its urls, within that one statement.
+        CREATE TABLE spreading (job INTEGER PRIMARY KEY);
         CREATE TABLE workers (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             host TEXT NOT NULL,
