@@ -37,8 +37,14 @@ struct CacheCommand: AsyncParsableCommand {
 
         private func lines(_ audit: CacheAudit) -> [String] {
             ["\(audit.good) blobs are good (\(Output.bytes(audit.bytes))), \(audit.unreferenced) unreferenced"]
-                + audit.missing.map { "missing: \($0)" } + audit.damaged.map { "damaged: \($0) (now in quarantine)" }
-                + audit.strangers.map { "not ours: \(Terminal.safe($0))" } + audit.inconsistencies
+                + some(audit.missing) { "missing: \($0)" } + some(audit.damaged) { "damaged: \($0) (now in quarantine)" }
+                + some(audit.strangers) { "not ours: \(Terminal.safe($0))" } + audit.inconsistencies
+        }
+
+        /// A person needs a few examples; a script asks for JSON and gets all.
+        private func some(_ names: [String], _ line: (String) -> String) -> [String] {
+            let shown = names.prefix(10).map(line)
+            return names.count > 10 ? shown + ["… and \(names.count - 10) more; --json lists all"] : shown
         }
     }
 }
