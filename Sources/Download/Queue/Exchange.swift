@@ -44,6 +44,8 @@ final class Exchange: Sendable {
         var isRung = false
         /// Only what runs already may go on.
         var isSettling = false
+        /// Nothing starts before; set when something comes to an idle queue.
+        var gatherUntil: ContinuousClock.Instant?
     }
 
     fileprivate enum Phase {
@@ -76,6 +78,10 @@ final class Exchange: Sendable {
 
 // What callers do.
 extension Exchange {
+    /// How long an idle queue waits for the rest of a group, so that the first of them starts first and not the one
+    /// whose task happened to run first.
+    private static let gathering = Duration.milliseconds(3)
+
     func nextID() -> UInt64 {
         state.withLock {
             $0.lastID += 1
@@ -88,6 +94,7 @@ extension Exchange {
     func submit(_ ticket: Ticket, isCancelled: () -> Bool) {
         let isAccepted = state.withLock { state in
             guard case .open = state.phase, !state.isSettling else { return false }
+            if state.queue.count == 0, state.running.isEmpty { state.gatherUntil = .now + Self.gathering }
             state.queue.insert(ticket)
             guard !isCancelled() else { return state.queue.remove(ticket.id) == nil }
             state.ring()
@@ -179,6 +186,11 @@ extension Exchange {
                 work.isClosing = true
                 return work
             }
+            if let until = state.gatherUntil, now < until {
+                work.nextRelease = until
+                return work
+            }
+            state.gatherUntil = nil
             while state.hasRoom, let ticket = state.queue.start(now: now) {
                 state.running[ticket.id] = ticket.host
                 work.starts.append(ticket)
