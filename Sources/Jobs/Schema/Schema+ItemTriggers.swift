@@ -63,6 +63,8 @@ extension Schema {
             UPDATE jobs SET total = total - 1,
             \(dropCounters)
             WHERE id = OLD.job;
+            UPDATE jobs SET state = 'finished', finished_at = \(now)
+                WHERE id = OLD.job AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused');
             DELETE FROM renditions WHERE item = OLD.id;
         END;
         """
