@@ -11,19 +11,21 @@ extension ContentCache {
     }
 
     func makeDirectory(_ path: FilePath) throws(CacheError) {
-        if mkdir(path.string, 0o755) == 0 || errno == EEXIST {
-            var info = stat()
-            guard stat(path.string, &info) == 0, info.st_mode & S_IFMT == S_IFDIR else {
-                throw CacheError(.cannotCreate, "\(path) is in the way: it is not a folder.")
-            }
-            return
-        }
-        let reason = Errno(rawValue: errno)
+        var reason = failureOfMaking(path)
         if reason == .noSuchFileOrDirectory, path.components.count > 1 {
             try makeDirectory(path.removingLastComponent())
-            return try makeDirectory(path)
+            // Once: some file systems answer like that although the folder above is there.
+            reason = failureOfMaking(path)
         }
-        throw CacheError(.cannotCreate, "The folder \(path) can't be created: \(reason).")
+        if let reason { throw CacheError(.cannotCreate, "The folder \(path) can't be created: \(reason).") }
+        var info = stat()
+        guard stat(path.string, &info) == 0, info.st_mode & S_IFMT == S_IFDIR else {
+            throw CacheError(.cannotCreate, "\(path) is in the way: it is not a folder.")
+        }
+    }
+
+    private func failureOfMaking(_ path: FilePath) -> Errno? {
+        mkdir(path.string, 0o755) == 0 || errno == EEXIST ? nil : Errno(rawValue: errno)
     }
 
     func isEmpty(_ path: FilePath) throws(CacheError) -> Bool {

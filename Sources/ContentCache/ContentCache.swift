@@ -65,16 +65,10 @@ public struct ContentCache: Sendable {
 
     private func checkVersion() throws(CacheError) {
         let marker = directory.appending("CACHE_VERSION")
-        if let text = try Self.smallFile(marker) {
-            guard text == Self.version || text == Self.version + "\n" else {
-                throw CacheError(
-                    .notACache,
-                    "\(directory) holds a cache of version '\(text.prefix(60))', and this program knows '\(Self.version)'.",
-                )
-            }
-            return
-        }
+        if try hasMarker(marker) { return }
         guard try isEmpty(directory) else {
+            // Another worker may have made the cache since we looked.
+            if try hasMarker(marker) { return }
             throw CacheError(
                 .notACache, "\(directory) is not empty and not a cache: name another folder with --cache or WORKER_CACHE.",
             )
@@ -82,9 +76,20 @@ public struct ContentCache: Sendable {
         try write(Self.version + "\n", to: marker)
     }
 
+    private func hasMarker(_ path: FilePath) throws(CacheError) -> Bool {
+        guard let text = try Self.smallFile(path) else { return false }
+        guard text == Self.version || text == Self.version + "\n" else {
+            throw CacheError(
+                .notACache,
+                "\(directory) holds a cache of version '\(text.prefix(60))', and this program knows '\(Self.version)'.",
+            )
+        }
+        return true
+    }
+
     /// Through a temporary file and a rename, so that two workers starting at once both see a whole marker.
     private func write(_ text: String, to path: FilePath) throws(CacheError) {
-        let temporary = directory.appending("CACHE_VERSION.\(getpid())")
+        let temporary = directory.appending("CACHE_VERSION.\(getpid()).\(UInt32.random(in: 0 ... .max))")
         do {
             let file = try FileDescriptor.open(
                 temporary, .writeOnly, options: [.create, .truncate, .closeOnExec],

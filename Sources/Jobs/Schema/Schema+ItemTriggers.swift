@@ -21,11 +21,14 @@ extension Schema {
         .map { "\($0.column) = \($0.column) - (\($0.condition("OLD")))" }
         .joined(separator: ",\n            ")
 
+    /// The column's affinity has made text of a number before a trigger can see it, so its digits tell.
+    private static let isNoURL =
+        "(NEW.url IS NULL OR typeof(NEW.url) <> 'text' OR NEW.url = '' OR NEW.url NOT GLOB '*[^0-9.e+-]*')"
+
     static let itemTriggers = """
         CREATE TRIGGER items_check_insert BEFORE INSERT ON items
-        WHEN NEW.url IS NULL OR typeof(NEW.url) <> 'text' OR NEW.url = '' OR NEW.state IS NOT 'queued'
-            OR NEW.job IS NULL BEGIN
-            SELECT RAISE(ABORT, 'an item needs a url, as text') WHERE NEW.url IS NULL OR typeof(NEW.url) <> 'text' OR NEW.url = '';
+        WHEN \(isNoURL) OR NEW.state IS NOT 'queued' OR NEW.job IS NULL BEGIN
+            SELECT RAISE(ABORT, 'an item needs a url, as text') WHERE \(isNoURL);
             SELECT RAISE(ABORT, 'an item needs the id of its job') WHERE NEW.job IS NULL;
             SELECT RAISE(ABORT, 'a new item is ''queued''; leave state out of the INSERT');
         END;
@@ -65,6 +68,8 @@ extension Schema {
             UPDATE jobs SET total = total - 1,
             \(dropCounters)
             WHERE id = OLD.job;
+            UPDATE jobs SET state = 'finished', finished_at = \(now)
+                WHERE id = OLD.job AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused');
             DELETE FROM renditions WHERE item = OLD.id;
         END;
         """

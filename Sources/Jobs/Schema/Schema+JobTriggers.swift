@@ -37,6 +37,10 @@ extension Schema {
         NEW.urls IS NOT NULL AND CASE WHEN json_valid(NEW.urls) THEN json_type(NEW.urls) <> 'array' ELSE 1 END
         """
 
+    /// The options as words between commas, whatever white space is between them.
+    private static let optionWords =
+        "',' || " + [9, 10, 13, 32].reduce("options") { "replace(\($0), char(\($1)), ',')" } + " || ','"
+
     static let jobTriggers = """
         CREATE TRIGGER jobs_check_insert BEFORE INSERT ON jobs BEGIN
             \(checks)
@@ -80,8 +84,8 @@ extension Schema {
         END;
         CREATE TRIGGER jobs_priority_options AFTER INSERT ON jobs WHEN NEW.priority = 0 AND NEW.options IS NOT NULL BEGIN
             UPDATE jobs SET priority = CASE
-                WHEN ',' || replace(replace(options, ' ', ','), char(10), ',') || ',' LIKE '%,high-priority,%' THEN 50
-                WHEN ',' || replace(replace(options, ' ', ','), char(10), ',') || ',' LIKE '%,low-priority,%' THEN -50
+                WHEN \(optionWords) LIKE '%,high-priority,%' THEN 50
+                WHEN \(optionWords) LIKE '%,low-priority,%' THEN -50
                 ELSE 0 END
             WHERE id = NEW.id;
         END;

@@ -21,7 +21,7 @@ extension JobStore {
         ("every item belongs to a job", "SELECT id FROM items WHERE job NOT IN (SELECT id FROM jobs)"),
         (
             "an active item is leased by somebody",
-            "SELECT id FROM items WHERE state = 'active' AND lease NOT IN (SELECT id FROM leases)"
+            "SELECT id FROM items WHERE state = 'active' AND ifnull(lease, 0) NOT IN (SELECT id FROM leases)"
         ),
         (
             "every result's blob is in the index",
@@ -36,7 +36,11 @@ extension JobStore {
             "SELECT key FROM sources WHERE kept <> 0 AND hash NOT IN (SELECT hash FROM blobs)"
         ),
         (
-            "a finished job has nothing left to do, and an ended item carries its reason",
+            "a finished job has nothing left to do",
+            "SELECT id FROM jobs WHERE state = 'finished' AND queued + active + delayed > 0"
+        ),
+        (
+            "a failed item carries its reason",
             "SELECT id FROM items WHERE state = 'failed' AND (class IS NULL OR message IS NULL)"
         ),
     ]

@@ -73,9 +73,10 @@ extension JobStore {
             sql: """
                 SELECT id, variants, options, headers, priority, execution_order FROM jobs
                 WHERE state IN ('queued', 'running') AND queued > 0 AND priority >= ?
-                ORDER BY priority DESC, id LIMIT 1000
+                ORDER BY priority DESC, ifnull(execution_order, ?) DESC,
+                    CASE ifnull(execution_order, ?) WHEN 'lifo' THEN -id ELSE id END LIMIT 1000
                 """)
-        let rows = try Row.fetchAll(statement, arguments: [above?.priority ?? -100])
+        let rows = try Row.fetchAll(statement, arguments: [above?.priority ?? -100, order.rawValue, order.rawValue])
         let jobs = try rows.map { row in try definition(row, order: order) }
         return jobs.filter { job in above.map { job.precedence > $0 } ?? true }
             .sorted { $0.precedence > $1.precedence }

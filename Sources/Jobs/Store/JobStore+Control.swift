@@ -18,21 +18,30 @@ extension JobStore {
     /// - Returns: how many items.
     public func retry(job: JobID) async throws(JobsError) -> Int {
         var total = 0
+        var last: Int64 = 0
+        // From the first item to the last, once: what fails again meanwhile is not taken a second time.
         while true {
-            let count = try await write { db in
+            let (count, end) = try await write { [last] db in
                 try Self.requireJob(job, in: db)
+                let end = try Int64.fetchOne(
+                    db,
+                    sql: "SELECT max(id) FROM (SELECT id FROM items WHERE job = ? AND id > ? ORDER BY id LIMIT 10000)",
+                    arguments: [job, last],
+                )
+                guard let end else { return (0, nil as Int64?) }
                 try db.execute(
                     sql: """
                         UPDATE items SET state = 'queued', attempts = 0, class = NULL, http_status = NULL, message = NULL,
                             blacklisted = 0, finished_at = NULL
-                        WHERE id IN (SELECT id FROM items WHERE job = ? AND state IN ('failed', 'cancelled') LIMIT 10000)
+                        WHERE job = ? AND id > ? AND id <= ? AND state IN ('failed', 'cancelled')
                         """,
-                    arguments: [job],
+                    arguments: [job, last, end],
                 )
-                return db.changesCount
+                return (db.changesCount, end)
             }
             total += count
-            if count == 0 { return total }
+            guard let end else { return total }
+            last = end
         }
     }
 

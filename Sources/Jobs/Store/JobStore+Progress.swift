@@ -40,7 +40,7 @@ extension JobStore {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT * FROM progress WHERE job IN (SELECT id FROM jobs WHERE state IN ('queued', 'running')
+                    SELECT * FROM progress WHERE job IN (SELECT id FROM jobs WHERE state IN ('queued', 'running', 'paused')
                         UNION ALL SELECT id FROM (SELECT id FROM jobs ORDER BY id DESC LIMIT ?))
                     ORDER BY job DESC LIMIT 1000
                     """,

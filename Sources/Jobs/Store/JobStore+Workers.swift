@@ -142,7 +142,7 @@ extension JobStore {
                         UPDATE items SET state = 'cancelled', lease = NULL, run_at = NULL, class = 'cancelled',
                             message = ?, finished_at = ?
                         WHERE id IN (SELECT id FROM items WHERE job = ? AND state IN ('queued', 'active', 'delayed')
-                            LIMIT ?)
+                            AND (SELECT state FROM jobs WHERE id = items.job) IN ('cancelled', 'failed') LIMIT ?)
                         """,
                     arguments: [job.reason, now, job.id, limit - count],
                 )

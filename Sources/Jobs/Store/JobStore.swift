@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import GRDB
 internal import Glibc
+internal import Synchronization
 
 /// The one gate to `worker.db`: every statement of ours on the queue and the cache index goes through it.
 ///
@@ -13,6 +14,7 @@ public final class JobStore: Sendable {
     let lockFile: LockFile
     private let database: DatabaseQueue
     private let queue = DispatchQueue(label: "jobs.database")
+    private let isClosed = Atomic(false)
 
     /// What to do when the file isn't there.
     public enum Missing: Sendable {
@@ -61,6 +63,8 @@ public final class JobStore: Sendable {
     /// Closes the file, checkpointing it if nobody else has it open. Later calls fail.
     public func close() async throws(JobsError) {
         try await perform { [self] in
+            // Set whatever comes of it: SQLite crashes on a connection that is used after its end.
+            isClosed.store(true, ordering: .relaxed)
             try lockFile.withWriteLock { try database.close() }
         }
     }
@@ -114,8 +118,14 @@ public final class JobStore: Sendable {
 
     private func perform<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws(JobsError) -> R {
         let result: Result<R, any Error> = await withCheckedContinuation { continuation in
-            queue.async {
-                continuation.resume(returning: Result { try body() })
+            queue.async { [self] in
+                continuation.resume(
+                    returning: Result {
+                        guard !isClosed.load(ordering: .relaxed) else {
+                            throw JobsError(.internalError, "The database \(path) was closed.")
+                        }
+                        return try body()
+                    })
             }
         }
         do {

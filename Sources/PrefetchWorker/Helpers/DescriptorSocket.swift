@@ -50,6 +50,10 @@ final class DescriptorSocket: Sendable {
         }
         if received < 0 {
             let reason = Errno(rawValue: errno)
+            for number in numbers[..<count] {
+                // They came with a message that didn't fit, and nobody else will close them.
+                try? FileDescriptor(rawValue: number).close()
+            }
             if reason == .connectionReset { return nil }
             throw reason
         }

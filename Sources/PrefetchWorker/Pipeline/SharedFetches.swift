@@ -3,12 +3,14 @@ internal import Synchronization
 /// One fetch for everybody who wants the same thing at the same time.
 ///
 /// The fetch is a task of its own, so that the first asker's cancellation doesn't take it from the others; the last one
-/// to leave cancels it. What it brought stays shared until its first user has made it durable, so that nobody fetches
+/// to be cancelled cancels it. What it brought stays shared until its first user has made it durable, so that nobody fetches
 /// again in between.
 final class SharedFetches<Value: Sendable>: Sendable {
     private struct Entry {
         let task: Task<Value, Never>
         var users: Int
+        /// Users whose own task was cancelled. They stay until the fetch has ended.
+        var cancelled = 0
     }
 
     private let entries = Mutex<[String: Entry]>([:])
@@ -28,7 +30,7 @@ final class SharedFetches<Value: Sendable>: Sendable {
         return await withTaskCancellationHandler {
             await task.value
         } onCancel: {
-            cancelIfAlone(key)
+            lostInterest(key)
         }
     }
 
@@ -41,9 +43,12 @@ final class SharedFetches<Value: Sendable>: Sendable {
         }
     }
 
-    private func cancelIfAlone(_ key: String) {
+    private func lostInterest(_ key: String) {
         entries.withLock { entries in
-            if let entry = entries[key], entry.users == 1 { entry.task.cancel() }
+            guard var entry = entries[key] else { return }
+            entry.cancelled += 1
+            entries[key] = entry
+            if entry.cancelled >= entry.users { entry.task.cancel() }
         }
     }
 
