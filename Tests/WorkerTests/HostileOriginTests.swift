@@ -12,10 +12,9 @@ import Testing
     @Test(arguments: Hostile.rows)
     func endsInItsClass(_ row: Hostile) async throws {
         try await withWorker(script: ["/bad": row.replies]) { w in
-            try await w.run("init")
+            try await w.enqueue(w.url("/bad"))
             let child = try w.start(["--allow-addresses", "loopback", "--min-free", "0"] + Self.limits)
             let clock = ContinuousClock()
-            try await w.enqueue(w.url("/bad"))
             let started = clock.now
             try await w.untilEnded("1", within: row.atMost)
             #expect(clock.now - started >= row.atLeast)

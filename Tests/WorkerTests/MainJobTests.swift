@@ -103,21 +103,23 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("INSERT INTO jobs (urls) VALUES ('https://a/b')", "urls must be a JSON array of strings"),
-        ("INSERT INTO jobs (urls) VALUES (json_array(1))", "one of its elements is not a string"),
-        ("INSERT INTO jobs (urls, priority) VALUES ('[]', 101)", "priority must be a whole number from -100 to 100"),
-        ("INSERT INTO jobs (urls, execution_order) VALUES ('[]', 'random')", "execution_order must be 'fifo' or 'lifo'"),
-        ("INSERT INTO jobs (urls, headers) VALUES ('[]', '[]')", "headers must be a JSON object of strings"),
-        ("INSERT INTO items (job, url) VALUES (99, 'https://a/b')", "no open job has this id"),
-        ("INSERT INTO items (job, url) VALUES (1, x'07')", "an item needs a url, as text"),
-    ])
-    func badInputIsRefusedByTheStatement(_ statement: String, _ reason: String) async throws {
+    @Test func badInputIsRefusedByTheStatement() async throws {
+        let refusals = [
+            ("INSERT INTO jobs (urls) VALUES ('https://a/b')", "urls must be a JSON array of strings"),
+            ("INSERT INTO jobs (urls) VALUES (json_array(1))", "one of its elements is not a string"),
+            ("INSERT INTO jobs (urls, priority) VALUES ('[]', 101)", "priority must be a whole number from -100 to 100"),
+            ("INSERT INTO jobs (urls, execution_order) VALUES ('[]', 'random')", "execution_order must be 'fifo' or 'lifo'"),
+            ("INSERT INTO jobs (urls, headers) VALUES ('[]', '[]')", "headers must be a JSON object of strings"),
+            ("INSERT INTO items (job, url) VALUES (99, 'https://a/b')", "no open job has this id"),
+            ("INSERT INTO items (job, url) VALUES (1, x'07')", "an item needs a url, as text"),
+        ]
         try await withWorker { w in
             try await w.run("init")
-            let refused = try await w.sql(statement, expecting: nil)
-            #expect(refused.exit != .code(0))
-            #expect(refused.errors.contains(reason), "\(refused.errors)")
+            for (statement, reason) in refusals {
+                let refused = try await w.sql(statement, expecting: nil)
+                #expect(refused.exit != .code(0))
+                #expect(refused.errors.contains(reason), "\(refused.errors)")
+            }
             #expect(try await w.value("SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM items)") == "0")
         }
     }

@@ -46,13 +46,14 @@ import Testing
 
     static let hasVips = ["vips", "vipsthumbnail", "vipsheader"].allSatisfy { ChildProcess.find($0) != nil }
 
-    @Test(.enabled(if: hasVips, "The command-line tools of libvips are not installed."), arguments: ["png", "jpeg", "webp"])
-    func isWhatVipsthumbnailMakes(_ format: String) async throws {
+    @Test(.enabled(if: hasVips, "The command-line tools of libvips are not installed."), arguments: ["png", "jpeg,q90", "webp,q90"])
+    func isWhatVipsthumbnailMakes(_ output: String) async throws {
         let picture = TestImages.png(320, 240)
         try await withWorker({ _ in .ok(picture) }) { w in
             let source = w.place("source.png")
             try w.write(picture, to: source)
-            try await w.enqueue(w.url("/a"), "--variant", "v=100x100,\(format),q90")
+            let format = output.prefix { $0 != "," }
+            try await w.enqueue(w.url("/a"), "--variant", "v=100x100,\(output)")
             try await w.drain()
             let ours = try await w.path(w.url("/a"), variant: "v")
             let suffix = format == "png" ? "" : "[Q=90]"

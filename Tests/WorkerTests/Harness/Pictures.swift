@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import TestSupport
 import Testing
@@ -58,5 +59,17 @@ final class Turns: Sendable {
             if replies.count > 1 { left[request.path]?.removeFirst() }
             return reply
         }
+    }
+}
+
+/// Holds up an origin's replies until a test lets them go. Blocks the threads of connections, which are nobody else's.
+final class Gate: Sendable {
+    private let isOpen = Mutex(false)
+
+    func open() { isOpen.withLock { $0 = true } }
+
+    /// Waits, but not for ever, so that a test which failed can end.
+    func wait() {
+        for _ in 0..<4_000 where !isOpen.withLock({ $0 }) { usleep(5_000) }
     }
 }

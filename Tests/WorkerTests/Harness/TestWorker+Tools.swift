@@ -60,7 +60,7 @@ extension TestWorker {
             guard clock.now < deadline else {
                 throw NeverHappened(description: "It was never so within \(limit): \(what)")
             }
-            try await clock.sleep(for: .milliseconds(20))
+            try await clock.sleep(for: .milliseconds(40))
         }
     }
 
