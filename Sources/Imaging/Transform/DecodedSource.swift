@@ -50,6 +50,12 @@ struct DecodedSource {
         }
     }
 
+    /// Lets the decoder judge a file that ends early; where no pixel is asked for, nobody else would notice.
+    func checkEnd() throws(ImagingError) {
+        guard Structure(of: bytes, as: facts.format) == .endsEarly else { return }
+        _ = try pixels(for: [PixelSize(width: 1, height: 1)])
+    }
+
     private func loaded(for size: PixelSize, isShared: Bool) throws(VipsFailure) -> Picture {
         let scale = DecodeScale(from: header.storedSize, to: size, format: facts.format, isShared: isShared)
         return scale == .full ? header : try Picture(of: bytes, as: facts.format, scale: scale)

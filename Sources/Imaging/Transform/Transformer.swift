@@ -38,7 +38,7 @@ public struct Transformer: Sendable {
     ///
     /// - Parameters:
     ///   - source: as for ``facts(of:)``.
-    ///   - outputs: any number; none decodes nothing and only reports the facts.
+    ///   - outputs: any number; none only reports the facts, and decodes nothing unless the file looks cut short.
     /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `encode` when an
     ///   encoder fails or the file can't be written. Files written until then hold anything.
     public func transform(
@@ -50,7 +50,10 @@ public struct Transformer: Sendable {
             let plans = try outputs.map { output throws(ImagingError) in
                 try VariantPlan(output, of: source.facts, limits: limits)
             }
-            guard !plans.isEmpty else { return TransformReport(facts: source.facts, renditions: []) }
+            guard !plans.isEmpty else {
+                try source.checkEnd()
+                return TransformReport(facts: source.facts, renditions: [])
+            }
             let base = try source.pixels(for: plans.map(\.placement.scaled))
             let renditions = try plans.map { plan throws(ImagingError) in try plan.write(from: base) }
             return TransformReport(facts: source.facts, renditions: renditions)
