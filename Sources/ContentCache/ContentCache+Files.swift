@@ -10,7 +10,9 @@ extension ContentCache {
         return FilePath(String(cString: current)).pushing(path).lexicallyNormalized()
     }
 
-    func makeDirectory(_ path: FilePath) throws(CacheError) {
+    /// - Parameter withParents: make missing folders above it first. The second attempt goes without, since some file
+    ///   systems (`/proc`) answer ENOENT for ever.
+    func makeDirectory(_ path: FilePath, withParents: Bool = true) throws(CacheError) {
         if mkdir(path.string, 0o755) == 0 || errno == EEXIST {
             var info = stat()
             guard stat(path.string, &info) == 0, info.st_mode & S_IFMT == S_IFDIR else {
@@ -19,9 +21,9 @@ extension ContentCache {
             return
         }
         let reason = Errno(rawValue: errno)
-        if reason == .noSuchFileOrDirectory, path.components.count > 1 {
+        if withParents, reason == .noSuchFileOrDirectory, path.components.count > 1 {
             try makeDirectory(path.removingLastComponent())
-            return try makeDirectory(path)
+            return try makeDirectory(path, withParents: false)
         }
         throw CacheError(.cannotCreate, "The folder \(path) can't be created: \(reason).")
     }
