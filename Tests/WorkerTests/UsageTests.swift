@@ -125,7 +125,7 @@ import Testing
             try await w.run("run", "--drain", "--config", config, "--concurrency", "2", environment: variables)
             let unknown = try w.file("unknown.yaml", "concurency: 3\n")
             let refused = try await w.run("status", "--config", unknown, expecting: 64)
-            #expect(refused.errors.contains("unknown setting 'concurency'. The settings are: allow-addresses, cache,"))
+            #expect(refused.errors.contains("unknown setting 'concurency'. The settings are: allow-addresses, ca-file, cache,"))
             let list = try w.file("list.yaml", "allow-addresses: [loopback, 10.0.0.0/8]\nretry-delay: 10ms\n")
             try await w.enqueue(w.url("/1.png"))
             try await w.run("run", "--drain", "--config", list)
