@@ -29,6 +29,14 @@ struct FailureTests {
         }
     }
 
+    /// Nobody asks for a pixel, and half an image is still not an image.
+    @Test func aCutImageIsTruncatedWithoutVariantsToo() throws {
+        for whole in [TestImages.png(60, 60), TestImages.gif(60, 60), SampleImage.bytes(of: .jpeg)] {
+            #expect(failure { _ = try make(Array(whole.prefix(whole.count * 6 / 10)), "") } == .truncated)
+            #expect(failure { _ = try make(whole, "") } == nil)
+        }
+    }
+
     @Test func damageInTheMiddleIsABadImage() throws {
         var png = TestImages.png(60, 60)
         for index in 2_000..<2_100 { png[index] ^= 0x55 }

@@ -36,19 +36,18 @@ struct LoopbackConnection {
         switch reply {
         case .status, .delayed:
             return false
+        case .partial(let body, let announced, let then):
+            return sendHead(200, [], length: announced) && socket.send(body) && goOn(then, left: announced - body.count)
         case .reset(let sent, let announced):
             _ = sendHead(200, [], length: announced) && sendFiller(sent)
-            // What was sent shall arrive before the reset throws away what was not.
-            usleep(20_000)
-            socket.resetOnClose()
-            return false
+            return goOn(.reset, left: 0)
         case .closeEarly(let sent, let announced):
             _ = sendHead(200, [], length: announced) && sendFiller(sent)
             return false
-        case .chunked(let total):
-            return sendChunks(total) && socket.send("0\r\n\r\n")
+        case .chunked(let total, let start):
+            return sendChunks(total, startingWith: start) && socket.send("0\r\n\r\n")
         case .chunkedCut(let total):
-            _ = sendChunks(total)
+            _ = sendChunks(total, startingWith: [])
             return false
         case .stall(let sent):
             _ = sendHead(200, [], length: sent + 1) && sendFiller(sent)
@@ -88,8 +87,31 @@ struct LoopbackConnection {
         return true
     }
 
-    private func sendChunks(_ total: Int) -> Bool {
+    /// Whether the connection can be used again.
+    private func goOn(_ then: LoopbackReply.Afterwards, left: Int) -> Bool {
+        switch then {
+        case .close:
+            return false
+        case .reset:
+            // What was sent shall arrive before the reset throws away what was not.
+            usleep(20_000)
+            socket.resetOnClose()
+            return false
+        case .stall:
+            socket.waitForClient(milliseconds: nil)
+            return false
+        case .drip(let rate):
+            return drip(left, perSecond: rate)
+        }
+    }
+
+    private func sendChunks(_ total: Int, startingWith start: [UInt8]) -> Bool {
         guard socket.send("HTTP/1.1 200 Reply\r\nTransfer-Encoding: chunked\r\n\r\n") else { return false }
+        if !start.isEmpty {
+            guard socket.send("\(String(start.count, radix: 16))\r\n"), socket.send(start), socket.send("\r\n") else {
+                return false
+            }
+        }
         var left = total
         while left > 0 {
             let part = min(left, Self.filler.count)

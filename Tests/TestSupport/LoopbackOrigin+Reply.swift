@@ -6,7 +6,9 @@ public indirect enum LoopbackReply: Sendable {
     /// Announces `of` bytes, sends fewer, then closes in good order.
     case closeEarly(afterBytes: Int, of: Int)
     /// A chunked body without Content-Length, made from one buffer; ends early when the client leaves.
-    case chunked(totalBytes: Int)
+    case chunked(totalBytes: Int, startingWith: [UInt8] = [])
+    /// Announces `of` bytes, sends these, and goes on as `then` says.
+    case partial([UInt8], of: Int, then: Afterwards)
     /// A chunked body whose last chunk never comes: the connection closes instead.
     case chunkedCut(bytes: Int)
     /// Announces one byte more than it sends, and then sends nothing for as long as the client stays.
@@ -22,6 +24,12 @@ public indirect enum LoopbackReply: Sendable {
     case garbage
     /// Closes without a word.
     case noReply
+
+    /// What comes after the part of a body that was sent.
+    public enum Afterwards: Sendable {
+        case close, reset, stall
+        case drip(bytesPerSecond: Int)
+    }
 
     public static func ok(
         _ body: [UInt8], type: String? = nil, headers: [(name: String, value: String)] = [],

@@ -98,46 +98,6 @@ public final class Nginx: Sendable {
     }
 }
 
-/// Programs that tests start.
-public enum ChildProcess {
-    static func find(_ name: String) -> String? {
-        let path = getenv("PATH").map { String(cString: $0) } ?? ""
-        return "\(path):/usr/sbin".split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
-    }
-
-    /// Its input and output are /dev/null.
-    static func start(_ name: String, _ arguments: [String]) throws -> pid_t {
-        guard let program = find(name) else { throw Errno.noSuchFileOrDirectory }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        for descriptor in Int32(0)...2 {
-            posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
-        }
-        // A thread of Swift's pool blocks most signals, and a child inherits that: it could not be told to end.
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var words = ([program] + arguments).map { strdup($0) } + [nil]
-        defer { for word in words { free(word) } }
-        var process = pid_t()
-        let code = posix_spawn(&process, program, &actions, &attributes, &words, environ)
-        guard code == 0 else { throw Errno(rawValue: code) }
-        return process
-    }
-
-    /// Its exit status, or −1 when a signal ended it.
-    public static func run(_ name: String, _ arguments: [String]) throws -> Int32 {
-        var status: Int32 = 0
-        waitpid(try start(name, arguments), &status, 0)
-        return status & 0x7F == 0 ? (status >> 8) & 0xFF : -1
-    }
-}
-
 extension LoopbackSocket {
     static func canConnect(to port: UInt16) -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

@@ -38,7 +38,7 @@ public struct Transformer: Sendable {
     ///
     /// - Parameters:
     ///   - source: as for ``facts(of:)``.
-    ///   - outputs: any number; none decodes nothing, and only checks that the file has its end and reports the facts.
+    ///   - outputs: any number; none only reports the facts, and decodes nothing unless the file looks cut short.
     /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `encode` when an
     ///   encoder fails or the file can't be written. Files written until then hold anything.
     public func transform(

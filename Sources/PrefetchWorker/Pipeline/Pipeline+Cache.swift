@@ -38,6 +38,8 @@ extension Pipeline {
         case .release(let reason):
             return .release(reason)
         case .sourceMissing:
+            // The network may bring the same bytes again, and their lock can't be taken twice.
+            holdings.releaseSource(sources)
             return nil
         }
     }

@@ -101,6 +101,11 @@ struct Holdings {
     var sourceLock: String?
     var fetch: String?
 
+    mutating func releaseSource(_ sources: KeyedLock) {
+        if let sourceLock { sources.unlock(sourceLock) }
+        sourceLock = nil
+    }
+
     func release(_ sources: KeyedLock, _ fetches: SharedFetches<Fetched>) {
         if let sourceLock { sources.unlock(sourceLock) }
         if let fetch { fetches.leave(fetch) }

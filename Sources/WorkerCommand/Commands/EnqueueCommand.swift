@@ -42,7 +42,7 @@ struct EnqueueCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Sent with every request, to the URL's own host only; repeatable.", valueName: "name: value"))
     var header: [String] = []
 
-    @Option(help: ArgumentHelp("-100 to 100, higher first (0).", valueName: "n"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("-100 to 100, higher first (0).", valueName: "n"))
     var priority: Int?
 
     @Option(help: "fifo or lifo (the worker's own).")

@@ -45,7 +45,9 @@ struct RunLimits: ParsableArguments {
     @Option(help: ArgumentHelp("Upper bound of the first wait between tries; it doubles each time (1s).", valueName: "time"))
     var retryDelay: String?
 
-    @Option(help: ArgumentHelp("How long a cached source is used without asking its origin (7d; -1 for ever).", valueName: "time"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How long a cached source is used without asking its origin (7d; -1 for ever).", valueName: "time"))
     var maxAge: String?
 
     @Option(help: ArgumentHelp("Disk space to keep free (1GiB).", valueName: "bytes"))

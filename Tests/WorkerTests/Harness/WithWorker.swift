@@ -1,0 +1,70 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+/// Lends a worker's home and an origin, and checks afterwards that the invariants hold and that nothing is left over.
+func withWorker(
+    _ handler: @escaping @Sendable (LoopbackOrigin.Request) -> LoopbackReply = Pictures.reply,
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: (TestWorker) async throws -> Void,
+) async throws {
+    try await withTemporaryDirectory { folder in
+        let origin = try LoopbackOrigin(handler)
+        let worker = try TestWorker(folder: folder, origin: origin)
+        do {
+            try await body(worker)
+            try await worker.stopAll()
+            try await worker.checkNothingIsLeft(sourceLocation)
+        } catch {
+            worker.killAll()
+            throw error
+        }
+        origin.stop()
+    }
+}
+
+/// As above, with an origin that answers each path's requests in turn.
+func withWorker(
+    script: [String: [LoopbackReply]], sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: (TestWorker) async throws -> Void,
+) async throws {
+    let turns = Turns(script)
+    try await withWorker({ turns.next($0) }, sourceLocation: sourceLocation, body)
+}
+
+extension TestWorker {
+    fileprivate func checkNothingIsLeft(_ location: SourceLocation) async throws {
+        try await checkProcesses(location)
+        guard access(database, F_OK) == 0 else { return }
+        checkFiles(location)
+        let verified = try await run("cache", "verify", expecting: nil)
+        #expect(verified.exit == .code(0), "\(verified.output)\(verified.errors)", sourceLocation: location)
+        #expect(try await value("PRAGMA integrity_check") == "ok", sourceLocation: location)
+    }
+
+    private func checkProcesses(_ location: SourceLocation) async throws {
+        for _ in 0..<100 where !processes.isEmpty { try await Task.sleep(for: .milliseconds(20)) }
+        let left = processes
+        if !left.isEmpty {
+            Issue.record("Processes are left over: \(left)", sourceLocation: location)
+            killAll()
+        }
+    }
+
+    private func checkFiles(_ location: SourceLocation) {
+        let database: Set = ["worker.db", "worker.db-wal", "worker.db-shm", "worker.db.lock", "cache"]
+        #expect(Set(fileNames(in: home)).subtracting(database) == [], sourceLocation: location)
+        let folders: Set = ["CACHE_VERSION", "blobs", "quarantine"]
+        #expect(Set(fileNames(in: cache)).subtracting(folders) == [], sourceLocation: location)
+        let odd = blobs.filter { !$0.matchesBlob }
+        #expect(odd == [], sourceLocation: location)
+    }
+}
+
+extension String {
+    /// `ab/ab…`, 64 hexadecimal digits.
+    fileprivate var matchesBlob: Bool {
+        let name = dropFirst(3)
+        return name.utf8.count == 64 && name.hasPrefix(prefix(2)) && name.allSatisfy { $0.isHexDigit && !$0.isUppercase }
+    }
+}

@@ -1,0 +1,86 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// Being asked to stop, politely and less so.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct SignalTests {
+    @Test(arguments: [SIGTERM, SIGINT])
+    func aSignalFinishesWhatIsInFlightAndKeepsTheRest(_ signal: Int32) async throws {
+        let gate = Gate()
+        try await withWorker({ request in
+            if request.path == "/7.png" { gate.wait() }
+            return Pictures.reply(request)
+        }) { w in
+            try await w.enqueue((0..<100).map { w.url("/\($0).png") }, "--variant", "thumb=8x6")
+            let child = try w.start("--concurrency", "1")
+            try await w.eventually("the eighth is in flight") { w.origin.requestCount("/7.png") == 1 }
+            child.send(signal)
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(child.exit == nil)
+            gate.open()
+            let clock = ContinuousClock()
+            let told = clock.now
+            #expect(try await child.wait() == .code(0))
+            #expect(clock.now - told < .seconds(5))
+            #expect(try await w.rows("SELECT state, attempts, count(*) FROM items GROUP BY 1, 2") == [
+                "done|1|8", "queued|0|92",
+            ])
+            #expect(try await w.value("SELECT (SELECT count(*) FROM workers) + (SELECT count(*) FROM leases)") == "0")
+            try await w.drain()
+            #expect(try await w.counts("1") == "100|0|0|0|0")
+            #expect(w.origin.requests.count == 100)
+        }
+    }
+
+    @Test func whatIsStillRunningAfterTheGraceGoesBack() async throws {
+        let isSlow = Mutex(true)
+        try await withWorker({ isSlow.withLock { $0 } ? .silence : Pictures.reply($0) }) { w in
+            try await w.enqueue((0..<10).map { w.url("/\($0).png") })
+            let child = try w.start("--grace", "300ms")
+            try await w.eventually("downloads hang") { w.origin.requests.count == 6 }
+            let clock = ContinuousClock()
+            let told = clock.now
+            child.send(SIGTERM)
+            #expect(try await child.wait() == .code(0))
+            #expect(clock.now - told < .seconds(2))
+            #expect(try await w.rows("SELECT state, attempts, count(*) FROM items GROUP BY 1, 2") == ["queued|0|10"])
+            isSlow.withLock { $0 = false }
+            try await w.drain()
+            #expect(try await w.counts("1") == "10|0|0|0|0")
+        }
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func aSecondSignalEndsItAtOnceAndLosesNothing(_ signal: Int32) async throws {
+        let isSlow = Mutex(true)
+        try await withWorker({ isSlow.withLock { $0 } ? .silence : Pictures.reply($0) }) { w in
+            try await w.enqueue((0..<10).map { w.url("/\($0).png") })
+            let child = try w.start()
+            try await w.eventually("downloads hang") { w.origin.requests.count == 6 }
+            child.send(signal)
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(child.exit == nil)
+            let clock = ContinuousClock()
+            let told = clock.now
+            child.send(signal)
+            #expect(try await child.wait() == .code(128 + signal))
+            #expect(clock.now - told < .seconds(1))
+            isSlow.withLock { $0 = false }
+            try await w.drain()
+            #expect(try await w.counts("1") == "10|0|0|0|0")
+            #expect(try await w.value("SELECT max(attempts) FROM items") == "1")
+        }
+    }
+
+    @Test func anIdleWorkerStopsAtOnce() async throws {
+        try await withWorker { w in
+            let child = try await w.startRegistered()
+            let clock = ContinuousClock()
+            let told = clock.now
+            child.send(SIGTERM)
+            #expect(try await child.wait() == .code(0))
+            #expect(clock.now - told < .seconds(1))
+        }
+    }
+}

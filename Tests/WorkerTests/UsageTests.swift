@@ -1,0 +1,134 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// Flags, help, settings and what is said when they are wrong.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct UsageTests {
+    @Test(arguments: [
+        "", "init", "enqueue", "run", "status", "results", "get", "explain", "cancel", "pause", "resume", "retry",
+        "blacklist list", "blacklist remove", "blacklist clear", "cache verify", "doctor",
+    ])
+    func helpShowsAnExample(_ command: String) async throws {
+        try await withWorker { w in
+            let help = try await w.run(command.split(separator: " ").map(String.init) + ["--help"])
+            #expect(help.output.contains("EXAMPLE"))
+            #expect(help.output.contains("  worker \(command)"))
+            #expect(help.errors.isEmpty)
+        }
+    }
+
+    struct Mistake: Sendable, CustomTestStringConvertible {
+        let arguments: [String]
+        let message: String
+        var code: Int32 = 64
+        var testDescription: String { arguments.joined(separator: " ") }
+
+        init(_ line: String, _ message: String, code: Int32 = 64) {
+            arguments = line.split(separator: " ").map(String.init)
+            self.message = message
+            self.code = code
+        }
+    }
+
+    @Test(arguments: [
+        Mistake("nonsense", "nonsense"),
+        Mistake("status --nonsense", "Unknown option '--nonsense'"),
+        Mistake("status seven", "seven"),
+        Mistake("get", "Missing expected argument '<url>'"),
+        Mistake("results 1 --format xml", "xml"),
+        Mistake("enqueue", "No URLs: name some, or a file with -f, or standard input with -f -"),
+        Mistake("enqueue http://a/ --option retry-faild", "Unknown option 'retry-faild'. The options are: retry-failed,"),
+        Mistake("enqueue http://a/ --option keep-original --option discard-original", "exclude each other"),
+        Mistake("enqueue http://a/ --variant thumb=320x240,cvoer", "did you mean cover?"),
+        Mistake("enqueue http://a/ --variant thumb", "thumb"),
+        Mistake("enqueue http://a/ --variant original=10x10", "original"),
+        Mistake("enqueue http://a/ --variant a=10x --variant a=20x", "a"),
+        Mistake("enqueue http://a/ --priority 101", "The priority must be from -100 to 100, not 101."),
+        Mistake("enqueue http://a/ --order random", "order must be fifo or lifo, not 'random'."),
+        Mistake("enqueue http://a/ --header nonsense", "A header is 'Name: value', not 'nonsense'."),
+        Mistake("enqueue -f /nonexistent", "The list of URLs /nonexistent can't be read"),
+        Mistake("enqueue --manifest /nonexistent", "The manifest /nonexistent can't be read"),
+        Mistake("run --concurrency 0", "concurrency must be a whole number from 1 to 1000, not '0'."),
+        Mistake("run --order random", "order must be fifo or lifo, not 'random'."),
+        Mistake("run --max-body much", "max-body must be a number of bytes such as 64MiB, not 'much'."),
+        Mistake("run --connect-timeout soon", "connect-timeout must be a time such as 15s, 500ms or 7d, not 'soon'."),
+        Mistake("run --connect-timeout 0", "connect-timeout must be more than nothing."),
+        Mistake("run --allow-addresses everywhere", "allow-addresses: "),
+        Mistake("run --config /nonexistent", "The configuration file /nonexistent can't be read"),
+        Mistake("status --db /nonexistent/worker.db", "There is no database at /nonexistent/worker.db.", code: 73),
+        Mistake("init --cache /proc/nowhere", "/proc/nowhere", code: 73),
+        Mistake("run --drain --db /nonexistent/worker.db", "/nonexistent/worker.db", code: 73),
+    ])
+    func aMistakeIsNamed(_ mistake: Mistake) async throws {
+        try await withWorker { w in
+            let refused = try await w.run(mistake.arguments, expecting: mistake.code)
+            #expect(refused.errors.contains(mistake.message), "\(refused.errors)")
+            #expect(refused.output.isEmpty)
+        }
+    }
+
+    @Test(arguments: ["status", "results 1", "get http://a/", "explain http://a/", "blacklist list", "cancel 1"])
+    func withoutADatabaseItSaysHowToMakeOne(_ command: String) async throws {
+        try await withWorker { w in
+            let refused = try await w.run(command.split(separator: " ").map(String.init), expecting: 73)
+            #expect(
+                refused.errors == "worker: There is no database at \(w.database). Name one with --db or WORKER_DB, or make it with: worker init\n"
+            )
+            #expect(access(w.database, F_OK) != 0)
+        }
+    }
+
+    @Test func aManifestThatIsWrongIsRefusedWhole() async throws {
+        try await withWorker { w in
+            for (text, message) in [
+                ("urls: [http://a/]\nvariant: thumb=1x1", "unknown key 'variant'. The keys are: name, urls,"),
+                ("urls: [http://a/\n", "can't be used"),
+                ("urls: {a: b}", "can't be used"),
+                ("name: empty", "No URLs"),
+                ("urls: [http://a/]\norder: upside-down", "order must be fifo or lifo, not 'upside-down'."),
+            ] {
+                let refused = try await w.run("enqueue", "--manifest", try w.file("m.yaml", text), expecting: 64)
+                #expect(refused.errors.contains(message), "\(refused.errors)")
+            }
+            #expect(access(w.database, F_OK) != 0)
+        }
+    }
+
+    /// Which database a command looks for tells where the setting came from.
+    @Test func flagsGoOverEnvironmentOverFileOverDefaults() async throws {
+        try await withWorker { w in
+            let config = try w.file("worker.yaml", "db: /from/file.db\nconcurrency: 3\n")
+            let other = try w.file("other.yaml", "db: /from/other.db\n")
+            func database(_ arguments: [String], _ variables: String...) async throws -> String {
+                let command = ["-u", "WORKER_DB", "-C", w.scratch] + variables + [TestWorker.binary, "status"]
+                let refused = try await w.run(command + arguments, program: "env", expecting: 73)
+                return refused.errors.split(separator: " ").first { $0.hasSuffix(".db.") }.map(String.init) ?? ""
+            }
+            let variable = "WORKER_DB=/from/environment.db"
+            #expect(try await database(["--db", "/from/flag.db", "--config", config], variable) == "/from/flag.db.")
+            #expect(try await database(["--config", config], variable) == "/from/environment.db.")
+            #expect(try await database(["--config", config]) == "/from/file.db.")
+            #expect(try await database([], "WORKER_CONFIG=\(config)") == "/from/file.db.")
+            #expect(try await database(["--config", other], "WORKER_CONFIG=\(config)") == "/from/other.db.")
+            #expect(try await database([]) == "worker.db.")
+        }
+    }
+
+    @Test func limitsComeFromTheSamePlaces() async throws {
+        try await withWorker { w in
+            let config = try w.file("worker.yaml", "concurrency: nonsense\nper-host: 6\n")
+            let file = try await w.run("run", "--drain", "--config", config, expecting: 64)
+            #expect(file.errors.contains("not 'nonsense'"))
+            let variables = ["WORKER_CONCURRENCY": "0"]
+            let variable = try await w.run("run", "--drain", "--config", config, environment: variables, expecting: 64)
+            #expect(variable.errors.contains("not '0'"))
+            try await w.run("run", "--drain", "--config", config, "--concurrency", "2", environment: variables)
+            let unknown = try w.file("unknown.yaml", "concurency: 3\n")
+            let refused = try await w.run("status", "--config", unknown, expecting: 64)
+            #expect(refused.errors.contains("unknown setting 'concurency'. The settings are: allow-addresses, ca-file, cache,"))
+            let list = try w.file("list.yaml", "allow-addresses: [loopback, 10.0.0.0/8]\nretry-delay: 10ms\n")
+            try await w.enqueue(w.url("/1.png"))
+            try await w.run("run", "--drain", "--config", list)
+        }
+    }
+}
