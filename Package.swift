@@ -86,11 +86,28 @@ let package = Package(
             dependencies: [.product(name: "SystemPackage", package: "swift-system")],
             path: "Tests/TestSupport",
         ),
-        .testTarget(name: "JobsTests", dependencies: ["Jobs", "TestSupport"]),
+        .testTarget(
+            name: "JobsTests",
+            dependencies: [
+                "Jobs", "TestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
         .testTarget(name: "DownloadTests", dependencies: ["Download", "TestSupport"]),
         .testTarget(name: "ImagingTests", dependencies: ["Imaging", "TestSupport"]),
-        .testTarget(name: "ContentCacheTests", dependencies: ["ContentCache", "TestSupport"]),
-        .testTarget(name: "PrefetchWorkerTests", dependencies: ["PrefetchWorker", "TestSupport"]),
+        .testTarget(
+            name: "ContentCacheTests",
+            dependencies: ["ContentCache", "TestSupport", .product(name: "SystemPackage", package: "swift-system")],
+        ),
+        .testTarget(
+            name: "PrefetchWorkerTests",
+            dependencies: [
+                "PrefetchWorker", "Jobs", "Download", "Imaging", "ContentCache", "TestSupport",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
         .testTarget(name: "WorkerTests", dependencies: ["WorkerCommand", "PrefetchWorker", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6],

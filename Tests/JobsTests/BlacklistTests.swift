@@ -1,0 +1,130 @@
+import Jobs
+import Testing
+
+@Suite("The blacklist", .timeLimit(.minutes(1)))
+struct BlacklistTests {
+    private func item(_ queue: Queue, _ url: String = "https://a.example/a.jpg") async throws -> ClaimedItem {
+        _ = try await queue.store.enqueue(NewJob(urls: [url]))
+        return try #require(try await queue.claim().first)
+    }
+
+    private func fail(_ queue: Queue, _ url: String, _ failure: FailureClass) async throws {
+        try await queue.end(try await item(queue, url), .failed(failure))
+    }
+
+    @Test func `A URL that failed for good is listed with the reason, and its next claim says so`() async throws {
+        try await withQueue { queue in
+            try await fail(queue, "https://A.example:8443/a.jpg?x=1#y", .http(404))
+            let next = try await item(queue, "https://A.example:8443/a.jpg?x=1")
+            let entry = try #require(next.blacklisting)
+            #expect(entry.url == "https://A.example:8443/a.jpg?x=1")
+            #expect(entry.host == "a.example")
+            #expect(
+                (entry.failure, entry.httpStatus, entry.message, entry.count) == (.http(404), 404, "It went wrong.", 1))
+            #expect(try await queue.store.blacklist() == [entry])
+            #expect(
+                try queue.shell.expect("SELECT url, host, class, count FROM blacklist;") == [
+                    "https://A.example:8443/a.jpg?x=1|a.example|http-404|1"
+                ])
+        }
+    }
+
+    @Test func `An item that ends because its URL is listed has the entry's class and used no try`() async throws {
+        try await withQueue { queue in
+            try await fail(queue, "https://a.example/a.jpg", .badImage)
+            let second = try await item(queue)
+            try await queue.end(second, .blacklisted(try #require(second.blacklisting)))
+            let progress = try await queue.progress(second.job)
+            #expect((progress.blacklisted, progress.failed, progress.state) == (1, 0, .finished))
+            let record = try #require(try await queue.store.history(ofURL: second.url).first)
+            #expect(
+                (record.failure, record.message, record.attempts) == (
+                    "bad-image", "On the blacklist: It went wrong.", 0
+                ))
+            #expect(try await queue.store.blacklist().map(\.count) == [1])
+        }
+    }
+
+    @Test func `An entry expires`() async throws {
+        try await withQueue { queue in
+            try await fail(queue, "https://a.example/a.jpg", .http(404))
+            queue.clock.advance(86_400_000 - 1)
+            #expect(try await queue.store.blacklist().count == 1)
+            queue.clock.advance(1)
+            #expect(try await queue.store.blacklist() == [])
+            #expect(try await item(queue).blacklisting == nil)
+        }
+    }
+
+    @Test func `Another failure counts and lasts anew`() async throws {
+        try await withQueue { queue in
+            try await fail(queue, "https://a.example/a.jpg", .http(404))
+            let first = queue.clock.now
+            queue.clock.advance(1_000)
+            try await fail(queue, "https://a.example/a.jpg", .badImage)
+            let entry = try #require(try await queue.store.blacklist().first)
+            #expect((entry.count, entry.failure, entry.httpStatus) == (2, .badImage, nil))
+            #expect((entry.firstAt, entry.lastAt) == (first, first + 1_000))
+            #expect(entry.expiresAt == queue.clock.now + 7 * 86_400_000)
+        }
+    }
+
+    @Test func `A success takes the URL off, but not one from the cache`() async throws {
+        try await withQueue { queue in
+            try await fail(queue, "https://a.example/a.jpg", .http(404))
+            let cached = try await item(queue)
+            try await queue.end(cached, cached.completion(cached: true, clock: queue.clock))
+            #expect(try await queue.store.blacklist().count == 1)
+            let fetched = try await item(queue)
+            try await queue.end(fetched, fetched.completion(clock: queue.clock))
+            #expect(try await queue.store.blacklist() == [])
+        }
+    }
+
+    static let selections: [(JobStore.BlacklistSelection, left: [String])] = [
+        (.url("https://a.example/1#x"), ["https://a.example/2", "https://b.example/1"]),
+        (.host("A.example"), ["https://b.example/1"]),
+        (.failure(.badImage), ["https://a.example/1"]),
+        (.all, []),
+        (.url("https://a.example/none"), ["https://a.example/1", "https://a.example/2", "https://b.example/1"]),
+    ]
+
+    @Test(arguments: selections.indices)
+    func `Entries are taken off by URL, host or class`(_ index: Int) async throws {
+        let (selection, left) = Self.selections[index]
+        try await withQueue { queue in
+            try await fail(queue, "https://a.example/1", .http(404))
+            try await fail(queue, "https://a.example/2", .badImage)
+            try await fail(queue, "https://b.example/1", .badImage)
+            #expect(try await queue.store.blacklist(selection).count == 3 - left.count)
+            #expect(try await queue.store.removeFromBlacklist(selection) == 3 - left.count)
+            #expect(try await queue.store.blacklist().map(\.url).sorted() == left)
+        }
+    }
+
+    @Test(.enabled(if: Shell.isThere, Shell.missing))
+    func `A shell takes entries off through the view`() async throws {
+        try await withQueue { queue in
+            try await fail(queue, "https://a.example/1", .http(404))
+            try await fail(queue, "https://b.example/1", .http(404))
+            try queue.shell.expect("DELETE FROM blacklist WHERE host = 'a.example';")
+            #expect(try await queue.store.blacklist().map(\.host) == ["b.example"])
+        }
+    }
+
+    @Test func `A host that asked to be left alone is known until its time, which only grows`() async throws {
+        try await withQueue { queue in
+            let now = queue.clock.now
+            let busy = FailureRecord(.http(429), "m")
+            for wait in [5_000, 9_000, 1_000] as [Int64] {
+                let item = try await item(queue, "https://User:pw@A.example:1/\(wait)")
+                try await queue.end(item, .retry(at: now + wait, busy, blockingHost: true))
+            }
+            let other = try await item(queue, "https://b.example/")
+            try await queue.end(other, .retry(at: now + 9_000, busy, blockingHost: false))
+            #expect(try await queue.store.blockedHosts() == ["a.example": now + 9_000])
+            queue.clock.advance(9_000)
+            #expect(try await queue.store.blockedHosts() == [:])
+        }
+    }
+}

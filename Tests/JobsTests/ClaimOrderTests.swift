@@ -1,0 +1,116 @@
+import Jobs
+import Testing
+
+@Suite("The order of claims", .timeLimit(.minutes(1)))
+struct ClaimOrderTests {
+    private func urls(_ queue: Queue, limit: Int = 64, above: JobStore.Precedence? = nil) async throws -> [String] {
+        try await queue.store.claim(limit: limit, worker: queue.worker, above: above).items
+            .map { String($0.url.dropFirst("https://".count)) }
+    }
+
+    @Test func `Within a job FIFO takes the oldest item first, LIFO the newest`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(3, name: "old", order: .fifo)
+            #expect(try await urls(queue) == ["old.example/0.jpg", "old.example/1.jpg", "old.example/2.jpg"])
+            _ = try await queue.job(3, name: "new", order: .lifo)
+            #expect(try await urls(queue) == ["new.example/2.jpg", "new.example/1.jpg", "new.example/0.jpg"])
+        }
+    }
+
+    @Test func `Priority beats order and age, and LIFO goes before FIFO where priorities are equal`() async throws {
+        try await withQueue { queue in
+            for (name, priority, order) in [
+                ("f1", 0, ExecutionOrder.fifo), ("l1", 0, .lifo), ("low", -50, .lifo), ("f2", 0, .fifo),
+                ("l2", 0, .lifo),
+                ("high", 50, .fifo),
+            ] {
+                _ = try await queue.job(name: name, priority: priority, order: order)
+            }
+            let hosts = try await urls(queue).map { String($0.prefix { $0 != "." }) }
+            #expect(hosts == ["high", "l2", "l1", "f1", "f2", "low"])
+        }
+    }
+
+    @Test func `A job without an order takes the worker's`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(name: "a")
+            _ = try await queue.job(name: "b")
+            let claim = try await queue.store.claim(limit: 1, worker: queue.worker, order: .lifo)
+            #expect(claim.items.map(\.url) == ["https://b.example/0.jpg"])
+            #expect(claim.jobs.values.map(\.order) == [.lifo])
+        }
+    }
+
+    @Test func `The newest of very many LIFO jobs goes first`() async throws {
+        try await withQueue { queue in
+            let rows = (1...1_100).map { "('[\"https://a.example/\($0)\"]', 'lifo')" }.joined(separator: ",")
+            try queue.shell.expect("INSERT INTO jobs (urls, execution_order) VALUES \(rows);")
+            #expect(try await urls(queue, limit: 1) == ["a.example/1100"])
+        }
+    }
+
+    @Test func `A claim takes as many as it may, across jobs`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(3, name: "a")
+            _ = try await queue.job(3, name: "b")
+            #expect(
+                try await urls(queue, limit: 4) == [
+                    "a.example/0.jpg", "a.example/1.jpg", "a.example/2.jpg", "b.example/0.jpg",
+                ])
+            #expect(try await urls(queue, limit: 4) == ["b.example/1.jpg", "b.example/2.jpg"])
+            #expect(try await urls(queue) == [])
+        }
+    }
+
+    @Test func `Above a job's place only more urgent ones are claimed`() async throws {
+        try await withQueue { queue in
+            let middle = try await queue.job(name: "middle", priority: 5, order: .fifo)
+            let place = JobStore.Precedence(priority: 5, order: .fifo, job: middle)
+            _ = try await queue.job(name: "later", priority: 5, order: .fifo)
+            _ = try await queue.job(name: "lower", priority: 4, order: .lifo)
+            #expect(try await urls(queue, above: place) == [])
+            _ = try await queue.job(name: "urgent", priority: 6, order: .fifo)
+            _ = try await queue.job(name: "newest", priority: 5, order: .lifo)
+            #expect(try await urls(queue, above: place) == ["urgent.example/0.jpg", "newest.example/0.jpg"])
+        }
+    }
+
+    @Test func `Paused and cancelled jobs are skipped, and a resumed one is not`() async throws {
+        try await withQueue { queue in
+            let paused = try await queue.job(name: "paused")
+            let cancelled = try await queue.job(name: "cancelled")
+            _ = try await queue.job(name: "open")
+            try await queue.store.pause(job: paused)
+            try await queue.store.cancel(job: cancelled)
+            #expect(try await urls(queue) == ["open.example/0.jpg"])
+            try await queue.store.resume(job: paused)
+            #expect(try await urls(queue) == ["paused.example/0.jpg"])
+        }
+    }
+
+    @Test func `A claim makes its jobs run and says when they began`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(2)
+            #expect(try await queue.progress(job).startedAt == nil)
+            _ = try await queue.claim(1)
+            let progress = try await queue.progress(job)
+            #expect(progress.state == .running)
+            #expect(progress.startedAt == "2027-01-15T08:00:00.000Z")
+            #expect((progress.queued, progress.active) == (1, 1))
+        }
+    }
+
+    @Test func `A claimed item carries what is known of its URL`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.store.enqueue(NewJob(urls: ["https://a.example/a.jpg#top"]))
+            let first = try #require(try await queue.claim().first)
+            #expect(first.key == "https://a.example/a.jpg")
+            #expect(first.source == nil)
+            #expect(first.attempts == 0)
+            try await queue.end(first, first.completion(clock: queue.clock))
+            _ = try await queue.store.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
+            let second = try #require(try await queue.claim().first)
+            #expect(second.source?.hash == ClaimedItem.hash(of: first.id))
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import Jobs
+import Testing
+
+@Suite("What people do to jobs", .timeLimit(.minutes(2)))
+struct ControlTests {
+    @Test func `Cancelling a job of fifty thousand ends every item, and retry brings them all back`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(50_000)
+            _ = try await queue.claim(100)
+            try await queue.store.cancel(job: job)
+            let cancelled = try await queue.progress(job)
+            #expect((cancelled.state, cancelled.cancelled, cancelled.ended) == (.cancelled, 50_000, 50_000))
+            #expect(try await queue.store.backlog().isEmpty)
+            #expect(try await queue.store.retry(job: job) == 50_000)
+            let again = try await queue.progress(job)
+            #expect((again.state, again.queued, again.finishedAt) == (.queued, 50_000, nil))
+        }
+    }
+
+    @Test func `A sweep ends what is left of a cancelled job, a group at a time`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(25)
+            try queue.shell.expect("UPDATE jobs SET state = 'cancelled' WHERE id = \(job);")
+            var swept: [Int] = []
+            while let count = Optional(try await queue.store.sweepCancelled(limit: 10)), count > 0 {
+                swept.append(count)
+            }
+            #expect(swept == [10, 10, 5])
+            #expect(try await queue.progress(job).cancelled == 25)
+        }
+    }
+
+    @Test func `A job that can't be run is failed, with the reason on it and on its items`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(2)
+            let other = try await queue.job(1)
+            _ = try await queue.claim(1)
+            try await queue.store.fail(job: job, error: "The variant 'x' can't be parsed.")
+            let progress = try await queue.progress(job)
+            #expect(
+                (progress.state, progress.error, progress.cancelled) == (.failed, "The variant 'x' can't be parsed.", 2)
+            )
+            let results = try await queue.store.results(job: job, after: 0, limit: 10)
+            #expect(Set(results.map(\.message)) == ["The variant 'x' can't be parsed."])
+            #expect(try await queue.progress(other).state == .queued)
+        }
+    }
+
+    @Test func `Retry takes what failed and was cancelled, as new, and leaves what is done`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(3)
+            let items = try await queue.claim()
+            try await queue.end(items[0], items[0].completion(clock: queue.clock))
+            try await queue.end(items[1], .failed(.http(404)))
+            try await queue.end(items[2], .failed(.denied))
+            #expect(try await queue.store.retry(job: job) == 2)
+            let progress = try await queue.progress(job)
+            #expect((progress.state, progress.done, progress.queued, progress.failed) == (.queued, 1, 2, 0))
+            #expect(try await queue.claim().map(\.attempts) == [0, 0])
+            #expect(try await queue.store.retry(job: job) == 0)
+        }
+    }
+
+    @Test func `A paused job whose last items end is finished, and can't be resumed`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job()
+            let item = try #require(try await queue.claim().first)
+            try await queue.store.pause(job: job)
+            try await queue.end(item, item.completion(clock: queue.clock))
+            #expect(try await queue.progress(job).state == .finished)
+            let error = await #expect(throws: JobsError.self) { try await queue.store.resume(job: job) }
+            #expect(error?.message == "Job \(job) is finished and can't be made queued.")
+        }
+    }
+
+    @Test func `Pausing, resuming and cancelling twice is once`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job()
+            for _ in 0..<2 { try await queue.store.pause(job: job) }
+            for _ in 0..<2 { try await queue.store.resume(job: job) }
+            for _ in 0..<2 { try await queue.store.cancel(job: job) }
+            #expect(try await queue.progress(job).state == .cancelled)
+        }
+    }
+
+    @Test func `A job that isn't there is not found`() async throws {
+        try await withQueue { queue in
+            let store = queue.store
+            let actions: [@Sendable () async throws -> Void] = [
+                { try await store.cancel(job: 9) }, { try await store.pause(job: 9) },
+                { try await store.resume(job: 9) }, { _ = try await store.retry(job: 9) },
+            ]
+            for action in actions {
+                let error = await #expect(throws: JobsError.self) { try await action() }
+                #expect(error?.code == .notFound)
+                #expect(error?.message == "There is no job 9. List the jobs with: worker status")
+            }
+            let none = try await store.progress(job: 9)
+            #expect(none == nil)
+        }
+    }
+
+    @Test func `A second job with the same dedupe key is not added while the first is unfinished`() async throws {
+        try await withQueue { queue in
+            let new = NewJob(urls: ["https://a.example/a.jpg"], dedupeKey: "daily")
+            let first = try #require(try await queue.store.enqueue(new))
+            #expect(try await queue.store.enqueue(new) == nil)
+            #expect(try await queue.store.unfinishedJob(withDedupeKey: "daily") == first)
+            try await queue.store.cancel(job: first)
+            #expect(try await queue.store.enqueue(new) != nil)
+        }
+    }
+
+    @Test func `Enqueuing refuses what the schema or the options refuse, and adds nothing`() async throws {
+        try await withQueue { queue in
+            let wrong = [
+                NewJob(urls: ["https://a.example/a.jpg"], priority: 101), NewJob(urls: [""]),
+                NewJob(urls: ["https://a.example/a.jpg"], options: "fast"),
+                NewJob(urls: ["https://a.example/a.jpg"], options: "keep-original discard-original"),
+            ]
+            for job in wrong {
+                let error = await #expect(throws: JobsError.self) { try await queue.store.enqueue(job) }
+                #expect(error?.code == .refused)
+            }
+            let jobs = try await queue.store.progress()
+            #expect(jobs == [])
+        }
+    }
+
+    @Test func `Unfinished jobs are listed however old they are`() async throws {
+        try await withQueue { queue in
+            let paused = try await queue.job(), open = try await queue.job()
+            try await queue.store.pause(job: paused)
+            for _ in 0..<3 { _ = try await queue.store.enqueue(NewJob(urls: [])) }
+            #expect(try await queue.store.progress(latest: 2).map(\.job) == [open + 3, open + 2, open, paused])
+        }
+    }
+}

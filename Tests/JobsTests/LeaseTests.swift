@@ -1,0 +1,121 @@
+import Jobs
+import Testing
+
+@Suite("Leases", .timeLimit(.minutes(1)))
+struct LeaseTests {
+    /// A second worker's store on the same file, as another process would have it.
+    private func other(_ queue: Queue) throws -> JobStore {
+        try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
+    }
+
+    @Test func `What a dead worker held goes back at once, without using a try`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(3)
+            do {
+                let dying = try other(queue)
+                let worker = try await dying.register(host: "test", pid: 2)
+                #expect(try await dying.claim(limit: 2, worker: worker).items.count == 2)
+            }
+            #expect(try await queue.progress(job).active == 2)
+            #expect(try await queue.store.takeBackDeadLeases(myself: queue.worker) == 2)
+            #expect(try await queue.progress(job).queued == 3)
+            #expect(try await queue.claim().map(\.attempts) == [0, 0, 0])
+            #expect(try await queue.store.takeBackDeadLeases(myself: queue.worker) == 0)
+        }
+    }
+
+    @Test func `What a live worker holds stays its own`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(2)
+            let living = try other(queue)
+            let worker = try await living.register(host: "test", pid: 2)
+            let items = try await living.claim(limit: 2, worker: worker).items
+            #expect(try await queue.store.takeBackDeadLeases(myself: queue.worker) == 0)
+            #expect(try await living.lost(of: items) == [])
+            #expect(try await queue.store.workers().map(\.pid) == [2])
+            try await living.close()
+        }
+    }
+
+    @Test func `A live worker that stopped beating loses its lease when it expires`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(1)
+            let hanging = try other(queue)
+            let worker = try await hanging.register(host: "test", pid: 2)
+            let items = try await hanging.claim(limit: 1, worker: worker).items
+            queue.clock.advance(59_000)
+            #expect(try await queue.store.takeBackDeadLeases(myself: queue.worker) == 0)
+            queue.clock.advance(2_000)
+            #expect(try await queue.store.takeBackDeadLeases(myself: queue.worker) == 1)
+            #expect(try await hanging.lost(of: items) == [items[0].id])
+            try await hanging.close()
+        }
+    }
+
+    @Test func `A heartbeat extends the leases that items are left on, and drops the others`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(2)
+            let beating = try other(queue)
+            let worker = try await beating.register(host: "test", pid: 2)
+            _ = try await beating.claim(limit: 1, worker: worker)
+            let ended = try #require(try await beating.claim(limit: 1, worker: worker).items.first)
+            try await beating.finish([(ended, .failed(.denied))])
+            queue.clock.advance(50_000)
+            try await beating.heartbeat(worker: worker)
+            #expect(try queue.shell.expect("SELECT count(*) FROM leases;") == ["1"])
+            queue.clock.advance(50_000)
+            #expect(try await queue.store.takeBackDeadLeases(myself: queue.worker) == 0)
+            try await beating.close()
+        }
+    }
+
+    @Test func `A worker doesn't take back its own leases`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job()
+            let items = try await queue.claim()
+            queue.clock.advance(120_000)
+            #expect(try await queue.store.takeBackDeadLeases(myself: queue.worker) == 0)
+            #expect(try await queue.store.lost(of: items) == [])
+        }
+    }
+
+    @Test func `A worker that signs off leaves nothing behind`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(2)
+            _ = try await queue.claim(1)
+            try await queue.store.unregister(worker: queue.worker)
+            #expect(try await queue.progress(job).queued == 2)
+            #expect(try queue.shell.expect("SELECT count(*) FROM leases; SELECT count(*) FROM workers;") == ["0", "0"])
+        }
+    }
+
+    @Test func `A retry waits until it is due, then counts as a try`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job()
+            let first = try #require(try await queue.claim().first)
+            let failure = FailureRecord(.http(503), "The origin is busy.")
+            try await queue.end(first, .retry(at: queue.clock.now + 1_000, failure, blockingHost: false))
+            #expect(try await queue.store.promoteDue() == 0)
+            let backlog = try await queue.store.backlog()
+            #expect((backlog.queued, backlog.active, backlog.delayed) == (0, 0, 1))
+            #expect(backlog.nextDue == queue.clock.now + 1_000)
+            queue.clock.advance(1_000)
+            #expect(try await queue.store.promoteDue() == 1)
+            #expect(try await queue.claim().map(\.attempts) == [1])
+            #expect(try await queue.progress(job).active == 1)
+        }
+    }
+
+    @Test func `Due items come back in groups, the longest due first`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(3)
+            for (index, item) in try await queue.claim().enumerated() {
+                try await queue.end(item, .wait(until: queue.clock.now + Int64(3 - index)))
+            }
+            queue.clock.advance(10)
+            #expect(try await queue.store.promoteDue(limit: 2) == 2)
+            #expect(try await queue.claim().map(\.url) == ["https://j.example/1.jpg", "https://j.example/2.jpg"])
+            #expect(try await queue.store.promoteDue(limit: 2) == 1)
+        }
+    }
+}

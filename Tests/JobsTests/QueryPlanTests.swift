@@ -1,0 +1,96 @@
+import GRDB
+import Synchronization
+import Testing
+
+@testable import Jobs
+
+@Suite("Query plans", .timeLimit(.minutes(1)))
+struct QueryPlanTests {
+    private final class Statements: Sendable {
+        let all = Mutex<[String]>([])
+    }
+
+    /// The statements that `body` ran on the store, as they were prepared.
+    private func statements(
+        of store: JobStore, _ body: () async throws -> Void
+    ) async throws -> [String] {
+        let seen = Statements()
+        try await store.read { db in
+            db.trace(options: .statement) { event in
+                if case .statement(let statement) = event { seen.all.withLock { $0.append(statement.sql) } }
+            }
+        }
+        try await body()
+        try await store.read { $0.trace(options: .statement) }
+        return seen.all.withLock { $0 }
+    }
+
+    private func plan(of sql: String, in store: JobStore) async throws -> [String] {
+        try await store.read { db in
+            let statement = try db.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+            let nothing = StatementArguments(
+                Array(repeating: nil as (any DatabaseValueConvertible)?, count: sql.count { $0 == "?" }))
+            return try Row.fetchAll(statement, arguments: nothing).map { $0["detail"] }
+        }
+    }
+
+    @Test func `A claim finds its items by the index of queued ones, in order`() async throws {
+        try await withQueue { queue in
+            for order in ExecutionOrder.allCases {
+                _ = try await queue.job(3, order: order)
+                let ran = try await statements(of: queue.store) { _ = try await queue.claim() }
+                let select = try #require(ran.first { $0.hasPrefix("SELECT id, url, attempts FROM items") })
+                #expect(
+                    try await plan(of: select, in: queue.store) == ["SEARCH items USING INDEX items_queued (job=?)"])
+                let update = try #require(ran.first { $0.hasPrefix("UPDATE items SET state = 'active'") })
+                #expect(try await plan(of: update, in: queue.store) == Self.byRow)
+            }
+        }
+    }
+
+    private static let byRow = ["SEARCH items USING INTEGER PRIMARY KEY (rowid=?)"]
+
+    @Test func `Every way to finish finds its item by its row, never by the lease`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(4)
+            let items = try await queue.claim()
+            let failure = FailureRecord(.timeout, "It took too long.")
+            let endings: [ItemEnding] = [
+                items[0].completion(clock: queue.clock), .failed(failure),
+                .retry(at: queue.clock.now, failure, blockingHost: false), .release,
+            ]
+            let ran = try await statements(of: queue.store) {
+                try await queue.store.finish(Array(zip(items, endings)).map { (item: $0, ending: $1) })
+            }
+            let updates = ran.filter { $0.hasPrefix("UPDATE items") }
+            #expect(updates.count == 4)
+            for update in updates { #expect(try await plan(of: update, in: queue.store) == Self.byRow) }
+        }
+    }
+
+    @Test func `Due items are found by the index of delayed ones`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job()
+            let item = try #require(try await queue.claim().first)
+            try await queue.end(item, .wait(until: queue.clock.now))
+            let ran = try await statements(of: queue.store) {
+                let count = try await queue.store.promoteDue()
+                #expect(count == 1)
+            }
+            let update = try #require(ran.first { $0.hasPrefix("UPDATE items") })
+            let plan = try await plan(of: update, in: queue.store)
+            #expect(plan.contains { $0.contains("INDEX items_delayed (run_at<?)") })
+            #expect(!plan.contains { $0.contains("SCAN") })
+        }
+    }
+
+    @Test func `A dead worker's items are found by the index of leases`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job()
+            _ = try await queue.claim()
+            let ran = try await statements(of: queue.store) { try await queue.store.unregister(worker: queue.worker) }
+            let update = try #require(ran.first { $0.hasPrefix("UPDATE items") })
+            #expect(try await plan(of: update, in: queue.store) == ["SEARCH items USING INDEX items_leased (lease=?)"])
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import Jobs
+import Testing
+
+/// A statement somebody gets wrong, and the sentence that tells them.
+struct Mistake: CustomTestStringConvertible, Sendable {
+    let sql: String
+    let complaint: String
+
+    init(_ sql: String, _ complaint: String) {
+        self.sql = sql
+        self.complaint = complaint
+    }
+
+    var testDescription: String { sql }
+
+    private static let urls = "urls must be a JSON array of strings, as in json_array('https://example.com/a.jpg')"
+    private static let element = "urls must be a JSON array of strings, and one of its elements is not a string"
+    private static let priority = "priority must be a whole number from -100 to 100"
+    private static let order = "execution_order must be 'fifo' or 'lifo' (or NULL for the worker's own)"
+    private static let headers =
+        "headers must be a JSON object of strings, as in '{\"Referer\":\"https://example.com/\"}'"
+    private static let counters = "the counters of a job are kept by the database; leave them out of the INSERT"
+    private static let state = "a new job is 'queued' or 'paused'"
+    private static let job =
+        "no open job has this id: insert the job first, and add items as in INSERT INTO items (job, url) SELECT (SELECT last_insert_rowid()), url FROM …"
+    private static let url = "an item needs a url, as text"
+    private static let itemState = "a new item is 'queued'; leave state out of the INSERT"
+    private static let kept = "the id, job and url of an item stay as they are; insert a new item instead"
+
+    static let jobs = [
+        Mistake("INSERT INTO jobs (urls) VALUES ('https://a.example/a.jpg')", urls),
+        Mistake("INSERT INTO jobs (urls) VALUES ('[\"https://a.example/a.jpg\"')", urls),
+        Mistake("INSERT INTO jobs (urls) VALUES ('')", urls),
+        Mistake("INSERT INTO jobs (urls) VALUES ('{\"a\":\"https://a.example/a.jpg\"}')", urls),
+        Mistake("INSERT INTO jobs (urls) VALUES ('\"https://a.example/a.jpg\"')", urls),
+        Mistake("INSERT INTO jobs (urls) VALUES (7)", urls),
+        Mistake("INSERT INTO jobs (urls) VALUES (json_array('https://a.example/a.jpg', 7))", element),
+        Mistake("INSERT INTO jobs (urls) VALUES (json_array('https://a.example/a.jpg', NULL))", element),
+        Mistake("INSERT INTO jobs (urls) VALUES ('[\"https://a.example/a.jpg\", [\"b\"]]')", element),
+        Mistake("INSERT INTO jobs (urls) VALUES (json_array('https://a.example/a.jpg', ''))", url),
+        Mistake("INSERT INTO jobs (priority) VALUES (101)", priority),
+        Mistake("INSERT INTO jobs (priority) VALUES (-101)", priority),
+        Mistake("INSERT INTO jobs (priority) VALUES (1.5)", priority),
+        Mistake("INSERT INTO jobs (priority) VALUES ('high')", priority),
+        Mistake("INSERT INTO jobs (priority) VALUES (NULL)", priority),
+        Mistake("UPDATE jobs SET priority = 1000 WHERE id = 1", priority),
+        Mistake("UPDATE jobs SET priority = NULL WHERE id = 1", priority),
+        Mistake("INSERT INTO jobs (execution_order) VALUES ('random')", order),
+        Mistake("INSERT INTO jobs (execution_order) VALUES ('FIFO')", order),
+        Mistake("UPDATE jobs SET execution_order = 'newest' WHERE id = 1", order),
+        Mistake(
+            "INSERT INTO jobs (variants) VALUES (x'00')", "variants must be text, as in 'thumb=320x240,cover,webp,q80'"),
+        Mistake(
+            "INSERT INTO jobs (options) VALUES (x'00')", "options must be text, as in 'retry-failed, discard-original'"),
+        Mistake("INSERT INTO jobs (headers) VALUES ('Referer: https://a.example/')", headers),
+        Mistake("INSERT INTO jobs (headers) VALUES ('[\"Referer\"]')", headers),
+        Mistake("INSERT INTO jobs (headers) VALUES ('{\"Referer\":7}')", headers),
+        Mistake("INSERT INTO jobs (headers) VALUES (7)", headers),
+        Mistake("UPDATE jobs SET headers = '[]' WHERE id = 1", headers),
+        Mistake("INSERT INTO jobs (total) VALUES (1)", counters),
+        Mistake("INSERT INTO jobs (total, queued) VALUES (1, 1)", counters),
+        Mistake("INSERT INTO jobs (bytes) VALUES (1)", counters),
+        Mistake("INSERT INTO jobs (state) VALUES ('running')", state),
+        Mistake("INSERT INTO jobs (state) VALUES ('finished')", state),
+        Mistake("INSERT INTO jobs (state) VALUES ('done')", state),
+        Mistake("INSERT INTO jobs (state) VALUES (NULL)", state),
+        Mistake(
+            "UPDATE jobs SET urls = json_array('https://a.example/b.jpg') WHERE id = 1",
+            "urls is read when the job is inserted; add rows to items instead"),
+        Mistake(
+            "UPDATE jobs SET queued = 7 WHERE id = 1", "CHECK constraint failed: the counters of a job add up"),
+        Mistake(
+            "INSERT INTO jobs (dedupe_key) VALUES ('daily')", "UNIQUE constraint failed: jobs.dedupe_key"),
+    ]
+
+    static let items = [
+        Mistake("INSERT INTO items (url) VALUES ('https://a.example/a.jpg')", "an item needs the id of its job"),
+        Mistake(
+            "INSERT INTO items (job, url) VALUES (NULL, 'https://a.example/a.jpg')", "an item needs the id of its job"),
+        Mistake("INSERT INTO items (job, url) VALUES (99, 'https://a.example/a.jpg')", job),
+        Mistake("INSERT INTO items (job, url) VALUES ('catalogue', 'https://a.example/a.jpg')", job),
+        Mistake("INSERT INTO items (job) VALUES (1)", url),
+        Mistake("INSERT INTO items (job, url) VALUES (1, NULL)", url),
+        Mistake("INSERT INTO items (job, url) VALUES (1, '')", url),
+        Mistake("INSERT INTO items (job, url) VALUES (1, 7)", url),
+        Mistake("INSERT INTO items (job, url) VALUES (1, 7.5)", url),
+        Mistake("INSERT INTO items (job, url) VALUES (1, x'68')", url),
+        Mistake("INSERT INTO items (job, url, state) VALUES (1, 'https://a.example/a.jpg', 'done')", itemState),
+        Mistake("INSERT INTO items (job, url, state) VALUES (1, 'https://a.example/a.jpg', NULL)", itemState),
+        Mistake("INSERT INTO items (job, url, state) VALUES (1, 'https://a.example/a.jpg', 'active')", itemState),
+        Mistake("UPDATE items SET url = 'https://a.example/b.jpg' WHERE id = 1", kept),
+        Mistake("UPDATE items SET job = 2 WHERE id = 1", kept),
+        Mistake("UPDATE items SET id = 77 WHERE id = 1", kept),
+        Mistake(
+            "UPDATE items SET lease = 5 WHERE id = 1",
+            "CHECK constraint failed: an item is leased exactly while it is active"),
+    ]
+}
+
+@Suite("Mistakes in SQL", .timeLimit(.minutes(1)), .enabled(if: Shell.isThere, Shell.missing))
+struct SQLMistakeTests {
+    @Test(arguments: [Mistake.jobs, Mistake.items])
+    func `Every mistake is refused by the statement itself, says what is wrong, and changes nothing`(
+        _ mistakes: [Mistake]
+    ) async throws {
+        try await withQueue { queue in
+            try queue.shell.expect(
+                """
+                INSERT INTO jobs (urls, dedupe_key) VALUES (json_array('https://a.example/1.jpg'), 'daily');
+                INSERT INTO jobs (urls) VALUES (json_array('https://a.example/2.jpg'));
+                """)
+            let before = try queue.shell.dump()
+            for mistake in mistakes {
+                let answer = try queue.shell.run(mistake.sql + ";")
+                #expect(answer.complaint == mistake.complaint, "\(mistake.sql)")
+            }
+            #expect(try queue.shell.dump() == before)
+        }
+    }
+
+    @Test func `A refused element in the middle of a long array refuses the whole job`() async throws {
+        try await withQueue { queue in
+            let answer = try queue.shell.run(
+                """
+                INSERT INTO jobs (urls) SELECT json_group_array(CASE value WHEN 700 THEN 700 ELSE 'https://a.example/' || value END)
+                FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 1000) SELECT value FROM n);
+                """)
+            #expect(answer.complaint.hasSuffix("one of its elements is not a string"))
+            #expect(try queue.shell.dump() == "")
+        }
+    }
+
+    @Test func `INSERT OR IGNORE quietly doesn't add a job whose dedupe_key is taken, until that one has ended`()
+        async throws
+    {
+        try await withQueue { queue in
+            let insert =
+                "INSERT OR IGNORE INTO jobs (urls, dedupe_key) VALUES (json_array('https://a.example/1.jpg'), 'daily');"
+            try queue.shell.expect(insert + insert)
+            #expect(try queue.shell.expect("SELECT count(*) FROM jobs; SELECT count(*) FROM items;") == ["1", "1"])
+            let item = try #require(try await queue.claim().first)
+            try await queue.end(item, .failed(.denied))
+            try queue.shell.expect(insert)
+            #expect(try queue.shell.expect("SELECT count(*) FROM jobs; SELECT count(*) FROM items;") == ["2", "2"])
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import Jobs
+import Testing
+
+@Suite("Several workers on one file", .timeLimit(.minutes(2)), .enabled(if: Shell.isThere, Shell.missing))
+struct SharingTests {
+    /// Claims and finishes until nothing has come for a while.
+    private static func work(_ path: String, until isOver: @escaping @Sendable () async throws -> Bool) async throws
+        -> [Int64]
+    {
+        let store = try JobStore(path: path)
+        let worker = try await store.register(host: "test", pid: 1)
+        let clock = TestClock()
+        var ended: [Int64] = []
+        while true {
+            let items = try await store.claim(limit: 16, worker: worker).items
+            let fencedOut = try await store.finish(items.map { ($0, $0.completion(clock: clock)) })
+            #expect(fencedOut == [])
+            ended += items.map(\.id)
+            if items.isEmpty, try await isOver() { break }
+            try await store.checkpoint(threshold: 1 << 16)
+        }
+        try await store.unregister(worker: worker)
+        try await store.close()
+        return ended
+    }
+
+    @Test func `Two stores and a shell at once lose nothing, and every item is ended exactly once`() async throws {
+        try await withQueue { queue in
+            let shell = queue.shell, path = queue.path, store = queue.store
+            let rounds = 20, perRound = 100
+            async let inserted: Void = {
+                for round in 0..<rounds {
+                    try shell.expect(
+                        """
+                        INSERT INTO jobs (urls) SELECT json_group_array('https://a.example/\(round)/' || i) FROM
+                            (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(perRound)) SELECT i FROM n);
+                        """)
+                }
+            }()
+            let isOver: @Sendable () async throws -> Bool = {
+                let last = try await store.progress(latest: 1).first
+                let backlog = try await store.backlog()
+                return last?.job == JobID(rounds) && last?.state == .finished && backlog.isEmpty
+            }
+            async let one = Self.work(path, until: isOver)
+            async let two = Self.work(path, until: isOver)
+            let ended = try await one + two
+            try await inserted
+            #expect(ended.count == rounds * perRound)
+            #expect(Set(ended).count == rounds * perRound)
+            #expect(
+                try shell.expect("SELECT sum(done), sum(bytes), count(*) FROM jobs; PRAGMA integrity_check;") == [
+                    "\(rounds * perRound)|\(rounds * perRound * 10)|\(rounds)", "ok",
+                ])
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import Jobs
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+/// A clock that moves only when it is told to.
+final class TestClock: Sendable {
+    private let time = Atomic<Int64>(1_800_000_000_000)
+
+    var now: Int64 { time.load(ordering: .relaxed) }
+
+    func advance(_ milliseconds: Int64) { time.wrappingAdd(milliseconds, ordering: .relaxed) }
+}
+
+/// A new database with everything a test of the queue needs.
+struct Queue: Sendable {
+    let store: JobStore
+    let clock: TestClock
+    let shell: Shell
+    let worker: Int64
+    let path: String
+
+    /// Adds a job of `count` URLs of its own.
+    func job(_ count: Int = 1, name: String = "j", priority: Int = 0, order: ExecutionOrder? = nil) async throws
+        -> JobID
+    {
+        let urls = (0..<count).map { "https://\(name).example/\($0).jpg" }
+        return try #require(
+            try await store.enqueue(NewJob(name: name, urls: urls, priority: priority, order: order)))
+    }
+
+    func claim(_ limit: Int = 64) async throws -> [ClaimedItem] {
+        try await store.claim(limit: limit, worker: worker).items
+    }
+
+    func end(_ item: ClaimedItem, _ ending: ItemEnding) async throws {
+        #expect(try await store.finish([(item, ending)]) == [])
+    }
+
+    func progress(_ job: JobID) async throws -> JobProgress {
+        try #require(try await store.progress(job: job))
+    }
+}
+
+/// Lends a new queue, then checks that its books are in order.
+func withQueue<R>(_ body: (Queue) async throws -> R) async throws -> R {
+    try await withTemporaryQueue { queue in
+        let result = try await body(queue)
+        #expect(try await queue.store.inconsistencies() == [])
+        #expect(try await queue.store.integrity().complaints == [])
+        return result
+    }
+}
+
+/// Lends a new queue that may be damaged.
+func withTemporaryQueue<R>(_ body: (Queue) async throws -> R) async throws -> R {
+    try await withTemporaryDirectory { folder in
+        let clock = TestClock()
+        let path = folder.appending("worker.db")
+        let store = try JobStore(path: path.string, now: { clock.now })
+        let worker = try await store.register(host: "test", pid: 1)
+        let result = try await body(
+            Queue(store: store, clock: clock, shell: Shell(database: path), worker: worker, path: path.string))
+        try await store.close()
+        return result
+    }
+}
+
+extension ClaimedItem {
+    /// A success that made one file.
+    func completion(cached: Bool = false, clock: TestClock, bytes: Int64 = 10) -> ItemEnding {
+        let hash = Self.hash(of: id)
+        let source = SourceRecord(
+            key: key, hash: hash, size: bytes, isKept: true, format: "jpeg", width: 4, height: 3, fetchedAt: clock.now)
+        let rendition = RenditionRecord(name: "original", blob: hash, size: bytes, format: "jpeg", width: 4, height: 3)
+        return .done(Completion(source: source, renditions: [rendition], newVariants: [], isCached: cached))
+    }
+
+    /// Sixty-four digits that are as good as a hash.
+    static func hash(of number: Int64) -> String {
+        let text = String(number, radix: 16)
+        return String(repeating: "0", count: 64 - text.count) + text
+    }
+}
+
+extension ItemEnding {
+    static func failed(_ failure: FailureClass) -> ItemEnding { .failed(FailureRecord(failure, "It went wrong.")) }
+}
+
+/// The same numbers for the same seed.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
+
+    /// SplitMix64.
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}

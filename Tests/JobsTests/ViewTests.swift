@@ -1,0 +1,115 @@
+import Jobs
+import Testing
+
+@Suite("What people read", .timeLimit(.minutes(1)), .enabled(if: Shell.isThere, Shell.missing))
+struct ViewTests {
+    static let columns: [(view: String, columns: String)] = [
+        (
+            "progress",
+            """
+            job name state priority total ended percent queued active delayed done cached failed blacklisted cancelled \
+            bytes finished_count skipped_count created_at started_at finished_at error
+            """
+        ),
+        (
+            "results",
+            "job item url state cached variant format width height size blob path class http_status message finished_at"
+        ),
+        ("failures", "job item url class http_status message attempts blacklisted failed_at"),
+        ("blacklist", "url host class http_status message count first_at last_at expires_at"),
+        (
+            "jobs",
+            """
+            id name urls variants options headers priority execution_order state total queued active delayed done cached \
+            failed blacklisted cancelled bytes created_at started_at finished_at error dedupe_key
+            """
+        ),
+        (
+            "items",
+            """
+            id job url state lease attempts run_at class http_status message cached blacklisted source bytes started_at \
+            finished_at
+            """
+        ),
+    ]
+
+    @Test(arguments: columns)
+    func `The columns are what scripts were promised`(_ row: (view: String, columns: String)) async throws {
+        try await withQueue { queue in
+            let names = try queue.shell.expect("SELECT name FROM pragma_table_info('\(row.view)');")
+            #expect(names.joined(separator: " ") == row.columns)
+        }
+    }
+
+    @Test func `A job with one item of each ending adds up`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(8)
+            let items = try await queue.claim(6)
+            try await queue.end(items[0], items[0].completion(clock: queue.clock))
+            try await queue.end(items[1], items[1].completion(cached: true, clock: queue.clock))
+            try await queue.end(items[2], .failed(.http(404)))
+            try await queue.end(items[3], .blacklisted(try #require(try await queue.store.blacklist().first)))
+            try await queue.end(items[4], .wait(until: 1))
+            let row = try queue.shell.expect(
+                """
+                SELECT total, ended, percent, queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes,
+                    finished_count, skipped_count FROM progress;
+                """)
+            #expect(row == ["8|4|50.0|2|1|1|1|1|1|1|0|10|4|2"])
+            try await queue.store.cancel(job: job)
+            #expect(try queue.shell.expect("SELECT ended, percent, cancelled FROM progress;") == ["8|100.0|4"])
+        }
+    }
+
+    @Test func `A result tells the file, a failure its reason, and both when`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(2)
+            let items = try await queue.claim()
+            try await queue.end(items[0], items[0].completion(clock: queue.clock))
+            try await queue.end(items[1], .failed(.http(404)))
+            let hash = ClaimedItem.hash(of: items[0].id)
+            #expect(
+                try queue.shell.expect("SELECT * FROM results ORDER BY item;") == [
+                    "1|1|https://j.example/0.jpg|done|0|original|jpeg|4|3|10|\(hash)|blobs/sha256/00/\(hash)||||2027-01-15T08:00:00.000Z",
+                    "1|2|https://j.example/1.jpg|failed|0||||||||http-404|404|It went wrong.|2027-01-15T08:00:00.000Z",
+                ])
+            #expect(
+                try queue.shell.expect("SELECT * FROM failures;") == [
+                    "1|2|https://j.example/1.jpg|http-404|404|It went wrong.|1|0|2027-01-15T08:00:00.000Z"
+                ])
+        }
+    }
+
+    @Test func `Results come in pages of whole items`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(5)
+            let items = try await queue.claim(4)
+            for item in items.reversed() {
+                guard case .done(var completion) = item.completion(clock: queue.clock) else { continue }
+                let small = RenditionRecord(
+                    name: "small", blob: completion.renditions[0].blob, size: 10, format: "webp", width: 2, height: 1)
+                completion.renditions.append(small)
+                try await queue.end(item, .done(completion))
+            }
+            var pages: [[Int64]] = []
+            var last: Int64 = 0
+            while true {
+                let page = try await queue.store.results(job: job, after: last, limit: 3)
+                guard let end = page.last?.item else { break }
+                last = end
+                pages.append(page.map(\.item))
+            }
+            #expect(pages == [[1, 1, 2, 2, 3, 3], [4, 4]])
+            #expect(try await queue.store.results(job: job + 1, after: 0, limit: 3) == [])
+        }
+    }
+
+    @Test func `A job's priority may be changed while it waits`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(1, name: "first")
+            let second = try await queue.job(1, name: "second")
+            try queue.shell.expect("UPDATE jobs SET priority = 9 WHERE id = \(second);")
+            #expect(try await queue.claim(1).map(\.job) == [second])
+        }
+    }
+}

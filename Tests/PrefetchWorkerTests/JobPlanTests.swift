@@ -1,0 +1,71 @@
+import Imaging
+import Jobs
+import Testing
+
+@testable import PrefetchWorker
+
+@Suite("A job's plan", .timeLimit(.minutes(1)))
+struct JobPlanTests {
+    private func plan(_ variants: String?, _ options: String? = nil) throws(JobPlanError) -> JobPlan {
+        try JobPlan(JobDefinition(id: 1, variants: variants, options: options, headers: [:], priority: 0, order: .fifo))
+    }
+
+    private func spec(_ text: String) throws -> VariantSpec { try #require(try VariantSpec.parseList(text).first) }
+
+    @Test func `Variants and options are parsed once for all items`() throws {
+        let plan = try plan("thumb=320x240,cover,webp,q80 small=64x", "retry-failed, discard-original")
+        #expect(plan.variants.map(\.name) == ["thumb", "small"])
+        #expect(plan.options == [.retryFailed, .discardOriginal])
+        #expect(!plan.keepsOriginal)
+    }
+
+    @Test func `A job that asks for nothing keeps the original`() throws {
+        for empty in [nil, "", "  \n"] {
+            let plan = try plan(empty, empty)
+            #expect(plan.variants.isEmpty)
+            #expect(plan.keepsOriginal)
+        }
+    }
+
+    static let wrong: [(variants: String?, options: String?, part: String)] = [
+        ("thumb", nil, "thumb"), ("thumb=widexhigh", nil, "widexhigh"), ("a=10x b=0x", nil, "0x"),
+        ("a=10x a=20x", nil, "two variants of the name 'a'"), ("{\"name\":\"a\"", nil, ""),
+        (nil, "retry-faild", "Unknown option 'retry-faild'. The options are: retry-failed, refresh-cached"),
+        (nil, "keep-original,discard-original", "exclude each other"),
+        (nil, "from-cache-only from-loader-only", "exclude each other"),
+    ]
+
+    @Test(arguments: wrong)
+    func `What is wrong is said in a sentence for the job's error`(
+        _ row: (variants: String?, options: String?, part: String)
+    ) throws {
+        let error = #expect(throws: JobPlanError.self) { _ = try plan(row.variants, row.options) }
+        #expect(error?.message.contains(row.part) == true, "\(error?.message ?? "no error")")
+        let new = NewJob(urls: ["https://a.example/"], variants: row.variants, options: row.options)
+        let usage = #expect(throws: WorkerError.self) { try WorkerJobs.check(new) }
+        #expect((usage?.code, usage?.message) == (.usage, error?.message))
+    }
+
+    @Test func `A check before enqueuing knows the priorities too`() throws {
+        try WorkerJobs.check(NewJob(urls: [], variants: "a=10x", priority: 100))
+        let error = #expect(throws: WorkerError.self) { try WorkerJobs.check(NewJob(urls: [], priority: 101)) }
+        #expect(error?.message == "The priority must be from -100 to 100, not 101.")
+    }
+
+    @Test func `A rendition's identity differs by source, spec and coder, and by nothing else`() throws {
+        let base = variantIdentity(source: "s", spec: try spec("a=10x20,webp,q80"), coder: "c")
+        #expect(base.count == 64)
+        #expect(variantIdentity(source: "s", spec: try spec("a=10x20,webp,q80"), coder: "c") == base)
+        #expect(variantIdentity(source: "s", spec: try spec("other=10x20,webp,q80"), coder: "c") == base)
+        #expect(variantIdentity(source: "s", spec: try spec("a=10x20,q80,webp"), coder: "c") == base)
+        var others: Set<String> = [base]
+        for text in [
+            "a=10x21,webp,q80", "a=10x20,webp,q81", "a=10x20,jpeg,q80", "a=10x20,cover,webp,q80", "a=20x10,webp,q80",
+        ] {
+            others.insert(variantIdentity(source: "s", spec: try spec(text), coder: "c"))
+        }
+        others.insert(variantIdentity(source: "t", spec: try spec("a=10x20,webp,q80"), coder: "c"))
+        others.insert(variantIdentity(source: "s", spec: try spec("a=10x20,webp,q80"), coder: "d"))
+        #expect(others.count == 8)
+    }
+}

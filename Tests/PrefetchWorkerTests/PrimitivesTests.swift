@@ -1,0 +1,162 @@
+import Glibc
+import Testing
+
+@testable import PrefetchWorker
+
+@Suite("Queues, locks and bells", .timeLimit(.minutes(1)))
+struct PrimitivesTests {
+    @Test func `A work queue hands out in order, and nil once it is closed and empty`() async {
+        let queue = WorkQueue<Int>()
+        for number in 1...3 { #expect(queue.put(number)) }
+        queue.close()
+        #expect(queue.isClosed)
+        #expect(!queue.put(4))
+        #expect([await queue.next(), await queue.next(), await queue.next(), await queue.next()] == [1, 2, 3, nil])
+    }
+
+    @Test func `Those who wait get what is put, and nil when it closes`() async {
+        let queue = WorkQueue<Int>()
+        let got = await withTaskGroup { group in
+            for _ in 0..<4 { group.addTask { await queue.next() } }
+            queue.put(1)
+            queue.put(2)
+            queue.close()
+            return await group.reduce(into: [Int?]()) { $0.append($1) }
+        }
+        #expect(got.compactMap { $0 }.sorted() == [1, 2])
+        #expect(got.count { $0 == nil } == 2)
+    }
+
+    @Test func `What is there can be taken without waiting`() {
+        let queue = WorkQueue<Int>()
+        for number in 1...5 { queue.put(number) }
+        #expect(queue.takeAvailable(0) == [])
+        #expect(queue.takeAvailable(2) == [1, 2])
+        #expect(queue.takeAvailable(9) == [3, 4, 5])
+        #expect(queue.takeAvailable(9) == [])
+    }
+
+    @Test func `Many who put and many who take lose nothing`() async {
+        let queue = WorkQueue<Int>()
+        let all = await withTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    var mine: [Int] = []
+                    while let number = await queue.next() { mine.append(number) }
+                    return mine
+                }
+            }
+            await withTaskGroup { putters in
+                for putter in 0..<4 {
+                    putters.addTask { for number in 0..<500 { queue.put(putter * 500 + number) } }
+                }
+            }
+            queue.close()
+            return await group.reduce(into: [Int]()) { $0 += $1 }
+        }
+        #expect(all.sorted() == Array(0..<2_000))
+    }
+
+    @Test func `A key is held by one at a time, and handed on in the order of asking`() async {
+        let lock = KeyedLock()
+        let order = Shared<[Int]>([])
+        await lock.lock("a")
+        await withTaskGroup { group in
+            for number in 0..<5 {
+                group.addTask {
+                    await lock.lock("a")
+                    order.withLock { $0.append(number) }
+                    lock.unlock("a")
+                }
+                // Each has asked before the next does.
+                try? await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(order.withLock { $0 } == [])
+            lock.unlock("a")
+        }
+        #expect(order.withLock { $0 } == [0, 1, 2, 3, 4])
+        #expect(lock.isIdle)
+    }
+
+    @Test func `Keys don't wait for each other`() async {
+        let lock = KeyedLock()
+        await lock.lock("a")
+        await lock.lock("b")
+        lock.unlock("a")
+        await lock.lock("a")
+        lock.unlock("a")
+        #expect(!lock.isIdle)
+        lock.unlock("b")
+        #expect(lock.isIdle)
+    }
+
+    @Test func `Nobody is let in twice under load`() async {
+        let lock = KeyedLock()
+        let inside = Shared((now: 0, most: 0, total: 0))
+        await withTaskGroup { group in
+            for _ in 0..<200 {
+                group.addTask {
+                    await lock.lock("a")
+                    inside.withLock {
+                        $0.now += 1
+                        $0.most = max($0.most, $0.now)
+                        $0.total += 1
+                    }
+                    await Task.yield()
+                    inside.withLock { $0.now -= 1 }
+                    lock.unlock("a")
+                }
+            }
+        }
+        #expect(inside.withLock { [$0.now, $0.most, $0.total] } == [0, 1, 200])
+        #expect(lock.isIdle)
+    }
+
+    @Test func `A ring is kept for who comes later, once`() async {
+        let bell = Wakeup()
+        bell.ring()
+        bell.ring()
+        await bell.wait()
+        let isAwake = Shared(false)
+        async let sleeper: Void = {
+            await bell.wait()
+            isAwake.withLock { $0 = true }
+        }()
+        try? await Task.sleep(for: .milliseconds(30))
+        #expect(!isAwake.withLock { $0 })
+        bell.ring()
+        await sleeper
+    }
+
+    @Test func `A stop that was asked for is seen by those who wait and those who come`() async {
+        let stop = StopSignal()
+        #expect(!stop.isRequested)
+        async let waiter: Void = stop.wait()
+        stop.request()
+        stop.request()
+        await waiter
+        await stop.wait()
+        #expect(stop.isRequested)
+    }
+
+    @Test func `A blocking queue runs no more at once than it is wide`() async {
+        let queue = BlockingQueue("test", width: 2)
+        let inside = Shared((now: 0, most: 0))
+        await withTaskGroup { group in
+            for _ in 0..<10 {
+                group.addTask {
+                    await queue.run {
+                        inside.withLock {
+                            $0.now += 1
+                            $0.most = max($0.most, $0.now)
+                        }
+                        usleep(2_000)
+                        inside.withLock { $0.now -= 1 }
+                    }
+                }
+            }
+        }
+        #expect(inside.withLock { $0.now } == 0)
+        #expect(inside.withLock { $0.most } <= 2)
+    }
+}

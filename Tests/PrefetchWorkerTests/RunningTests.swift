@@ -1,0 +1,61 @@
+import ContentCache
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Jobs
+@testable import PrefetchWorker
+
+@Suite("A run's disk and numbers", .timeLimit(.minutes(1)))
+struct RunningTests {
+    private func withCache<R>(_ body: (ContentCache) throws -> R) throws -> R {
+        try withTemporaryDirectory { try body(ContentCache(directory: $0)) }
+    }
+
+    @Test func `A disk with room is no trouble`() throws {
+        try withCache { #expect(DiskWatch(cache: $0, minimumFree: 0).trouble() == nil) }
+    }
+
+    @Test func `A disk with less room than is to stay free is trouble, and says how much`() throws {
+        try withCache { cache in
+            let trouble = try #require(DiskWatch(cache: cache, minimumFree: .max).trouble())
+            #expect(trouble.hasPrefix("Only "))
+            #expect(trouble.contains(" MiB are free for the cache \(cache.directory), less than the 8796093022207 MiB"))
+        }
+    }
+
+    @Test func `What was reported stays trouble until it is looked at again`() throws {
+        try withCache { cache in
+            let disk = DiskWatch(cache: cache, minimumFree: 0)
+            disk.report("Nothing can be written.")
+            #expect(disk.trouble() == "Nothing can be written.")
+            #expect(disk.trouble() == "Nothing can be written.")
+        }
+    }
+
+    @Test func `Every ending is counted once, under its name`() {
+        let statistics = RunStatistics()
+        let source = SourceRecord(key: "k", hash: "h", size: 10, isKept: true, fetchedAt: 1)
+        let done = Completion(source: source, renditions: [], newVariants: [], isCached: false)
+        var cached = done
+        cached.isCached = true
+        let entry = BlacklistEntry(
+            url: "u", host: "h", failure: .http(404), httpStatus: 404, message: nil, count: 1, firstAt: 1, lastAt: 1,
+            expiresAt: 2)
+        let record = FailureRecord(.badImage, "m")
+        let endings: [ItemEnding] = [
+            .done(done), .done(cached), .failed(record), .failed(FailureRecord(.dns, "m")), .blacklisted(entry),
+            .retry(at: 1, record, blockingHost: false), .wait(until: 1), .release,
+        ]
+        for ending in endings { statistics.count(.committed(ending)) }
+        statistics.count(.fencedOut)
+        statistics.count(.abandoned)
+        statistics.saw(jobs: [1, 2, 1])
+        var expected = RunStatistics.Counts()
+        (expected.done, expected.cached, expected.failed, expected.blacklisted) = (1, 1, 2, 1)
+        (expected.retried, expected.released, expected.unreachable, expected.bytes) = (2, 1, 1, 10)
+        #expect(statistics.counts == expected)
+        #expect(statistics.counts.ended == 5)
+        #expect(statistics.jobs == [1, 2])
+    }
+}

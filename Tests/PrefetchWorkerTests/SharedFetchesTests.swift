@@ -1,0 +1,99 @@
+import Synchronization
+import Testing
+
+@testable import PrefetchWorker
+
+@Suite("Shared fetches", .timeLimit(.minutes(1)))
+struct SharedFetchesTests {
+    /// A fetch that ends when it is told to or cancelled, and says which.
+    private final class Origin: Sendable {
+        let started = Atomic<Int>(0)
+        let isOpen = Atomic<Bool>(false)
+
+        func fetch() async -> String {
+            started.wrappingAdd(1, ordering: .relaxed)
+            while !isOpen.load(ordering: .relaxed) {
+                if Task.isCancelled { return "cancelled" }
+                try? await Task.sleep(for: .milliseconds(2))
+            }
+            return "body"
+        }
+
+        var starts: Int { started.load(ordering: .relaxed) }
+    }
+
+    private let fetches = SharedFetches<String>()
+    private let origin = Origin()
+
+    private func asker(_ key: String = "a") -> Task<String, Never> {
+        Task { [fetches, origin] in
+            let value = await fetches.join(key) { await origin.fetch() }
+            fetches.leave(key)
+            return value
+        }
+    }
+
+    /// Until as many have asked as are expected; each joins as soon as its task runs.
+    private func settle() async { try? await Task.sleep(for: .milliseconds(50)) }
+
+    @Test func `All who ask at the same time share one fetch`() async {
+        let askers = (0..<10).map { _ in asker() }
+        await settle()
+        origin.isOpen.store(true, ordering: .relaxed)
+        for asker in askers { #expect(await asker.value == "body") }
+        #expect(origin.starts == 1)
+        #expect(fetches.isIdle)
+    }
+
+    @Test func `Different keys are different fetches`() async {
+        origin.isOpen.store(true, ordering: .relaxed)
+        let askers = ["a", "b", "c"].map { asker($0) }
+        for asker in askers { #expect(await asker.value == "body") }
+        #expect(origin.starts == 3)
+    }
+
+    @Test func `The first asker's cancellation doesn't take the fetch from the second`() async {
+        let first = asker()
+        await settle()
+        let second = asker()
+        await settle()
+        first.cancel()
+        await settle()
+        origin.isOpen.store(true, ordering: .relaxed)
+        #expect(await second.value == "body")
+        #expect(await first.value == "body")
+        #expect(fetches.isIdle)
+    }
+
+    @Test(arguments: [1, 2, 5])
+    func `When the last of those who asked is cancelled, so is the fetch`(_ count: Int) async {
+        let askers = (0..<count).map { _ in asker() }
+        await settle()
+        for asker in askers { asker.cancel() }
+        for asker in askers { #expect(await asker.value == "cancelled") }
+        #expect(fetches.isIdle)
+    }
+
+    @Test func `Who is cancelled before asking alone gets a cancelled fetch`() async {
+        let asker = Task { [fetches, origin] in
+            while !Task.isCancelled { await Task.yield() }
+            let value = await fetches.join("a") { await origin.fetch() }
+            fetches.leave("a")
+            return value
+        }
+        asker.cancel()
+        #expect(await asker.value == "cancelled")
+    }
+
+    @Test func `What was brought stays shared until its last user has left`() async {
+        origin.isOpen.store(true, ordering: .relaxed)
+        let first = await fetches.join("a") { [origin] in await origin.fetch() }
+        let second = await fetches.join("a") { "fetched again" }
+        #expect((first, second) == ("body", "body"))
+        fetches.leave("a")
+        fetches.leave("a")
+        #expect(await fetches.join("a") { "fetched again" } == "fetched again")
+        fetches.leave("a")
+        #expect(fetches.isIdle)
+    }
+}

@@ -1,0 +1,139 @@
+import Download
+import Glibc
+import Jobs
+import PrefetchWorker
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite("A worker in trouble", .timeLimit(.minutes(2)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+struct WorkerFaultTests {
+    @Test func `A helper killed in the middle of an image is replaced, and the image is made all the same`()
+        async throws
+    {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.drains = false }) { place in
+            let stop = StopSignal()
+            let first = try await place.enqueue([origin.url("/first.jpg")], variants: "small=8x8")
+            async let summary = place.run(stop)
+            #expect(try await eventually { try await place.progress(first).done == 1 })
+            let helper = try #require(place.helpers().first)
+            // Stopped, it holds the image for as long as it takes to kill it.
+            #expect(kill(helper, SIGSTOP) == 0)
+            let second = try await place.enqueue([origin.url("/second.png")], variants: "small=8x8")
+            #expect(await eventually { origin.requestCount("/second.png") == 1 })
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(try await place.progress(second).active == 1)
+            #expect(kill(helper, SIGKILL) == 0)
+            #expect(try await eventually { try await place.progress(second).done == 1 })
+            #expect(place.helpers() != [helper])
+            stop.request()
+            #expect(try await summary.counts.done == 2)
+            #expect(try await place.history(origin.url("/second.png")).attempts == 1)
+        }
+    }
+
+    @Test func `A helper that can't be started is nobody's failed try`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.helpers.executable = "/nowhere" }) { place in
+            let job = try await place.enqueue([origin.url("/a.jpg")], variants: "small=8x8")
+            let summary = try await place.drain()
+            guard case .disk(let reason) = summary.end else {
+                Issue.record("The run ended with \(summary.end).")
+                return
+            }
+            #expect(reason.hasPrefix("A helper process can't be started: "))
+            #expect(try await place.progress(job).queued == 1)
+            #expect(try await place.history(origin.url("/a.jpg")).attempts == 0)
+        }
+    }
+
+    @Test func `A stop returns what waits to the queue, and finishes what runs`() async throws {
+        let origin = try LoopbackOrigin { _ in .delayed(milliseconds: 500, then: .ok(Pictures.jpeg)) }
+        try await withWorkplace(configure: { $0.downloads.concurrency = 2 }) { place in
+            let stop = StopSignal()
+            let job = try await place.enqueue((0..<20).map { origin.url("/\($0).jpg") })
+            async let summary = place.run(stop)
+            #expect(await eventually { origin.requests.count == 2 })
+            stop.request()
+            guard case .stopped = try await summary.end else {
+                Issue.record("The run ended otherwise.")
+                return
+            }
+            let progress = try await place.progress(job)
+            #expect((progress.done, progress.queued, progress.active) == (2, 18, 0))
+            #expect(origin.requests.count == 2)
+            #expect(try await place.history(origin.url("/19.jpg")).attempts == 0)
+        }
+    }
+
+    @Test(arguments: [1, 3])
+    func `What still runs when the grace is over goes back with its tries unchanged`(_ count: Int) async throws {
+        let origin = try LoopbackOrigin { _ in .silence }
+        try await withWorkplace(configure: { $0.grace = 100 }) { place in
+            let stop = StopSignal()
+            // The same URL, so that all wait for one download that nobody wants any more.
+            let job = try await place.enqueue(Array(repeating: origin.url("/a.jpg"), count: count))
+            let start = ContinuousClock.now
+            async let summary = place.run(stop)
+            #expect(await eventually { origin.requests.count == 1 })
+            stop.request()
+            #expect(try await summary.counts.released == count)
+            #expect(ContinuousClock.now - start < .seconds(5))
+            #expect(try await place.progress(job).queued == count)
+            #expect(try await place.history(origin.url("/a.jpg")).attempts == 0)
+        }
+    }
+
+    @Test func `Cancelling a job stops its downloads`() async throws {
+        let origin = try LoopbackOrigin { _ in .silence }
+        try await withWorkplace { place in
+            let job = try await place.enqueue((0..<3).map { origin.url("/\($0).jpg") })
+            let start = ContinuousClock.now
+            async let summary = place.drain()
+            #expect(await eventually { origin.requests.count == 3 })
+            try await place.store.cancel(job: job)
+            _ = try await summary
+            #expect(ContinuousClock.now - start < .seconds(8))
+            #expect(try await place.progress(job).cancelled == 3)
+        }
+    }
+
+    @Test func `A blob that is lost or damaged is fetched again`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace { place in
+            let first = try await place.enqueue([origin.url("/a.jpg")])
+            try await place.drain()
+            let path = FilePath(place.configuration.cache).appending(try #require(try await place.item(first).path))
+            #expect(unlink(path.string) == 0)
+            let second = try await place.enqueue([origin.url("/a.jpg")])
+            try await place.drain()
+            #expect(try await place.progress(second).done == 1)
+            #expect(origin.requests.count == 2)
+            #expect(access(path.string, F_OK) == 0)
+        }
+    }
+
+    @Test func `Too little room on the disk ends a draining run before it asks anybody`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.minimumFree = .max }) { place in
+            let job = try await place.enqueue([origin.url("/a.jpg")])
+            guard case .disk(let reason) = try await place.drain().end else {
+                Issue.record("The run ended otherwise.")
+                return
+            }
+            #expect(reason.contains("--min-free"))
+            #expect(origin.requests.isEmpty)
+            #expect(try await place.progress(job).queued == 1)
+        }
+    }
+
+    @Test func `A database that can't be opened is a clear error`() async throws {
+        try await withWorkplace { place in
+            let other = place.with { $0.database = place.folder.appending("nowhere/worker.db").string }
+            let error = await #expect(throws: WorkerError.self) { _ = try await other.drain() }
+            #expect(error?.code == .cannotCreate)
+            try await place.drain()
+        }
+    }
+}
