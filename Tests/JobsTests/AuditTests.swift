@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("The audit", .timeLimit(.minutes(1)))
+@Suite("The audit", .timeLimit(.minutes(4)))
 struct AuditTests {
     static let damages: [(sql: String, rule: String)] = [
         (

@@ -112,7 +112,7 @@ private struct RandomWalk {
     }
 }
 
-@Suite("Counters", .timeLimit(.minutes(2)))
+@Suite("Counters", .timeLimit(.minutes(4)))
 struct PropertyTests {
     @Test(arguments: 1...4 as ClosedRange<UInt64>)
     func `Whatever is done in whatever order, the counters are the numbers of the items`(_ seed: UInt64) async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Jobs
 
-@Suite("Query plans", .timeLimit(.minutes(1)))
+@Suite("Query plans", .timeLimit(.minutes(4)))
 struct QueryPlanTests {
     private final class Statements: Sendable {
         let all = Mutex<[String]>([])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-@Suite("The socket to a helper", .timeLimit(.minutes(1)))
+@Suite("The socket to a helper", .timeLimit(.minutes(4)))
 struct DescriptorSocketTests {
     private func pair() throws -> (DescriptorSocket, DescriptorSocket) {
         let (one, other) = try DescriptorSocket.pair()

@@ -6,8 +6,11 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite("A worker in trouble", .timeLimit(.minutes(2)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+@Suite("A worker in trouble", .timeLimit(.minutes(4)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct WorkerFaultTests {
+    /// A download that is not cancelled shows as the suite's time limit.
+    private static let longerThanTheTest = Duration.seconds(290)
+
     @Test func `A helper killed in the middle of an image is replaced, and the image is made all the same`()
         async throws
     {
@@ -49,13 +52,20 @@ struct WorkerFaultTests {
     }
 
     @Test func `A stop returns what waits to the queue, and finishes what runs`() async throws {
-        let origin = try LoopbackOrigin { _ in .delayed(milliseconds: 500, then: .ok(Pictures.jpeg)) }
+        let isOpen = Shared(false)
+        let origin = try LoopbackOrigin { _ in
+            while !isOpen.withLock({ $0 }) { usleep(2_000) }
+            return .ok(Pictures.jpeg)
+        }
         try await withWorkplace(configure: { $0.downloads.concurrency = 2 }) { place in
             let stop = StopSignal()
             let job = try await place.enqueue((0..<20).map { origin.url("/\($0).jpg") })
             async let summary = place.run(stop)
             #expect(await eventually { origin.requests.count == 2 })
             stop.request()
+            // Only when all that waited is back may what runs go on.
+            #expect(try await eventually { try await place.progress(job).queued == 18 })
+            isOpen.withLock { $0 = true }
             guard case .stopped = try await summary.end else {
                 Issue.record("The run ended otherwise.")
                 return
@@ -70,16 +80,17 @@ struct WorkerFaultTests {
     @Test(arguments: [1, 3])
     func `What still runs when the grace is over goes back with its tries unchanged`(_ count: Int) async throws {
         let origin = try LoopbackOrigin { _ in .silence }
-        try await withWorkplace(configure: { $0.grace = 100 }) { place in
+        try await withWorkplace(configure: {
+            $0.grace = 100
+            $0.downloads.silenceTimeout = Self.longerThanTheTest
+        }) { place in
             let stop = StopSignal()
             // The same URL, so that all wait for one download that nobody wants any more.
             let job = try await place.enqueue(Array(repeating: origin.url("/a.jpg"), count: count))
-            let start = ContinuousClock.now
             async let summary = place.run(stop)
             #expect(await eventually { origin.requests.count == 1 })
             stop.request()
             #expect(try await summary.counts.released == count)
-            #expect(ContinuousClock.now - start < .seconds(5))
             #expect(try await place.progress(job).queued == count)
             #expect(try await place.history(origin.url("/a.jpg")).attempts == 0)
         }
@@ -87,14 +98,12 @@ struct WorkerFaultTests {
 
     @Test func `Cancelling a job stops its downloads`() async throws {
         let origin = try LoopbackOrigin { _ in .silence }
-        try await withWorkplace { place in
+        try await withWorkplace(configure: { $0.downloads.silenceTimeout = Self.longerThanTheTest }) { place in
             let job = try await place.enqueue((0..<3).map { origin.url("/\($0).jpg") })
-            let start = ContinuousClock.now
             async let summary = place.drain()
             #expect(await eventually { origin.requests.count == 3 })
             try await place.store.cancel(job: job)
             _ = try await summary
-            #expect(ContinuousClock.now - start < .seconds(8))
             #expect(try await place.progress(job).cancelled == 3)
         }
     }

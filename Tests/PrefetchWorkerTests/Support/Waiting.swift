@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Waits until a condition holds, at most five seconds.
+/// Waits until a condition holds, at most twenty seconds.
 func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
-    for _ in 0..<500 {
+    for _ in 0..<2_000 {
         if try await condition() { return true }
         // A cancelled wait just looks again at once.
         try? await Task.sleep(for: .milliseconds(10))
