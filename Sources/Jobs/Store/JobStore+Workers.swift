@@ -25,7 +25,7 @@ extension JobStore {
         }
     }
 
-    /// Extends the worker's leases, and deletes those that no item is left on.
+    /// Extends the worker's leases, and deletes those that no item is left on, and hosts' waits that are over.
     public func heartbeat(worker: Int64) async throws(JobsError) {
         let now = now()
         try await write { db in
@@ -37,6 +37,7 @@ extension JobStore {
                     """,
                 arguments: [worker, now - 1_000],
             )
+            try db.execute(sql: "DELETE FROM hosts WHERE not_before < ?", arguments: [now])
             try db.execute(
                 sql: "UPDATE leases SET expires_at = ? WHERE worker = ?",
                 arguments: [now + Self.leaseDuration, worker],
@@ -44,7 +45,7 @@ extension JobStore {
         }
     }
 
-    /// Takes back the leases of workers that died, or that neither beat nor hold their lock; their tries don't count.
+    /// Takes back the leases of workers that died, and leases that ran out, whoever holds them; their tries don't count.
     ///
     /// - Returns: how many items went back to the queue.
     public func takeBackDeadLeases(myself: Int64?) async throws(JobsError) -> Int {
@@ -165,7 +166,7 @@ extension JobStore {
         }
     }
 
-    /// Hosts that asked to be left alone, with the time until which, in UTC milliseconds. Old entries are dropped.
+    /// Hosts that asked to be left alone, with the time until which, in UTC milliseconds.
     public func blockedHosts() async throws(JobsError) -> [String: Int64] {
         let now = now()
         return try await read { db in

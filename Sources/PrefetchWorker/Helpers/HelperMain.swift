@@ -11,6 +11,9 @@ public enum HelperMain {
     /// Bytes of memory a helper may allocate (`RLIMIT_DATA`).
     static let memoryLimit: UInt64 = 1 << 30
 
+    /// A helper's first word, once its libraries are loaded.
+    static let ready = Array("ready".utf8)
+
     /// Serves requests on standard input until its peer closes it. Called by the hidden subcommand.
     public static func run() -> Int32 {
         limitMemory()
@@ -18,6 +21,7 @@ public enum HelperMain {
         exitWhenOrphaned()
         do {
             try ImagingRuntime.start()
+            try socket.send(ready)
             while let (bytes, descriptors) = try socket.receive() {
                 defer { close(descriptors) }
                 try socket.send(Array(JSONEncoder().encode(answer(bytes, descriptors))))

@@ -73,13 +73,29 @@ final class HelperPool: Sendable {
             crashed = nil
             do {
                 crashed = try await withHelper { socket, kill in
-                    await self.feed(first, to: socket, on: thread, kill: kill)
+                    guard await self.isReady(socket, on: thread) else {
+                        kill()
+                        throw HelperNotReady()
+                    }
+                    return await self.feed(first, to: socket, on: thread, kill: kill)
                 }
             } catch {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
                 first.answer.resume(returning: .unavailable("A helper process can't be started: \(error)"))
                 // Not in a hurry: whatever is wrong (memory, processes) will not be better in a millisecond.
                 try? await Task.sleep(for: .seconds(1))
+            }
+        }
+    }
+
+    /// A helper that ends before its first word is no image's fault: a library is missing, or memory.
+    private func isReady(_ socket: DescriptorSocket, on thread: DispatchQueue) async -> Bool {
+        await withCheckedContinuation { continuation in
+            thread.async {
+                // Whatever goes wrong here, the helper is of no use.
+                let isThere = (try? socket.wait(milliseconds: 30_000)) ?? false
+                let word = isThere ? try? socket.receive() : nil
+                continuation.resume(returning: word?.bytes == HelperMain.ready)
             }
         }
     }
@@ -136,7 +152,7 @@ final class HelperPool: Sendable {
     ]
 
     private func withHelper<R: Sendable>(
-        _ body: (DescriptorSocket, () -> Void) async -> R
+        _ body: (DescriptorSocket, () -> Void) async throws -> R
     ) async throws -> R {
         let (ours, theirs) = try DescriptorSocket.pair()
         let socket = DescriptorSocket(owning: ours)
@@ -150,14 +166,18 @@ final class HelperPool: Sendable {
             output: .discarded,
             error: .fileDescriptor(.standardError, closeAfterSpawningProcess: false),
         ) { execution in
-            let result = await body(socket) {
+            // The end of the socket is what tells a helper to go.
+            defer { shutdown(socket.descriptor.rawValue, Int32(SHUT_RDWR)) }
+            return try await body(socket) {
                 // It may have died by itself meanwhile.
                 try? execution.send(signal: .kill)
             }
-            // The end of the socket is what tells a helper to go.
-            shutdown(socket.descriptor.rawValue, Int32(SHUT_RDWR))
-            return result
         }
         return result.closureResult
     }
+}
+
+/// A helper ended or fell silent before it could take an image.
+private struct HelperNotReady: Error, CustomStringConvertible {
+    var description: String { "it ended before it was ready; 'worker doctor' may tell why" }
 }

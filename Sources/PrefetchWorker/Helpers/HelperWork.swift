@@ -61,7 +61,8 @@ struct HelperWork: Sendable {
         } catch let error as CacheError {
             return .ended(.disk(error))
         } catch {
-            return .ended(.failed(.decoderCrash, "The helper's answer makes no sense: \(error)"))
+            // An answer that makes no sense comes from a helper that an image has broken; it isn't asked again.
+            return .crashed
         }
     }
 

@@ -1,0 +1,72 @@
+import ContentCache
+import Imaging
+import Jobs
+import Logging
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import PrefetchWorker
+
+/// Helpers that misbehave: shell scripts in a helper's place, since the real one has to be killed to do so.
+@Suite(.timeLimit(.minutes(2))) struct HelperPoolTests {
+    /// What a pool with such a helper makes of one image.
+    private func outcome(
+        of script: String, wallSeconds: Int = 30, in folder: FilePath,
+    ) async throws -> HelperOutcome {
+        var configuration = HelperConfiguration(count: 1, executable: "/bin/sh", arguments: ["-c", script])
+        configuration.wallSeconds = wallSeconds
+        let cache = try ContentCache(directory: folder.appending("cache"))
+        let logger = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
+        let pool = HelperPool(configuration: configuration, limits: ImageLimits(), cache: cache, logger: logger)
+        let source = try cache.makeFile()
+        try source.descriptor.writeAll(TestImages.png(8, 8))
+        return await withTaskGroup { group in
+            group.addTask { await pool.run() }
+            let outcome = await pool.transform(source, into: [])
+            pool.close()
+            await group.waitForAll()
+            return outcome
+        }
+    }
+
+    private func failure(of outcome: HelperOutcome) -> FailureClass? {
+        if case .failed(let failure, _) = outcome { return failure }
+        return nil
+    }
+
+    @Test func anImageThatKillsTwoHelpersIsADecoderCrash() async throws {
+        try await withTemporaryDirectory { folder in
+            let deaths = folder.appending("deaths")
+            let outcome = try await outcome(of: "echo x >>\(deaths); printf ready >&0; exit 11", in: folder)
+            #expect(failure(of: outcome) == .decoderCrash)
+            let log = try FileDescriptor.open(deaths, .readOnly)
+            defer { try? log.close() }
+            #expect(try log.seek(offset: 0, from: .end) == 4, "it was tried exactly twice")
+        }
+    }
+
+    @Test func anImageThatTakesTooLongIsADecoderCrashAtOnce() async throws {
+        try await withTemporaryDirectory { folder in
+            let outcome = try await outcome(of: "printf ready >&0; exec sleep 100", wallSeconds: 1, in: folder)
+            #expect(failure(of: outcome) == .decoderCrash)
+        }
+    }
+
+    @Test func nonsenseFromAHelperIsADecoderCrash() async throws {
+        try await withTemporaryDirectory { folder in
+            let outcome = try await outcome(of: "printf ready >&0; printf nonsense >&0; sleep 1", in: folder)
+            #expect(failure(of: outcome) == .decoderCrash)
+        }
+    }
+
+    @Test(arguments: ["exit 1", "printf hello >&0; sleep 1"])
+    func aHelperThatNeverGetsReadyIsNoImagesFault(script: String) async throws {
+        try await withTemporaryDirectory { folder in
+            guard case .unavailable = try await outcome(of: script, in: folder) else {
+                Issue.record("The image was blamed.")
+                return
+            }
+        }
+    }
+}
