@@ -23,7 +23,12 @@ extension Pipeline {
     private func fetch(_ request: DownloadRequest) async -> Fetched {
         switch await downloader.download(request) {
         case .failed(let error):
-            return .failed(FetchFailure(error))
+            let failure = FetchFailure(error)
+            if let wait = failure.retryAfter, wait > 0 {
+                // Before the next request starts; what the table says is read only once a second.
+                downloader.block(host: URLText.host(request.url), for: .milliseconds(min(wait, 3_600_000)))
+            }
+            return .failed(failure)
         case .notModified(let response):
             return .notModified(response)
         case .body(let body, let response):
