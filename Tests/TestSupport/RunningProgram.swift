@@ -65,12 +65,12 @@ public final class RunningProgram: Sendable {
 
 /// What /proc tells of processes.
 public enum ProcessTable {
-    /// The living processes whose environment has this variable with this value.
-    public static func processes(with variable: String, _ value: String) -> [pid_t] {
-        let entry = Array("\(variable)=\(value)".utf8) + [0]
+    /// The living processes of these names whose environment has this variable with this value.
+    public static func processes(named names: Set<String>, with variable: String, _ value: String) -> [pid_t] {
+        let entry = Array("\(variable)=\(value)".utf8)
         return all().filter { pid in
-            let environment = bytes("/proc/\(pid)/environ")
-            return environment.starts(with: entry) || environment.firstRange(of: [0] + entry) != nil
+            let name = text("/proc/\(pid)/comm").prefix { $0 != "\n" }
+            return names.contains(String(name)) && bytes("/proc/\(pid)/environ").firstRange(of: entry) != nil
         }
     }
 

@@ -153,8 +153,8 @@ final class TestWorker: Sendable {
         return variables
     }
 
-    /// What was started and its helpers, as far as they live.
-    var processes: [pid_t] { ProcessTable.processes(with: Self.marker, home) }
+    /// Workers and their helpers, which run `/proc/self/exe`, as far as they live.
+    var processes: [pid_t] { ProcessTable.processes(named: ["worker", "exe"], with: Self.marker, home) }
 
     /// Asks all that was started to stop.
     func stopAll() async throws {

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -8,6 +9,8 @@ func withWorker(
     _ handler: @escaping @Sendable (LoopbackOrigin.Request) -> LoopbackReply = Pictures.reply,
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (TestWorker) async throws -> Void,
 ) async throws {
+    await Turnstile.shared.enter()
+    defer { Turnstile.shared.leave() }
     try await withTemporaryDirectory { folder in
         let origin = try LoopbackOrigin(handler)
         let worker = try TestWorker(folder: folder, origin: origin)
@@ -66,5 +69,38 @@ extension String {
     fileprivate var matchesBlob: Bool {
         let name = dropFirst(3)
         return name.utf8.count == 64 && name.hasPrefix(prefix(2)) && name.allSatisfy { $0.isHexDigit && !$0.isUppercase }
+    }
+}
+
+/// Lets three tests at a time start processes: most of a test is waiting, but a dozen at once wait for each other.
+private final class Turnstile: Sendable {
+    /// One for all suites, since it is the machine that they share.
+    static let shared = Turnstile()
+
+    private let state = Mutex((free: 3, waiting: [CheckedContinuation<Void, Never>]()))
+
+    func enter() async {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                if state.free > 0 {
+                    state.free -= 1
+                    return true
+                }
+                state.waiting.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func leave() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            if state.waiting.isEmpty {
+                state.free += 1
+                return nil
+            }
+            return state.waiting.removeFirst()
+        }
+        next?.resume()
     }
 }
