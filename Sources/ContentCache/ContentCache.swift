@@ -70,7 +70,8 @@ public struct ContentCache: Sendable {
             // Another worker may have made the cache since we looked.
             if try hasMarker(marker) { return }
             throw CacheError(
-                .notACache, "\(directory) is not empty and not a cache: name another folder with --cache or WORKER_CACHE.",
+                .notACache,
+                "\(directory) is not empty and not a cache: name another folder with --cache or WORKER_CACHE.",
             )
         }
         try write(Self.version + "\n", to: marker)

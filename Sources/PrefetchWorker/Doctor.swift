@@ -65,7 +65,9 @@ public struct Doctor: Sendable {
                 return Finding(
                     part: "database", verdict: .failure, detail: "\(database) is damaged: \(complaints.prefix(3))")
             }
-            let running = workers.isEmpty ? "no worker running" : "workers: " + workers.map { "pid \($0.pid)" }.joined(separator: ", ")
+            let running =
+                workers.isEmpty
+                ? "no worker running" : "workers: " + workers.map { "pid \($0.pid)" }.joined(separator: ", ")
             return Finding(
                 part: "database", verdict: .ok, detail: "\(database), SQLite \(version), whole; \(running)")
         } catch {
@@ -108,14 +110,16 @@ public struct Doctor: Sendable {
         if case .made(let report, _) = outcome {
             let facts = report.facts
             return Finding(
-                part: "helper", verdict: .ok, detail: "a helper process read a \(facts.width)x\(facts.height) \(facts.format)")
+                part: "helper", verdict: .ok,
+                detail: "a helper process read a \(facts.width)x\(facts.height) \(facts.format)")
         }
         return Finding(part: "helper", verdict: .failure, detail: "a helper process could not read a GIF: \(outcome)")
     }
 
     /// A GIF of one black pixel.
     private static let onePixel: [UInt8] = [
-        0x47, 0x49, 0x46, 0x38, 0x39, 0x61, 1, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0x2C, 0, 0, 0, 0, 1, 0, 1,
+        0x47, 0x49, 0x46, 0x38, 0x39, 0x61, 1, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0x2C, 0, 0, 0, 0, 1, 0,
+        1,
         0, 0, 2, 2, 0x44, 1, 0, 0x3B,
     ]
 }

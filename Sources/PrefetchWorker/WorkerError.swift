@@ -1,6 +1,6 @@
-public import Jobs
 public import ContentCache
 internal import Download
+public import Jobs
 
 /// Why a worker could not start or go on.
 public struct WorkerError: Error, Sendable, CustomStringConvertible {

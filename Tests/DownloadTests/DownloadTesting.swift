@@ -57,11 +57,10 @@ extension BodyFile {
 /// How many descriptors of this process stand for files in a directory, removed ones included.
 func openFiles(in folder: FilePath) -> Int {
     (0..<4096).count { number in
-        var target = [UInt8](repeating: 0, count: 1024)
-        let length = target.withUnsafeMutableBytes { buffer in
-            readlink("/proc/self/fd/\(number)", buffer.bindMemory(to: CChar.self).baseAddress!, buffer.count)
-        }
-        return length > 0 && String(decoding: target.prefix(length), as: UTF8.self).hasPrefix("\(folder)/")
+        var target = [CChar](repeating: 0, count: 1024)
+        let length = readlink("/proc/self/fd/\(number)", &target, target.count)
+        let bytes = target.prefix(max(0, length)).map { UInt8(bitPattern: $0) }
+        return String(decoding: bytes, as: UTF8.self).hasPrefix("\(folder)/")
     }
 }
 

@@ -4,7 +4,7 @@ import Testing
 @testable import Imaging
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 @Suite(.timeLimit(.minutes(2)))
@@ -70,8 +70,12 @@ struct AlphaTests {
 
 @Suite(.timeLimit(.minutes(2)))
 struct ColourTests {
-    private static let p3: [[Double]] = [[0.5151, 0.2412, -0.0011], [0.2920, 0.6922, 0.0419], [0.1571, 0.0666, 0.7841]]
-    private static let srgb: [[Double]] = [[0.4361, 0.2225, 0.0139], [0.3851, 0.7169, 0.0971], [0.1431, 0.0606, 0.7141]]
+    private static let p3: [[Double]] = [
+        [0.5151, 0.2412, -0.0011], [0.2920, 0.6922, 0.0419], [0.1571, 0.0666, 0.7841],
+    ]
+    private static let srgb: [[Double]] = [
+        [0.4361, 0.2225, 0.0139], [0.3851, 0.7169, 0.0971], [0.1431, 0.0606, 0.7141],
+    ]
     private static let displayP3 = TestImages.profile(primaries: p3, curve: srgbCurve)
 
     private static func srgbCurve(_ value: Double) -> Double {

@@ -1,7 +1,7 @@
 import SystemPackage
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// Images that others published, beside the checkout; tests that use them are skipped where they are missing.

@@ -56,7 +56,8 @@ struct FailureTests {
     }
 
     @Test func aBombIsRefusedByItsHeader() throws {
-        let bomb = TestImages.pngHeaderOnly(50_000, 50_000) + TestImages.pngChunk("IDAT", [0x78, 1])
+        let bomb =
+            TestImages.pngHeaderOnly(50_000, 50_000) + TestImages.pngChunk("IDAT", [0x78, 1])
             + TestImages.pngChunk("IEND", [])
         #expect(Self.code(bomb) == .tooManyPixels)
         let few = ImageLimits(pixels: 1_000)

@@ -65,7 +65,8 @@ struct HeaderInspectorTests {
     /// Reading out of bounds would trap.
     @Test func mutatedHeadersAreJudgedAndNeverCrash() {
         var random = SystemRandomNumberGenerator()
-        let seeds = [TestImages.png(4, 4), Self.jpeg(8, 8), Self.gif(8, 8), TestImages.tiff(4, 4), TestImages.gif(3, 3)]
+        let seeds =
+            [TestImages.png(4, 4), Self.jpeg(8, 8), Self.gif(8, 8), TestImages.tiff(4, 4), TestImages.gif(3, 3)]
             + ImageFormat.allCases.map(SampleImage.bytes)
         for round in 0..<20_000 {
             var bytes = Array(seeds[round % seeds.count].prefix(Int.random(in: 0...120, using: &random)))

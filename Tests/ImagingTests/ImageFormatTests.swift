@@ -10,21 +10,22 @@ struct ImageFormatTests {
             + compatible.flatMap { Array($0.utf8) }
     }
 
-    @Test(arguments: [
-        ([0xFF, 0xD8, 0xFF, 0xE0], .jpeg),
-        (TestImages.pngHeaderOnly(1, 1), .png),
-        (Array("GIF87a".utf8), .gif),
-        (Array("GIF89a".utf8), .gif),
-        (Array("RIFF\0\0\0\0WEBPVP8 ".utf8), .webp),
-        ([0x49, 0x49, 0x2A, 0x00], .tiff),
-        ([0x4D, 0x4D, 0x00, 0x2A], .tiff),
-        (brand("heic", ["mif1"]), .heic),
-        (brand("hevx", []), .heic),
-        (brand("mif1", ["heic"]), .heic),
-        (brand("mif1", ["mif1", "avif"]), .avif),
-        (brand("avif", ["mif1"]), .avif),
-        (brand("avis", []), .avif),
-    ] as [([UInt8], ImageFormat)])
+    @Test(
+        arguments: [
+            ([0xFF, 0xD8, 0xFF, 0xE0], .jpeg),
+            (TestImages.pngHeaderOnly(1, 1), .png),
+            (Array("GIF87a".utf8), .gif),
+            (Array("GIF89a".utf8), .gif),
+            (Array("RIFF\0\0\0\0WEBPVP8 ".utf8), .webp),
+            ([0x49, 0x49, 0x2A, 0x00], .tiff),
+            ([0x4D, 0x4D, 0x00, 0x2A], .tiff),
+            (brand("heic", ["mif1"]), .heic),
+            (brand("hevx", []), .heic),
+            (brand("mif1", ["heic"]), .heic),
+            (brand("mif1", ["mif1", "avif"]), .avif),
+            (brand("avif", ["mif1"]), .avif),
+            (brand("avis", []), .avif),
+        ] as [([UInt8], ImageFormat)])
     func signaturesAreRecognised(bytes: [UInt8], format: ImageFormat) {
         #expect(bytes.withUnsafeBytes(ImageFormat.sniff) == format)
     }

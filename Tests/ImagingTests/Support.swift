@@ -4,7 +4,7 @@ import Testing
 @testable import Imaging
 
 #if canImport(Glibc)
-import Glibc
+    import Glibc
 #endif
 
 /// What was encoded and what was said of it.

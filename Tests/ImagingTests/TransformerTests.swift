@@ -116,11 +116,12 @@ struct DescriptorTests {
         let full = try FileDescriptor.open("/dev/full", .writeOnly)
         try full.closeAfter {
             let variant = VariantOutput(spec: try .parse("v=20x,\(format)"), output: full)
-            #expect(failure {
-                try withFile(TestImages.png(20, 20)) {
-                    _ = try Transformer(limits: ImageLimits()).transform($0, into: [variant])
-                }
-            } == .encode)
+            #expect(
+                failure {
+                    try withFile(TestImages.png(20, 20)) {
+                        _ = try Transformer(limits: ImageLimits()).transform($0, into: [variant])
+                    }
+                } == .encode)
         }
     }
 
@@ -129,11 +130,12 @@ struct DescriptorTests {
         let readOnly = try FileDescriptor.open("/dev/null", .readOnly)
         try readOnly.closeAfter {
             let variant = VariantOutput(spec: try .parse("v=20x,\(format)"), output: readOnly)
-            #expect(failure {
-                try withFile(TestImages.png(20, 20)) {
-                    _ = try Transformer(limits: ImageLimits()).transform($0, into: [variant])
-                }
-            } == .encode)
+            #expect(
+                failure {
+                    try withFile(TestImages.png(20, 20)) {
+                        _ = try Transformer(limits: ImageLimits()).transform($0, into: [variant])
+                    }
+                } == .encode)
         }
     }
 

@@ -31,7 +31,8 @@ struct VariantSpecTests {
     }
 
     @Test func jsonMeansTheSameAsTheShortForm() throws {
-        let json = #"{"name":"a","width":320,"height":240,"fit":"cover","enlarge":true,"format":"webp","quality":80,"#
+        let json =
+            #"{"name":"a","width":320,"height":240,"fit":"cover","enlarge":true,"format":"webp","quality":80,"#
             + #""ops":[]}"#
         let short = "a=320x240,cover,enlarge,webp,q80"
         #expect(try VariantSpec.parseList(json) == VariantSpec.parseList(short))

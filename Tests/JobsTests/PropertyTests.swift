@@ -37,7 +37,7 @@ private struct RandomWalk {
         }
         let job = NewJob(
             urls: urls, priority: Int.random(in: -2...2, using: &random),
-            order: [nil, .fifo, .lifo].randomElement(using: &random)!,
+            order: [nil, .fifo, .lifo][Int.random(in: 0...2, using: &random)],
             dedupeKey: Bool.random(using: &random) ? "k\(Int.random(in: 0...1, using: &random))" : nil)
         // Retrying a job whose key is taken by now is refused; the step then comes to nothing.
         guard let id = try await queue.store.enqueue(job) else { return }
@@ -66,7 +66,7 @@ private struct RandomWalk {
         switch Int.random(in: 0...6, using: &random) {
         case 0: return item.completion(clock: queue.clock)
         case 1: return item.completion(cached: true, clock: queue.clock)
-        case 2: return .failed(FailureClass.allNamed.randomElement(using: &random)!)
+        case 2: return .failed(FailureClass.allNamed.randomElement(using: &random) ?? .dns)
         case 3: return item.blacklisting.map { .blacklisted($0) } ?? .failed(.http(404))
         case 4:
             return .retry(

@@ -89,7 +89,8 @@ extension TestImages {
 extension TestImages {
     /// The JPEG with an EXIF segment that holds an orientation and nothing else, after its first two bytes.
     public static func jpeg(_ jpeg: [UInt8], orientation: Int) -> [UInt8] {
-        let exif = Array("Exif".utf8) + [0, 0] + Array("II".utf8) + little(42, 2) + little(8, 4)
+        let exif =
+            Array("Exif".utf8) + [0, 0] + Array("II".utf8) + little(42, 2) + little(8, 4)
             + little(1, 2) + little(0x0112, 2) + little(3, 2) + little(1, 4) + little(orientation, 4) + little(0, 4)
         return insert(segment: 0xE1, exif, into: jpeg)
     }

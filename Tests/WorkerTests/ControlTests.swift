@@ -23,7 +23,8 @@ import Testing
         try await withHeldJob { w, child, gate in
             let paused = try await w.run("pause", "1")
             #expect(paused.output.hasPrefix("job 1: paused, "))
-            try await w.sql("INSERT INTO items (job, url) VALUES (1, '\(w.url("/20.png"))'), (1, '\(w.url("/21.png"))')")
+            try await w.sql(
+                "INSERT INTO items (job, url) VALUES (1, '\(w.url("/20.png"))'), (1, '\(w.url("/21.png"))')")
             gate.open()
             try await w.eventually("nothing is in flight") { try await w.value("SELECT active FROM jobs") == "0" }
             try await Task.sleep(for: .milliseconds(400))
@@ -170,4 +171,3 @@ import Testing
         }
     }
 }
-

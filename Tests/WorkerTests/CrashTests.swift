@@ -54,7 +54,9 @@ import Testing
         #expect(try await w.value("SELECT count(*), count(DISTINCT item) FROM ends") == "\(count)|\(count)")
         // Nobody's kill counts as a try of the image.
         #expect(try await w.value("SELECT min(attempts), max(attempts) FROM items") == "1|1")
-        #expect(try await w.value("SELECT sum(done), sum(total), sum(active + queued + delayed) FROM jobs") == "\(count)|\(count)|0")
+        #expect(
+            try await w.value("SELECT sum(done), sum(total), sum(active + queued + delayed) FROM jobs")
+                == "\(count)|\(count)|0")
         #expect(try await w.value("SELECT count(*), count(DISTINCT blob) FROM results") == "\(2 * count)|\(2 * count)")
     }
 

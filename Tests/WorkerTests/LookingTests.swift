@@ -162,9 +162,10 @@ import Testing
             try await w.run("init")
             let child = try await w.startRegistered()
             let text = try await w.run("doctor")
-            #expect(text.lines.map { $0.split(separator: ":").dropFirst().first.map(String.init) } == [
-                " libraries", " database", " cache", " helper",
-            ])
+            #expect(
+                text.lines.map { $0.split(separator: ":").dropFirst().first.map(String.init) } == [
+                    " libraries", " database", " cache", " helper",
+                ])
             #expect(text.output.contains("pid \(child.pid)"))
             let findings = try await w.run("doctor", "--json").json([Finding].self)
             #expect(findings.map(\.part) == ["libraries", "database", "cache", "helper"])

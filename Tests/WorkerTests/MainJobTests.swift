@@ -23,13 +23,17 @@ import Testing
         let files = Self.formats.merging(["/photo.jpg": jpeg]) { $1 }
         try await withWorker({ files[$0.path].map { .ok($0) } ?? .status(404) }) { w in
             let urls = files.keys.sorted().map(w.url)
-            let job = try await w.enqueue(urls, "--variant", "thumb=32x32,cover,enlarge,png", "--variant", "card=64x,webp")
+            let job = try await w.enqueue(
+                urls, "--variant", "thumb=32x32,cover,enlarge,png", "--variant", "card=64x,webp")
             let summary = try await w.drain()
             #expect(summary.output.hasPrefix("12 done, 0 cached, 0 failed"))
             #expect(try await w.counts(job) == "12|0|0|0|0")
             #expect(try await w.state(job) == "finished")
-            #expect(try await w.value("SELECT count(*) FROM results WHERE variant = 'thumb' AND width = 32 AND height = 32") == "12")
-            #expect(try await w.value("SELECT count(*) FROM results WHERE variant = 'card' AND format = 'webp'") == "12")
+            #expect(
+                try await w.value("SELECT count(*) FROM results WHERE variant = 'thumb' AND width = 32 AND height = 32")
+                    == "12")
+            #expect(
+                try await w.value("SELECT count(*) FROM results WHERE variant = 'card' AND format = 'webp'") == "12")
             for path in files.keys {
                 let bytes = try w.bytes(of: try await w.path(w.url(path)))
                 #expect(bytes == files[path], "\(path)")
@@ -55,7 +59,8 @@ import Testing
                 order: lifo
                 """)
             let json = try w.file(
-                "job.json", #"{"name":"from json","urls":["\#(w.url("/6.png"))"],"variants":"thumb=8x8","priority":-3}"#)
+                "job.json", #"{"name":"from json","urls":["\#(w.url("/6.png"))"],"variants":"thumb=8x8","priority":-3}"#
+            )
             let jobs = [
                 try await w.enqueue(w.url("/0.png")),
                 try await w.enqueue("-f", list),
@@ -94,10 +99,12 @@ import Testing
                 COMMIT;
                 """)
             for job in ["1", "2", "3"] { try await w.untilEnded(job) }
-            #expect(try await w.rows("SELECT job, state, total, ended, percent FROM progress ORDER BY job") == [
-                "1|finished|2|2|100.0", "2|finished|1|1|100.0", "3|finished|3|3|100.0",
-            ])
-            #expect(try await w.value("SELECT format, width, height FROM results WHERE variant = 'thumb'") == "webp|32|24")
+            #expect(
+                try await w.rows("SELECT job, state, total, ended, percent FROM progress ORDER BY job") == [
+                    "1|finished|2|2|100.0", "2|finished|1|1|100.0", "3|finished|3|3|100.0",
+                ])
+            #expect(
+                try await w.value("SELECT format, width, height FROM results WHERE variant = 'thumb'") == "webp|32|24")
             #expect(try await w.value("SELECT count(*) FROM results WHERE variant = 'card' AND width = 20") == "3")
             #expect(try await w.value("SELECT count(*) FROM failures") == "0")
         }
@@ -107,8 +114,14 @@ import Testing
         let refusals = [
             ("INSERT INTO jobs (urls) VALUES ('https://a/b')", "urls must be a JSON array of strings"),
             ("INSERT INTO jobs (urls) VALUES (json_array(1))", "one of its elements is not a string"),
-            ("INSERT INTO jobs (urls, priority) VALUES ('[]', 101)", "priority must be a whole number from -100 to 100"),
-            ("INSERT INTO jobs (urls, execution_order) VALUES ('[]', 'random')", "execution_order must be 'fifo' or 'lifo'"),
+            (
+                "INSERT INTO jobs (urls, priority) VALUES ('[]', 101)",
+                "priority must be a whole number from -100 to 100"
+            ),
+            (
+                "INSERT INTO jobs (urls, execution_order) VALUES ('[]', 'random')",
+                "execution_order must be 'fifo' or 'lifo'"
+            ),
             ("INSERT INTO jobs (urls, headers) VALUES ('[]', '[]')", "headers must be a JSON object of strings"),
             ("INSERT INTO items (job, url) VALUES (99, 'https://a/b')", "no open job has this id"),
             ("INSERT INTO items (job, url) VALUES (1, x'07')", "an item needs a url, as text"),

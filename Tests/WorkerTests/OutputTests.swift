@@ -22,7 +22,8 @@ import Testing
             let json = try await w.run("enqueue", w.url("/2.png"), "--json")
             #expect(json.output == #"{"job":2,"urls":1}"# + "\n")
             let summary = try await w.drain("--json").json(Summary.self)
-            #expect(summary.end == "drained" && summary.done == 1 && summary.failed == 0 && summary.jobs.map(\.job) == [2])
+            #expect(
+                summary.end == "drained" && summary.done == 1 && summary.failed == 0 && summary.jobs.map(\.job) == [2])
             let verified = try await w.run("cache", "verify", "--json")
             #expect(verified.output.contains(#""good":2"#) && verified.errors.isEmpty)
         }
@@ -58,7 +59,8 @@ import Testing
     func aTerminalGetsABar() async throws {
         try await withWorker({ .delayed(milliseconds: 200, then: Pictures.reply($0)) }) { w in
             try await w.enqueue((0..<8).map { w.url("/\($0).png") })
-            let command = ([TestWorker.binary, "run", "--drain", "--concurrency", "2"] + TestWorker.quick).joined(separator: " ")
+            let command = ([TestWorker.binary, "run", "--drain", "--concurrency", "2"] + TestWorker.quick).joined(
+                separator: " ")
             let shown = try await w.run(
                 "-qec", "stty cols 120; \(command)", "/dev/null", program: "script", environment: ["TERM": "xterm"])
             #expect(shown.output.contains("\r\u{1B}[2K["))

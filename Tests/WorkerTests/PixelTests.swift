@@ -29,10 +29,11 @@ import Testing
             Fitting(160, 120, "400x300,cover,enlarge,jpeg", "400|300"),
         ]
         let sizes = Set(fittings.map { "/\($0.width)x\($0.height)" })
-        let images = Dictionary(uniqueKeysWithValues: sizes.map { name in
-            let numbers = name.dropFirst().split(separator: "x").compactMap { Int($0) }
-            return (name, TestImages.png(numbers[0], numbers[1]))
-        })
+        let images = Dictionary(
+            uniqueKeysWithValues: sizes.map { name in
+                let numbers = name.dropFirst().split(separator: "x").compactMap { Int($0) }
+                return (name, TestImages.png(numbers[0], numbers[1]))
+            })
         try await withWorker({ .ok(images[$0.path] ?? []) }) { w in
             for fitting in fittings {
                 try await w.enqueue(w.url("/\(fitting.width)x\(fitting.height)"), "--variant", "v=\(fitting.spec)")
@@ -46,7 +47,9 @@ import Testing
 
     static let hasVips = ["vips", "vipsthumbnail", "vipsheader"].allSatisfy { ChildProcess.find($0) != nil }
 
-    @Test(.enabled(if: hasVips, "The command-line tools of libvips are not installed."), arguments: ["png", "jpeg,q90", "webp,q90"])
+    @Test(
+        .enabled(if: hasVips, "The command-line tools of libvips are not installed."),
+        arguments: ["png", "jpeg,q90", "webp,q90"])
     func isWhatVipsthumbnailMakes(_ output: String) async throws {
         let picture = TestImages.png(320, 240)
         try await withWorker({ _ in .ok(picture) }) { w in
@@ -86,7 +89,8 @@ import Testing
             try await w.enqueue(urls, "--variant", "thumb=100x100,cover,webp")
             try await w.drain()
             #expect(
-                try await w.value("SELECT count(*) FROM results WHERE variant = 'thumb' AND width = 100 AND height = 100")
+                try await w.value(
+                    "SELECT count(*) FROM results WHERE variant = 'thumb' AND width = 100 AND height = 100")
                     == "\(samples.count)")
         }
     }

@@ -5,7 +5,8 @@ import Testing
 
 /// The batches in `jobs/`, run as a user would, and `scripts/warm`, as cron would.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct RecipeTests {
-    private static let root = FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent()
+    private static let root = FilePath(#filePath).removingLastComponent().removingLastComponent()
+        .removingLastComponent()
 
     /// A recipe with its example's host replaced by the test's origin.
     private func recipe(_ name: String, _ w: TestWorker) async throws -> String {
@@ -96,7 +97,8 @@ import Testing
             #expect(try await warm(w, batch, expecting: 0).output.contains("0 done, 2 cached, 0 failed"))
             let bad = try w.file("bad.txt", w.url("/no.png") + "\n")
             #expect(try await warm(w, bad, expecting: 2).output.contains("1 failed"))
-            try await w.run(["-f", w.database + ".warm-nightly.lock", w.database + ".warm-bad.lock"], program: "/bin/rm")
+            try await w.run(
+                ["-f", w.database + ".warm-nightly.lock", w.database + ".warm-bad.lock"], program: "/bin/rm")
         }
     }
 
@@ -117,7 +119,8 @@ import Testing
     @Test func warmSaysWhatIsWrong() async throws {
         try await withWorker { w in
             try await w.run("init")
-            #expect(try await warm(w, "no-such-batch", expecting: 64).errors.contains("no batch called 'no-such-batch'"))
+            #expect(
+                try await warm(w, "no-such-batch", expecting: 64).errors.contains("no batch called 'no-such-batch'"))
         }
     }
 }

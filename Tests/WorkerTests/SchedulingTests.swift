@@ -14,7 +14,9 @@ import Testing
             _ = try w.start("--concurrency", "1")
             try await w.eventually("the third is in flight") { w.origin.requestCount("/2.png") == 1 }
             try await w.enqueue((500..<503).map { w.url("/\($0).png") }, "--priority", "50")
-            try await w.eventually("they are claimed") { try await w.value("SELECT active FROM jobs WHERE id = 2") == "3" }
+            try await w.eventually("they are claimed") {
+                try await w.value("SELECT active FROM jobs WHERE id = 2") == "3"
+            }
             try await Task.sleep(for: .milliseconds(300))
             gate.open()
             try await w.untilEnded("2")
@@ -62,9 +64,10 @@ import Testing
             try await w.drain()
             #expect(w.origin.requestCount("/1.png") == 1)
             #expect(w.origin.requests.count == 4)
-            #expect(try await w.rows("SELECT state, total, done + cached, failed FROM jobs") == [
-                "finished|4|4|0", "finished|4|4|0", "finished|4|4|0",
-            ])
+            #expect(
+                try await w.rows("SELECT state, total, done + cached, failed FROM jobs") == [
+                    "finished|4|4|0", "finished|4|4|0", "finished|4|4|0",
+                ])
         }
     }
 
@@ -85,7 +88,9 @@ import Testing
             try await w.run(["enqueue", w.url("/a")] + variants)
             try await w.drain()
             #expect(w.origin.requests.count == 1)
-            #expect(try await w.value("SELECT count(*), count(DISTINCT width) FROM results WHERE variant <> 'original'") == "10|10")
+            #expect(
+                try await w.value("SELECT count(*), count(DISTINCT width) FROM results WHERE variant <> 'original'")
+                    == "10|10")
         }
     }
 
@@ -107,7 +112,9 @@ import Testing
             try await w.run("resume", "1")
             try await w.untilEnded("1", within: .seconds(60))
             #expect(try await w.counts("1") == "900|0|0|0|0")
-            #expect(try await w.value("SELECT count(*), count(DISTINCT item), count(DISTINCT worker) FROM claims") == "900|900|2")
+            #expect(
+                try await w.value("SELECT count(*), count(DISTINCT item), count(DISTINCT worker) FROM claims")
+                    == "900|900|2")
             #expect(w.origin.requests.count == 900)
             #expect(Set(w.origin.requests.map(\.path)).count == 900)
         }
@@ -118,7 +125,9 @@ import Testing
         ("", "retry-faild", "Unknown option 'retry-faild'."), ("{", "", ""),
         ("a=10x10 a=20x20", "", "a"),
     ])
-    func aJobThatMakesNoSenseFailsAndNothingElseDoes(_ variants: String, _ options: String, _ reason: String) async throws {
+    func aJobThatMakesNoSenseFailsAndNothingElseDoes(_ variants: String, _ options: String, _ reason: String)
+        async throws
+    {
         try await withWorker { w in
             try await w.run("init")
             for (variants, options) in [("t=8x8", ""), (variants, options), ("t=9x9", "retry-failed")] {
@@ -129,9 +138,10 @@ import Testing
                     """)
             }
             let ended = try await w.drain(expecting: 2)
-            #expect(try await w.rows("SELECT state, done + cached, cancelled FROM jobs") == [
-                "finished|2|0", "failed|0|2", "finished|2|0",
-            ])
+            #expect(
+                try await w.rows("SELECT state, done + cached, cancelled FROM jobs") == [
+                    "finished|2|0", "failed|0|2", "finished|2|0",
+                ])
             let error = try await w.value("SELECT error FROM jobs WHERE id = 2")
             #expect(!error.isEmpty && error.contains(reason), "\(error)")
             #expect(ended.errors.contains(error))

@@ -23,9 +23,10 @@ import Testing
             let told = clock.now
             #expect(try await child.wait() == .code(0))
             #expect(clock.now - told < .seconds(5))
-            #expect(try await w.rows("SELECT state, attempts, count(*) FROM items GROUP BY 1, 2") == [
-                "done|1|8", "queued|0|92",
-            ])
+            #expect(
+                try await w.rows("SELECT state, attempts, count(*) FROM items GROUP BY 1, 2") == [
+                    "done|1|8", "queued|0|92",
+                ])
             #expect(try await w.value("SELECT (SELECT count(*) FROM workers) + (SELECT count(*) FROM leases)") == "0")
             try await w.drain()
             #expect(try await w.counts("1") == "100|0|0|0|0")

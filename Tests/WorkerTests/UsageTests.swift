@@ -37,7 +37,8 @@ import Testing
         Mistake("get", "Missing expected argument '<url>'"),
         Mistake("results 1 --format xml", "xml"),
         Mistake("enqueue", "No URLs: name some, or a file with -f, or standard input with -f -"),
-        Mistake("enqueue http://a/ --option retry-faild", "Unknown option 'retry-faild'. The options are: retry-failed,"),
+        Mistake(
+            "enqueue http://a/ --option retry-faild", "Unknown option 'retry-faild'. The options are: retry-failed,"),
         Mistake("enqueue http://a/ --option keep-original --option discard-original", "exclude each other"),
         Mistake("enqueue http://a/ --variant thumb=320x240,cvoer", "did you mean cover?"),
         Mistake("enqueue http://a/ --variant thumb", "thumb"),
@@ -72,7 +73,8 @@ import Testing
         try await withWorker { w in
             let refused = try await w.run(command.split(separator: " ").map(String.init), expecting: 73)
             #expect(
-                refused.errors == "worker: There is no database at \(w.database). Name one with --db or WORKER_DB, or make it with: worker init\n"
+                refused.errors
+                    == "worker: There is no database at \(w.database). Name one with --db or WORKER_DB, or make it with: worker init\n"
             )
             #expect(access(w.database, F_OK) != 0)
         }
@@ -125,7 +127,9 @@ import Testing
             try await w.run("run", "--drain", "--config", config, "--concurrency", "2", environment: variables)
             let unknown = try w.file("unknown.yaml", "concurency: 3\n")
             let refused = try await w.run("status", "--config", unknown, expecting: 64)
-            #expect(refused.errors.contains("unknown setting 'concurency'. The settings are: allow-addresses, ca-file, cache,"))
+            #expect(
+                refused.errors.contains(
+                    "unknown setting 'concurency'. The settings are: allow-addresses, ca-file, cache,"))
             let list = try w.file("list.yaml", "allow-addresses: [loopback, 10.0.0.0/8]\nretry-delay: 10ms\n")
             try await w.enqueue(w.url("/1.png"))
             try await w.run("run", "--drain", "--config", list)

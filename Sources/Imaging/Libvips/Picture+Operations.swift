@@ -34,7 +34,8 @@ extension Picture {
     /// Eight bits a channel in sRGB, or grey; with the alpha it has.
     func inWebColours() throws(VipsFailure) -> Picture {
         var picture = try throughItsProfile() ?? self
-        let wanted = picture.interpretation == VIPS_INTERPRETATION_CMYK || picture.bands >= 3
+        let wanted =
+            picture.interpretation == VIPS_INTERPRETATION_CMYK || picture.bands >= 3
             ? VIPS_INTERPRETATION_sRGB : VIPS_INTERPRETATION_B_W
         if picture.interpretation != wanted || picture.bandFormat != VIPS_FORMAT_UCHAR {
             picture = try picture.then { pw_vips_colourspace($0, &$1, wanted) }

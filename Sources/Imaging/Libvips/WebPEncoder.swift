@@ -31,7 +31,8 @@ struct WebPEncoder {
             throw VipsFailure(text: "the picture is not of \(channels) channels")
         }
         let stride = CInt(size.width * channels)
-        let loaded = hasAlpha
+        let loaded =
+            hasAlpha
             ? WebPPictureImportRGBA(&picture, start, stride) : WebPPictureImportRGB(&picture, start, stride)
         guard loaded != 0 else { throw VipsFailure(text: "libwebp has no memory for the picture") }
     }

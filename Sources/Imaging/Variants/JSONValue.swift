@@ -72,7 +72,8 @@ extension [String: JSONValue] {
     ) throws(VariantSpecError) -> Word? {
         guard let text = try string(key) else { return nil }
         if let value = make(text) { return value }
-        let hint = Suggestion.nearest(to: text, among: words).map { "did you mean \($0)?" }
+        let hint =
+            Suggestion.nearest(to: text, among: words).map { "did you mean \($0)?" }
             ?? "it is one of \(words.joined(separator: ", "))"
         throw VariantSpecError("'\(VariantSpecError.quoted(text))' is no \(key); \(hint)")
     }

@@ -61,7 +61,8 @@ extension VariantSpec {
 
     private init(members: [String: JSONValue]) throws(VariantSpecError) {
         for key in members.keys.sorted() where !Self.keys.contains(key) {
-            let hint = Suggestion.nearest(to: key, among: Self.keys).map { "did you mean '\($0)'?" }
+            let hint =
+                Suggestion.nearest(to: key, among: Self.keys).map { "did you mean '\($0)'?" }
                 ?? "the keys are \(Self.keys.joined(separator: ", "))"
             throw VariantSpecError("unknown key '\(VariantSpecError.quoted(key))'; \(hint)")
         }

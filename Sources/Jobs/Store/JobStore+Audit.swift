@@ -30,7 +30,10 @@ extension JobStore {
             WHERE items.state = 'done' AND blob NOT IN (SELECT hash FROM blobs)
             """
         ),
-        ("every variant's blob is in the index", "SELECT identity FROM variants WHERE blob NOT IN (SELECT hash FROM blobs)"),
+        (
+            "every variant's blob is in the index",
+            "SELECT identity FROM variants WHERE blob NOT IN (SELECT hash FROM blobs)"
+        ),
         (
             "every kept source's blob is in the index",
             "SELECT key FROM sources WHERE kept <> 0 AND hash NOT IN (SELECT hash FROM blobs)"

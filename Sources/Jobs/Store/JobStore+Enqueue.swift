@@ -17,7 +17,8 @@ extension JobStore {
                     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
-                    job.name, urls, job.variants, job.options, headers, job.priority, job.order?.rawValue, job.dedupeKey,
+                    job.name, urls, job.variants, job.options, headers, job.priority, job.order?.rawValue,
+                    job.dedupeKey,
                 ],
             )
             return db.lastInsertedRowID

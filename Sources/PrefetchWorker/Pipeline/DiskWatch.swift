@@ -46,7 +46,8 @@ final class DiskWatch: Sendable {
         do {
             let free = try cache.freeBytes()
             guard free < minimumFree else { return nil }
-            return "Only \(free >> 20) MiB are free for the cache \(cache.directory), less than the \(minimumFree >> 20) MiB "
+            return
+                "Only \(free >> 20) MiB are free for the cache \(cache.directory), less than the \(minimumFree >> 20) MiB "
                 + "that --min-free keeps."
         } catch {
             return error.message

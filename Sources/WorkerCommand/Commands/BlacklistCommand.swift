@@ -81,7 +81,8 @@ struct BlacklistCommand: AsyncParsableCommand {
             try await reportingErrors {
                 let selected = try selection.selection()
                 guard (selected == nil) != urls.isEmpty else {
-                    throw SettingsError(message: "Name URLs, a --host or a --class. To remove all: worker blacklist clear")
+                    throw SettingsError(
+                        message: "Name URLs, a --host or a --class. To remove all: worker blacklist clear")
                 }
                 try await common.withStore { store in
                     var count = 0

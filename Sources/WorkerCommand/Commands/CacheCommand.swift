@@ -37,7 +37,8 @@ struct CacheCommand: AsyncParsableCommand {
 
         private func lines(_ audit: CacheAudit) -> [String] {
             ["\(audit.good) blobs are good (\(Output.bytes(audit.bytes))), \(audit.unreferenced) unreferenced"]
-                + some(audit.missing) { "missing: \($0)" } + some(audit.damaged) { "damaged: \($0) (now in quarantine)" }
+                + some(audit.missing) { "missing: \($0)" }
+                + some(audit.damaged) { "damaged: \($0) (now in quarantine)" }
                 + some(audit.strangers) { "not ours: \(Terminal.safe($0))" } + audit.inconsistencies
         }
 

@@ -39,7 +39,9 @@ struct EnqueueCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Such as retry-failed or discard-original; repeatable.", valueName: "name"))
     var option: [String] = []
 
-    @Option(help: ArgumentHelp("Sent with every request, to the URL's own host only; repeatable.", valueName: "name: value"))
+    @Option(
+        help: ArgumentHelp("Sent with every request, to the URL's own host only; repeatable.", valueName: "name: value")
+    )
     var header: [String] = []
 
     @Option(parsing: .unconditional, help: ArgumentHelp("-100 to 100, higher first (0).", valueName: "n"))
@@ -66,7 +68,9 @@ struct EnqueueCommand: AsyncParsableCommand {
                 } else {
                     let key = job.dedupeKey ?? ""
                     let running = try await store.unfinishedJob(withDedupeKey: key)
-                    Terminal.error("Job \(running.map(String.init) ?? "?") with the key '\(key)' is not finished; nothing was added.")
+                    Terminal.error(
+                        "Job \(running.map(String.init) ?? "?") with the key '\(key)' is not finished; nothing was added."
+                    )
                     Terminal.print(json ? #"{"job":\#(running ?? 0),"urls":0}"# : "\(running ?? 0)")
                 }
             }

@@ -71,9 +71,12 @@ struct ExplainCommand: AsyncParsableCommand {
         }
         if let entry = report.blacklisted {
             lines.append(
-                "  blacklist \(entry.failure), \(entry.count) times, until \(Output.time(entry.expiresAt)): \(entry.message ?? "")")
+                "  blacklist \(entry.failure), \(entry.count) times, until \(Output.time(entry.expiresAt)): \(entry.message ?? "")"
+            )
         }
-        if let until = report.hostBlockedUntil { lines.append("  host      asked to be left alone until \(Output.time(until))") }
+        if let until = report.hostBlockedUntil {
+            lines.append("  host      asked to be left alone until \(Output.time(until))")
+        }
         for item in report.items { lines.append(line(item)) }
         if report.items.isEmpty { lines.append("  No job has asked for it.") }
         return lines

@@ -45,7 +45,8 @@ struct ResultsCommand: AsyncParsableCommand {
     }
 
     private static let columns: [String?] = [
-        "job", "item", "url", "state", "cached", "variant", "format", "width", "height", "size", "path", "class", "message",
+        "job", "item", "url", "state", "cached", "variant", "format", "width", "height", "size", "path", "class",
+        "message",
     ]
 
     private func show(_ rows: [ResultRow]) throws {

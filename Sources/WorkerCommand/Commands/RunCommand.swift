@@ -111,7 +111,8 @@ struct RunCommand: AsyncParsableCommand {
         for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
             count += 1
             if count > 1 { _exit(signal == .sigint ? 130 : 143) }
-            logger.notice("Stopping: what is in flight is finished, the rest stays in the queue. Once more stops at once.")
+            logger.notice(
+                "Stopping: what is in flight is finished, the rest stays in the queue. Once more stops at once.")
             stop.request()
         }
     }

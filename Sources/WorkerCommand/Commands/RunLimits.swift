@@ -42,12 +42,15 @@ struct RunLimits: ParsableArguments {
     @Option(help: ArgumentHelp("Tries of one item in all (4).", valueName: "n"))
     var maxTries: Int?
 
-    @Option(help: ArgumentHelp("Upper bound of the first wait between tries; it doubles each time (1s).", valueName: "time"))
+    @Option(
+        help: ArgumentHelp("Upper bound of the first wait between tries; it doubles each time (1s).", valueName: "time")
+    )
     var retryDelay: String?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("How long a cached source is used without asking its origin (7d; -1 for ever).", valueName: "time"))
+        help: ArgumentHelp(
+            "How long a cached source is used without asking its origin (7d; -1 for ever).", valueName: "time"))
     var maxAge: String?
 
     @Option(help: ArgumentHelp("Disk space to keep free (1GiB).", valueName: "bytes"))
@@ -80,14 +83,16 @@ struct RunLimits: ParsableArguments {
         configuration.grace = try settings.milliseconds("grace", flag: grace, default: configuration.grace)
     }
 
-    private func time(_ name: String, _ flag: String?, _ settings: Settings, default fallback: Int64) throws -> Duration {
+    private func time(_ name: String, _ flag: String?, _ settings: Settings, default fallback: Int64) throws -> Duration
+    {
         let value = try settings.milliseconds(name, flag: flag, default: fallback)
         guard value > 0 else { throw SettingsError(message: "\(name) must be more than nothing.") }
         return .milliseconds(value)
     }
 
     private func addresses(_ settings: Settings) throws -> AddressPolicy {
-        let text = settings.text("allow-addresses", flag: allowAddresses.isEmpty ? nil : allowAddresses.joined(separator: ","))
+        let text = settings.text(
+            "allow-addresses", flag: allowAddresses.isEmpty ? nil : allowAddresses.joined(separator: ","))
         let ranges = (text ?? "").split(separator: ",").map { String($0.filter { $0 != " " }) }
         guard !ranges.isEmpty else { return .publicOnly }
         do {

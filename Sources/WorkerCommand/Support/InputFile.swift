@@ -9,7 +9,8 @@ enum InputFile {
             let file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
             return try file.closeAfter { try read(file) }
         } catch {
-            throw SettingsError(message: "The \(what) \(path == "-" ? "on standard input" : path) can't be read: \(error).")
+            throw SettingsError(
+                message: "The \(what) \(path == "-" ? "on standard input" : path) can't be read: \(error).")
         }
     }
 

@@ -5,7 +5,8 @@ import Jobs
 enum Output {
     static func json(_ value: some Encodable, pretty: Bool = false) throws -> String {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = pretty ? [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes] : [.sortedKeys, .withoutEscapingSlashes]
+        encoder.outputFormatting =
+            pretty ? [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes] : [.sortedKeys, .withoutEscapingSlashes]
         encoder.keyEncodingStrategy = .convertToSnakeCase
         return String(decoding: try encoder.encode(value), as: UTF8.self)
     }
@@ -55,7 +56,8 @@ enum Output {
         guard digits > 0 else { return String(scaled) }
         let fraction = String(abs(scaled) % Int64(scale))
         let sign = scaled < 0 ? "-" : ""
-        return "\(sign)\(abs(scaled) / Int64(scale)).\(String(repeating: "0", count: digits - fraction.count))\(fraction)"
+        return
+            "\(sign)\(abs(scaled) / Int64(scale)).\(String(repeating: "0", count: digits - fraction.count))\(fraction)"
     }
 
     /// UTC milliseconds as ISO text.

@@ -30,7 +30,8 @@ struct Settings {
         guard let text = text(name, flag: flag.map(String.init)) else { return fallback }
         guard let value = Int(text), range.contains(value) else {
             throw SettingsError(
-                message: "\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound), not '\(text)'.")
+                message:
+                    "\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound), not '\(text)'.")
         }
         return value
     }
@@ -44,7 +45,8 @@ struct Settings {
         ]
         let lower = text.lowercased().filter { $0 != " " }
         let unit = units.first { lower.hasSuffix($0.0) }
-        guard let number = Double(lower.dropLast(unit?.0.count ?? 0)), number >= 0, number * (unit?.1 ?? 1) < 9e18 else {
+        guard let number = Double(lower.dropLast(unit?.0.count ?? 0)), number >= 0, number * (unit?.1 ?? 1) < 9e18
+        else {
             throw SettingsError(message: "\(name) must be a number of bytes such as 64MiB, not '\(text)'.")
         }
         return Int64(number * (unit?.1 ?? 1))
@@ -55,7 +57,8 @@ struct Settings {
         guard let text = text(name, flag: flag) else { return fallback }
         let units: [(String, Double)] = [("ms", 1), ("s", 1e3), ("m", 6e4), ("h", 3.6e6), ("d", 8.64e7)]
         let unit = units.first { text.hasSuffix($0.0) }
-        guard let number = Double(text.dropLast(unit?.0.count ?? 0)), number * (unit?.1 ?? 1e3) < 9e15, !number.isNaN else {
+        guard let number = Double(text.dropLast(unit?.0.count ?? 0)), number * (unit?.1 ?? 1e3) < 9e15, !number.isNaN
+        else {
             throw SettingsError(message: "\(name) must be a time such as 15s, 500ms or 7d, not '\(text)'.")
         }
         return Int64(number * (unit?.1 ?? 1e3))

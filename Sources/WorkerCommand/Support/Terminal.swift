@@ -38,6 +38,7 @@ enum Terminal {
 
     /// Text that came from outside, without what would move a terminal's cursor.
     static func safe(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 32 && !(127...159).contains($0.value) }))
+        String(
+            String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 32 && !(127...159).contains($0.value) }))
     }
 }

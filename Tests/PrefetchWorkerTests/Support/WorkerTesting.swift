@@ -18,11 +18,10 @@ struct Workplace: Sendable {
 
     /// The `worker` that was built beside these tests.
     static let executable: FilePath = {
-        var buffer = [UInt8](repeating: 0, count: 4_096)
-        let length = buffer.withUnsafeMutableBytes { bytes in
-            readlink("/proc/self/exe", bytes.bindMemory(to: CChar.self).baseAddress!, bytes.count)
-        }
-        return FilePath(String(decoding: buffer.prefix(max(0, length)), as: UTF8.self))
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let length = readlink("/proc/self/exe", &buffer, buffer.count)
+        let bytes = buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }
+        return FilePath(String(decoding: bytes, as: UTF8.self))
             .removingLastComponent().appending("worker")
     }()
     static let isBuilt = access(executable.string, X_OK) == 0

@@ -63,8 +63,11 @@ struct Hostile: Sendable, CustomTestStringConvertible {
         refused(
             "HTML called JPEG", "not-an-image",
             .ok(Array("<!DOCTYPE html><html><body>Not found</body></html>".utf8), type: "image/jpeg")),
-        refused("SVG", "not-an-image", .ok(Array("<svg xmlns='http://www.w3.org/2000/svg'/>".utf8), type: "image/svg+xml")),
-        refused("50,000 × 50,000 pixels", "too-many-pixels", .partial(TestImages.pngHeaderOnly(50_000, 50_000), of: 900_000, then: .stall)),
+        refused(
+            "SVG", "not-an-image", .ok(Array("<svg xmlns='http://www.w3.org/2000/svg'/>".utf8), type: "image/svg+xml")),
+        refused(
+            "50,000 × 50,000 pixels", "too-many-pixels",
+            .partial(TestImages.pngHeaderOnly(50_000, 50_000), of: 900_000, then: .stall)),
         hopeless(
             "half a PNG", "truncated", .ok(Array(Pictures.png(3).prefix(Pictures.png(3).count / 2))), isListed: true),
         hopeless(

@@ -21,7 +21,8 @@ final class TestWorker: Sendable {
         if let named = getenv("WORKER_BINARY") { return String(cString: named) }
         var buffer = [CChar](repeating: 0, count: 4096)
         let length = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-        let tests = FilePath(String(decoding: buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self))
+        let tests = FilePath(
+            String(decoding: buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self))
         let beside = tests.removingLastComponent().appending("worker").string
         return access(beside, X_OK) == 0 ? beside : ".build/debug/worker"
     }()
@@ -73,7 +74,8 @@ final class TestWorker: Sendable {
     @discardableResult
     func run(
         _ arguments: String..., program: String = binary, input: String? = nil, environment: [String: String] = [:],
-        expecting code: Int32? = 0, within limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
+        expecting code: Int32? = 0, within limit: Duration = .seconds(60),
+        sourceLocation: SourceLocation = #_sourceLocation,
     ) async throws -> Finished {
         try await run(
             arguments, program: program, input: input, environment: environment, expecting: code, within: limit,
@@ -83,7 +85,8 @@ final class TestWorker: Sendable {
     @discardableResult
     func run(
         _ arguments: [String], program: String = binary, input: String? = nil, environment: [String: String] = [:],
-        expecting code: Int32? = 0, within limit: Duration = .seconds(60), sourceLocation: SourceLocation = #_sourceLocation,
+        expecting code: Int32? = 0, within limit: Duration = .seconds(60),
+        sourceLocation: SourceLocation = #_sourceLocation,
     ) async throws -> Finished {
         let (child, files) = try launch(program, arguments, input: input, environment: environment)
         let exit = try await child.wait(atMost: limit)

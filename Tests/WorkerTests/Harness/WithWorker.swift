@@ -68,7 +68,8 @@ extension String {
     /// `ab/ab…`, 64 hexadecimal digits.
     fileprivate var matchesBlob: Bool {
         let name = dropFirst(3)
-        return name.utf8.count == 64 && name.hasPrefix(prefix(2)) && name.allSatisfy { $0.isHexDigit && !$0.isUppercase }
+        return name.utf8.count == 64 && name.hasPrefix(prefix(2))
+            && name.allSatisfy { $0.isHexDigit && !$0.isUppercase }
     }
 }
 
