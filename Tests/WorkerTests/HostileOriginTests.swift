@@ -2,39 +2,69 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Every way an origin, an address or an image can be hostile ends in its class, soon, and costs nobody else anything.
-@Suite(.serialized, .timeLimit(.minutes(4))) struct HostileOriginTests {
-    static let limits = [
-        "--silence-timeout", "400ms", "--total-timeout", "2s", "--connect-timeout", "1s", "--max-body", "1MiB",
-        "--retry-delay", "20ms",
-    ]
+// Every way an origin, an address or an image can be hostile ends in its class, soon, and costs nobody else anything.
+// Three suites, so that they can run beside each other.
 
-    @Test(arguments: Hostile.rows)
-    func endsInItsClass(_ row: Hostile) async throws {
-        try await withWorker(script: ["/bad": row.replies]) { w in
-            try await w.enqueue(w.url("/bad"))
-            let child = try w.start(["--allow-addresses", "loopback", "--min-free", "0"] + Self.limits)
+@Suite(.serialized, .timeLimit(.minutes(4))) struct HostileReplyTests {
+    @Test(arguments: Hostile.replies) func endsInItsClass(_ row: Hostile) async throws { try await row.check() }
+
+    /// `Retry-After` speaks for the host, not for one URL.
+    @Test func retryAfterHoldsTheWholeHost() async throws {
+        try await withWorker(script: ["/busy": [.status(429, headers: [("Retry-After", "2")]), .ok(Pictures.png(7))]]) { w in
+            try await w.enqueue(w.url("/busy"))
+            let child = try w.start()
+            try await w.eventually("the origin was asked") { w.origin.requestCount("/busy") == 1 }
+            try await w.eventually("it is known") { try await w.value("SELECT count(*) FROM hosts") == "1" }
+            try await w.sql("INSERT INTO jobs (urls) VALUES (json_array('\(w.url("/1.png"))'))")
+            try await w.untilEnded("2")
+            #expect(try await w.value("SELECT finished_at >= (SELECT not_before FROM hosts) FROM items WHERE job = 2") == "1")
+            try await w.untilEnded("1")
+            #expect(w.origin.requests.count == 3)
+            #expect(child.exit == nil)
+        }
+    }
+
+    /// What an origin asked for outlives the worker that was told.
+    @Test func retryAfterSurvivesARestart() async throws {
+        try await withWorker(script: ["/busy": [.status(503, headers: [("Retry-After", "3")]), .ok(Pictures.png(7))]]) { w in
+            try await w.enqueue(w.url("/busy"))
+            let first = try w.start()
+            try await w.eventually("it is known") { try await w.value("SELECT count(*) FROM hosts") == "1" }
+            first.send(SIGTERM)
+            #expect(try await first.wait() == .code(0))
+            try await w.enqueue(w.url("/1.png"))
+            let explained = try await w.run("explain", w.url("/1.png"))
+            #expect(explained.output.contains("asked to be left alone until"))
+            let left = try await w.value(
+                "SELECT (not_before - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)) FROM hosts")
             let clock = ContinuousClock()
             let started = clock.now
-            try await w.untilEnded("1", within: row.atMost)
-            #expect(clock.now - started >= row.atLeast)
-            #expect(try await w.value("SELECT state, class, attempts FROM items") == row.end)
-            #expect(w.origin.requestCount("/bad") == row.requests)
-            try await stillWorks(w, child)
-            let memory = try #require(child.peakMemory)
-            #expect(memory < 150, "MiB")
-            let isListed = try await w.value("SELECT count(*) FROM blacklist WHERE url = '\(w.url("/bad"))'") == "1"
-            #expect(isListed == row.isBlacklisted)
+            try await w.drain()
+            #expect(clock.now - started > .milliseconds((Int(left) ?? 0) - 500))
+            #expect(try await w.value("SELECT sum(done) FROM jobs") == "2")
         }
     }
+}
 
-    private func stillWorks(_ w: TestWorker, _ child: RunningProgram) async throws {
-        try await w.sql("INSERT INTO jobs (urls) VALUES (json_array('\(w.url("/1.png"))'))")
-        try await w.eventually("a good image is done") {
-            try await w.value("SELECT count(*) FROM items WHERE url LIKE '%/1.png' AND state = 'done'") == "1"
+@Suite(.serialized, .timeLimit(.minutes(4))) struct HostileBodyTests {
+    @Test(arguments: Hostile.bodies) func endsInItsClass(_ row: Hostile) async throws { try await row.check() }
+
+    /// Short of its end by a little or a lot, with an honest length: only the decoder can tell.
+    @Test(arguments: [0.2, 0.5, 0.9]) func aTruncatedJPEG(_ part: Double) async throws {
+        let jpeg = try await Pictures.jpeg()
+        let cut = Array(jpeg.prefix(Int(Double(jpeg.count) * part)))
+        try await withWorker(script: ["/cut.jpg": [.ok(cut, type: "image/jpeg")]]) { w in
+            try await w.enqueue(w.url("/cut.jpg"), w.url("/1.png"), "--variant", "t=20x")
+            try await w.drain(expecting: 2)
+            #expect(try await w.rows("SELECT class, attempts FROM failures") == ["truncated|4"])
+            #expect(w.origin.requestCount("/cut.jpg") == 4)
+            #expect(try await w.counts("1") == "1|0|1|0|0")
         }
-        #expect(child.exit == nil)
     }
+}
+
+@Suite(.serialized, .timeLimit(.minutes(4))) struct HostileConnectionTests {
+    @Test(arguments: Hostile.connections) func endsInItsClass(_ row: Hostile) async throws { try await row.check() }
 
     @Test(arguments: [
         ("not a url", "invalid-url"), ("ftp://x/y", "invalid-url"), ("http://", "invalid-url"),
@@ -52,19 +82,6 @@ import Testing
         }
     }
 
-    /// Short of its end by a little or a lot, with an honest length: only the decoder can tell.
-    @Test(arguments: [0.2, 0.5, 0.9]) func aTruncatedJPEG(_ part: Double) async throws {
-        let jpeg = try await Pictures.jpeg()
-        let cut = Array(jpeg.prefix(Int(Double(jpeg.count) * part)))
-        try await withWorker(script: ["/cut.jpg": [.ok(cut, type: "image/jpeg")]]) { w in
-            try await w.enqueue(w.url("/cut.jpg"), w.url("/1.png"), "--variant", "t=20x")
-            try await w.drain(expecting: 2)
-            #expect(try await w.rows("SELECT class, attempts FROM failures") == ["truncated|4"])
-            #expect(w.origin.requestCount("/cut.jpg") == 4)
-            #expect(try await w.counts("1") == "1|0|1|0|0")
-        }
-    }
-
     /// 8192 bytes are the limit, and one more is over it.
     @Test func theLongestURL() async throws {
         try await withWorker({ $0.path.hasPrefix("/long") ? .ok(Pictures.png(1)) : .status(404) }) { w in
@@ -72,10 +89,7 @@ import Testing
             let longest = start + String(repeating: "x", count: 8192 - start.utf8.count)
             try await w.enqueue(longest, longest + "x")
             try await w.drain(expecting: 2)
-            #expect(
-                try await w.rows("SELECT length(url), state, class FROM items") == [
-                    "8192|done|", "8193|failed|invalid-url",
-                ])
+            #expect(try await w.rows("SELECT length(url), state, class FROM items") == ["8192|done|", "8193|failed|invalid-url"])
             #expect(try w.bytes(of: try await w.path(longest)) == Pictures.png(1))
         }
     }
@@ -85,50 +99,42 @@ import Testing
             let port = try LoopbackOrigin.unusedPort()
             try await w.enqueue("http://127.0.0.1:\(port)/a", "http://127.0.0.1:\(port)/b")
             try await w.drain(expecting: 69, within: .seconds(10))
-            #expect(
-                try await w.rows("SELECT class, attempts, blacklisted FROM failures") == ["connect|4|0", "connect|4|0"])
+            #expect(try await w.rows("SELECT class, attempts, blacklisted FROM failures") == ["connect|4|0", "connect|4|0"])
             #expect(try await w.value("SELECT count(*) FROM blacklist") == "0")
         }
     }
+}
 
-    /// `Retry-After` speaks for the host, not for one URL.
-    @Test func retryAfterHoldsTheWholeHost() async throws {
-        try await withWorker(script: ["/busy": [.status(429, headers: [("Retry-After", "2")]), .ok(Pictures.png(7))]]) {
-            w in
-            try await w.enqueue(w.url("/busy"))
-            let child = try w.start()
-            try await w.eventually("the origin was asked") { w.origin.requestCount("/busy") == 1 }
-            try await w.eventually("it is known") { try await w.value("SELECT count(*) FROM hosts") == "1" }
-            try await w.sql("INSERT INTO jobs (urls) VALUES (json_array('\(w.url("/1.png"))'))")
-            try await w.untilEnded("2")
-            #expect(
-                try await w.value("SELECT finished_at >= (SELECT not_before FROM hosts) FROM items WHERE job = 2")
-                    == "1")
-            try await w.untilEnded("1")
-            #expect(w.origin.requests.count == 3)
-            #expect(child.exit == nil)
+extension Hostile {
+    fileprivate static let limits = [
+        "--silence-timeout", "400ms", "--total-timeout", "2s", "--connect-timeout", "1s", "--max-body", "1MiB",
+        "--retry-delay", "20ms",
+    ]
+
+    /// Lets it happen to a running worker, which must end the item as it should and go on working.
+    fileprivate func check() async throws {
+        try await withWorker(script: ["/bad": script]) { w in
+            try await w.enqueue(w.url("/bad"))
+            let child = try w.start(["--allow-addresses", "loopback", "--min-free", "0"] + Self.limits)
+            let clock = ContinuousClock()
+            let started = clock.now
+            try await w.untilEnded("1", within: atMost)
+            #expect(clock.now - started >= atLeast)
+            #expect(try await w.value("SELECT state, class, attempts FROM items") == end)
+            #expect(w.origin.requestCount("/bad") == requests)
+            try await stillWorks(w, child)
+            let memory = try #require(child.peakMemory)
+            #expect(memory < 150, "MiB")
+            let isOnList = try await w.value("SELECT count(*) FROM blacklist WHERE url = '\(w.url("/bad"))'") == "1"
+            #expect(isOnList == isBlacklisted)
         }
     }
 
-    /// What an origin asked for outlives the worker that was told.
-    @Test func retryAfterSurvivesARestart() async throws {
-        try await withWorker(script: ["/busy": [.status(503, headers: [("Retry-After", "3")]), .ok(Pictures.png(7))]]) {
-            w in
-            try await w.enqueue(w.url("/busy"))
-            let first = try w.start()
-            try await w.eventually("it is known") { try await w.value("SELECT count(*) FROM hosts") == "1" }
-            first.send(SIGTERM)
-            #expect(try await first.wait() == .code(0))
-            try await w.enqueue(w.url("/1.png"))
-            let explained = try await w.run("explain", w.url("/1.png"))
-            #expect(explained.output.contains("asked to be left alone until"))
-            let left = try await w.value(
-                "SELECT (not_before - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)) FROM hosts")
-            let clock = ContinuousClock()
-            let started = clock.now
-            try await w.drain()
-            #expect(clock.now - started > .milliseconds((Int(left) ?? 0) - 500))
-            #expect(try await w.value("SELECT sum(done) FROM jobs") == "2")
+    private func stillWorks(_ w: TestWorker, _ child: RunningProgram) async throws {
+        try await w.sql("INSERT INTO jobs (urls) VALUES (json_array('\(w.url("/1.png"))'))")
+        try await w.eventually("a good image is done") {
+            try await w.value("SELECT count(*) FROM items WHERE url LIKE '%/1.png' AND state = 'done'") == "1"
         }
+        #expect(child.exit == nil)
     }
 }

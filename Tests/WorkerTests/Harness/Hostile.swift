@@ -5,7 +5,7 @@ import Testing
 /// What an origin does, and what must come of it.
 struct Hostile: Sendable, CustomTestStringConvertible {
     let name: String
-    let replies: [LoopbackReply]
+    let script: [LoopbackReply]
     /// `state|class|attempts` of the item.
     let end: String
     let requests: Int
@@ -17,29 +17,27 @@ struct Hostile: Sendable, CustomTestStringConvertible {
 
     /// Ends with a class after one try, and its URL is listed.
     static func refused(_ name: String, _ failure: String, _ reply: LoopbackReply, requests: Int = 1) -> Hostile {
-        Hostile(name: name, replies: [reply], end: "failed|\(failure)|1", requests: requests, isBlacklisted: true)
+        Hostile(name: name, script: [reply], end: "failed|\(failure)|1", requests: requests, isBlacklisted: true)
     }
 
     /// Ends with a class after four tries.
     static func hopeless(_ name: String, _ failure: String, _ reply: LoopbackReply, isListed: Bool = false) -> Hostile {
         Hostile(
-            name: name, replies: [reply], end: "failed|\(failure)|4", requests: 4, atMost: .seconds(15),
+            name: name, script: [reply], end: "failed|\(failure)|4", requests: 4, atMost: .seconds(15),
             isBlacklisted: isListed)
     }
 
     /// Works out after some tries.
     static func passing(_ name: String, _ replies: [LoopbackReply], atLeast: Duration = .zero) -> Hostile {
         Hostile(
-            name: name, replies: replies + [.ok(Pictures.png(2))], end: "done||\(replies.count + 1)",
+            name: name, script: replies + [.ok(Pictures.png(2))], end: "done||\(replies.count + 1)",
             requests: replies.count + 1, atLeast: atLeast)
     }
 
     /// So much of a picture that nothing is wrong with it yet.
     private static let start = Array(Pictures.png(9).prefix(1_000))
 
-    static let rows: [Hostile] = statuses + bodies + connections
-
-    private static let statuses = [
+    static let replies = [
         refused("404", "http-404", .status(404)),
         refused("401", "http-401", .status(401)),
         refused("501", "http-501", .status(501)),
@@ -54,7 +52,7 @@ struct Hostile: Sendable, CustomTestStringConvertible {
         refused("a redirect to a file", "invalid-url", .redirect(to: "file:///etc/passwd")),
     ]
 
-    private static let bodies = [
+    static let bodies = [
         hopeless("a short Content-Length", "truncated", .partial(start, of: 9_000, then: .close), isListed: true),
         refused("a gigabyte in chunks", "too-large", .chunked(totalBytes: 1 << 30, startingWith: start)),
         refused("text for ever", "not-an-image", .chunked(totalBytes: 1 << 30)),
@@ -75,7 +73,7 @@ struct Hostile: Sendable, CustomTestStringConvertible {
             isListed: true),
     ]
 
-    private static let connections = [
+    static let connections = [
         hopeless("a reset", "connection-lost", .partial(start, of: 9_000, then: .reset)),
         hopeless("garbage", "connection-lost", .garbage),
         hopeless("no reply", "connection-lost", .noReply),
