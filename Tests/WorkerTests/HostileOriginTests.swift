@@ -10,14 +10,17 @@ import Testing
 
     /// `Retry-After` speaks for the host, not for one URL.
     @Test func retryAfterHoldsTheWholeHost() async throws {
-        try await withWorker(script: ["/busy": [.status(429, headers: [("Retry-After", "2")]), .ok(Pictures.png(7))]]) { w in
+        try await withWorker(script: ["/busy": [.status(429, headers: [("Retry-After", "2")]), .ok(Pictures.png(7))]]) {
+            w in
             try await w.enqueue(w.url("/busy"))
             let child = try w.start()
             try await w.eventually("the origin was asked") { w.origin.requestCount("/busy") == 1 }
             try await w.eventually("it is known") { try await w.value("SELECT count(*) FROM hosts") == "1" }
             try await w.sql("INSERT INTO jobs (urls) VALUES (json_array('\(w.url("/1.png"))'))")
             try await w.untilEnded("2")
-            #expect(try await w.value("SELECT finished_at >= (SELECT not_before FROM hosts) FROM items WHERE job = 2") == "1")
+            #expect(
+                try await w.value("SELECT finished_at >= (SELECT not_before FROM hosts) FROM items WHERE job = 2")
+                    == "1")
             try await w.untilEnded("1")
             #expect(w.origin.requests.count == 3)
             #expect(child.exit == nil)
@@ -26,7 +29,8 @@ import Testing
 
     /// What an origin asked for outlives the worker that was told.
     @Test func retryAfterSurvivesARestart() async throws {
-        try await withWorker(script: ["/busy": [.status(503, headers: [("Retry-After", "3")]), .ok(Pictures.png(7))]]) { w in
+        try await withWorker(script: ["/busy": [.status(503, headers: [("Retry-After", "3")]), .ok(Pictures.png(7))]]) {
+            w in
             try await w.enqueue(w.url("/busy"))
             let first = try w.start()
             try await w.eventually("it is known") { try await w.value("SELECT count(*) FROM hosts") == "1" }
@@ -89,7 +93,10 @@ import Testing
             let longest = start + String(repeating: "x", count: 8192 - start.utf8.count)
             try await w.enqueue(longest, longest + "x")
             try await w.drain(expecting: 2)
-            #expect(try await w.rows("SELECT length(url), state, class FROM items") == ["8192|done|", "8193|failed|invalid-url"])
+            #expect(
+                try await w.rows("SELECT length(url), state, class FROM items") == [
+                    "8192|done|", "8193|failed|invalid-url",
+                ])
             #expect(try w.bytes(of: try await w.path(longest)) == Pictures.png(1))
         }
     }
@@ -99,7 +106,8 @@ import Testing
             let port = try LoopbackOrigin.unusedPort()
             try await w.enqueue("http://127.0.0.1:\(port)/a", "http://127.0.0.1:\(port)/b")
             try await w.drain(expecting: 69, within: .seconds(10))
-            #expect(try await w.rows("SELECT class, attempts, blacklisted FROM failures") == ["connect|4|0", "connect|4|0"])
+            #expect(
+                try await w.rows("SELECT class, attempts, blacklisted FROM failures") == ["connect|4|0", "connect|4|0"])
             #expect(try await w.value("SELECT count(*) FROM blacklist") == "0")
         }
     }
