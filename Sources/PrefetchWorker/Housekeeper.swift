@@ -23,7 +23,8 @@ struct Housekeeper: Sendable {
                 }
                 await attempt("sweep cancelled jobs") { () throws(JobsError) in _ = try await store.sweepCancelled() }
                 await attempt("look for lost items") { () throws(JobsError) in
-                    tasks.cancel(try await store.lost(of: tasks.items))
+                    // What waits is cancelled before what runs, so that it doesn't take the places that become free.
+                    tasks.cancel(try await store.lost(of: tasks.items).sorted(by: >))
                 }
                 await attempt("read blocked hosts") { () throws(JobsError) in try await block() }
                 await attempt("checkpoint") { () throws(JobsError) in try await store.checkpoint() }
