@@ -78,9 +78,9 @@ static inline int pw_vips_load_heif(VipsSource *source, VipsImage *_Nullable *_N
 // --- Operations ----------------------------------------------------------------------------------------------------
 
 static inline int pw_vips_resize(
-    VipsImage *in, VipsImage *_Nullable *_Nonnull out, double horizontal, double vertical
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, double horizontal, double vertical, double gap
 ) {
-    return vips_resize(in, out, horizontal, "vscale", vertical, NULL);
+    return vips_resize(in, out, horizontal, "vscale", vertical, "gap", gap, NULL);
 }
 
 static inline int pw_vips_premultiply(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {

@@ -108,7 +108,7 @@ public struct Worker: Sendable {
         )
         return await withTaskGroup { group in
             group.addTask { await pipeline.helpers.run() }
-            group.addTask { await pipeline.publisher.run() }
+            group.addTask { await pipeline.publisher.run(inFlight: { tasks.count }) }
             let housekeeping = Task { await housekeeper.run() }  // Ended below, before the stages it looks after.
             let result: Result<Summary.End, WorkerError>
             do throws(WorkerError) {

@@ -37,6 +37,7 @@ final class HelperPool: Sendable {
     private let cache: ContentCache
     private let logger: Logger
     private let queue = WorkQueue<HelperWork>()
+    private let results = DispatchQueue(label: "helper.results")
 
     init(configuration: HelperConfiguration, limits: ImageLimits, cache: ContentCache, logger: Logger) {
         self.configuration = configuration
@@ -113,8 +114,11 @@ final class HelperPool: Sendable {
         while let work = current {
             let exchange = await self.exchange(work, over: socket, on: thread)
             switch exchange {
-            case .ended(let outcome):
-                work.answer.resume(returning: outcome)
+            case .answered(let reply, let files):
+                // The helper gets its next image while this one's files are read.
+                results.async { [cache] in work.answer.resume(returning: work.outcome(of: reply, files, in: cache)) }
+            case .disk(let error):
+                work.answer.resume(returning: .disk(error))
             case .crashed where work.crashes == 0:
                 logger.warning("A helper died; its image is tried once more.")
                 return work.afterCrash()

@@ -19,7 +19,10 @@ enum HelperOutcome: Sendable {
 
 /// How one exchange with a helper ended.
 enum HelperExchange: Sendable {
-    case ended(HelperOutcome)
+    /// With the files it was given to write.
+    case answered(HelperReply, [BlobFile])
+    /// The files could not be made; no fault of the image.
+    case disk(CacheError)
     case crashed
     case timedOut
 }
@@ -43,7 +46,7 @@ struct HelperWork: Sendable {
         return work
     }
 
-    /// Sends the request, waits for the answer, and reads the files that were written. Blocks.
+    /// Sends the request and waits for the answer. Blocks.
     func exchange(
         over socket: DescriptorSocket, cache: ContentCache, limits: ImageLimits, configuration: HelperConfiguration,
     ) -> HelperExchange {
@@ -57,9 +60,9 @@ struct HelperWork: Sendable {
             // A helper has no business sending descriptors; one that was taken over by an image might.
             for stray in strays { try stray.close() }
             let reply = try JSONDecoder().decode(HelperReply.self, from: Data(bytes))
-            return .ended(try outcome(of: reply, files, in: cache))
+            return .answered(reply, files)
         } catch let error as CacheError {
-            return .ended(.disk(error))
+            return .disk(error)
         } catch {
             // An answer that makes no sense comes from a helper that an image has broken; it isn't asked again.
             return .crashed
@@ -81,8 +84,17 @@ struct HelperWork: Sendable {
         ((try? cache.freeBytes()) ?? .max) < 1 << 20
     }
 
-    private func outcome(
-        of reply: HelperReply, _ files: [BlobFile], in cache: ContentCache,
+    /// What an answer means, after reading the files that were written. Blocks.
+    func outcome(of reply: HelperReply, _ files: [BlobFile], in cache: ContentCache) -> HelperOutcome {
+        do {
+            return try judged(reply, files, in: cache)
+        } catch {
+            return .disk(error)
+        }
+    }
+
+    private func judged(
+        _ reply: HelperReply, _ files: [BlobFile], in cache: ContentCache,
     ) throws(CacheError) -> HelperOutcome {
         switch reply {
         case .failed(let error) where error.code == .encode && isFull(cache):

@@ -47,20 +47,24 @@ final class Publisher: Sendable {
     func close() { queue.close() }
 
     /// Publishes until it is closed and empty.
-    func run() async {
+    ///
+    /// - Parameter inFlight: how many items are on their way, those handed in included. A group that holds them all
+    ///   waits for nobody.
+    func run(inFlight: @Sendable () -> Int = { .max }) async {
         while let first = await queue.next() {
-            await publish(await group(startingWith: first))
+            await publish(await group(startingWith: first, inFlight))
         }
     }
 
-    private func group(startingWith first: Entry) async -> [Entry] {
+    private func group(startingWith first: Entry, _ inFlight: @Sendable () -> Int) async -> [Entry] {
         var group = [first]
         let deadline = monotonicMilliseconds() + Self.groupMilliseconds
         while true {
             group += queue.takeAvailable(Self.groupItems - group.count)
             let blobs = group.reduce(0) { $0 + $1.blobs.count }
             let isFull = blobs >= Self.groupBlobs || group.count >= Self.groupItems
-            if isFull || queue.isClosed || monotonicMilliseconds() >= deadline { return group }
+            let isComplete = isFull || group.count >= inFlight()
+            if isComplete || queue.isClosed || monotonicMilliseconds() >= deadline { return group }
             // Cancellation only cuts the nap short; what was handed in is published all the same.
             try? await Task.sleep(for: .milliseconds(10))
         }
