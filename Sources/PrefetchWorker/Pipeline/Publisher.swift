@@ -110,6 +110,7 @@ final class Publisher: Sendable {
                     return nil
                 }
                 disk.report(error.message)
+                // Cancellation only cuts the nap short; the next attempt decides.
                 try? await Task.sleep(for: .seconds(1))
             }
         }
