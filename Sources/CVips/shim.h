@@ -78,9 +78,9 @@ static inline int pw_vips_load_heif(VipsSource *source, VipsImage *_Nullable *_N
 // --- Operations ----------------------------------------------------------------------------------------------------
 
 static inline int pw_vips_resize(
-    VipsImage *in, VipsImage *_Nullable *_Nonnull out, double horizontal, double vertical, double gap
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, double horizontal, double vertical
 ) {
-    return vips_resize(in, out, horizontal, "vscale", vertical, "gap", gap, NULL);
+    return vips_resize(in, out, horizontal, "vscale", vertical, NULL);
 }
 
 static inline int pw_vips_premultiply(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
@@ -152,6 +152,19 @@ static inline int pw_vips_save_png(VipsImage *in, VipsTarget *target) {
 static inline int pw_vips_save_avif(VipsImage *in, VipsTarget *target, int quality) {
     return vips_heifsave_target(in, target, "Q", quality, "compression", VIPS_FOREIGN_HEIF_COMPRESSION_AV1,
         "strip", TRUE, NULL);
+}
+
+// --- Lines of pixels -------------------------------------------------------------------------------------------------
+
+// VIPS_REGION_ADDR is a macro.
+static inline const unsigned char *_Nullable pw_vips_region_row(VipsRegion *region, int line) {
+    return VIPS_REGION_ADDR(region, 0, line);
+}
+
+// The fields are the struct's own, and assigning them from Swift would need its layout to be stable.
+static inline void pw_vips_set_size(VipsImage *image, int width, int height) {
+    image->Xsize = width;
+    image->Ysize = height;
 }
 
 #pragma clang assume_nonnull end

@@ -1,4 +1,5 @@
 import Jobs
+import TestSupport
 import Testing
 
 /// Random legal operations on two workers' stores, and what a person would expect to count afterwards.

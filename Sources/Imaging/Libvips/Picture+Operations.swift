@@ -9,21 +9,24 @@ extension Picture {
         }
     }
 
-    /// Scaled to exactly `size`, by libvips' thumbnail pipeline: box filter, then Lanczos 3. Colours are weighed by
-    /// their alpha, or transparent pixels would bleed into the visible ones.
+    /// Scaled to exactly `size` with Lanczos 3. Colours are weighed by their alpha, or transparent pixels would bleed
+    /// into the visible ones.
     ///
-    /// - Parameter gap: how much of the shrinking is left to Lanczos at least: 2 is libvips' default, 1 leaves to it
-    ///   what is not a whole factor.
-    func resized(to size: PixelSize, gap: Double = 2) throws(VipsFailure) -> Picture {
+    /// Ours shrinks what web pictures are; libvips does the rest: what grows, and what has more bits or channels.
+    func resized(to size: PixelSize) throws(VipsFailure) -> Picture {
+        guard storedSize != size else { return self }
+        return canBeShrunk(to: size) ? try shrunk(to: size) : try resizedByLibvips(to: size)
+    }
+
+    func resizedByLibvips(to size: PixelSize) throws(VipsFailure) -> Picture {
         let from = storedSize
-        guard from != size else { return self }
         let horizontal = Double(size.width) / Double(from.width)
         let vertical = Double(size.height) / Double(from.height)
-        guard hasAlpha else { return try then { pw_vips_resize($0, &$1, horizontal, vertical, gap) } }
+        guard hasAlpha else { return try then { pw_vips_resize($0, &$1, horizontal, vertical) } }
         let format = bandFormat
         return try then { pw_vips_premultiply($0, &$1) }
             .then { pw_vips_cast($0, &$1, format) }
-            .then { pw_vips_resize($0, &$1, horizontal, vertical, gap) }
+            .then { pw_vips_resize($0, &$1, horizontal, vertical) }
             .then { pw_vips_unpremultiply($0, &$1) }
             .then { pw_vips_cast($0, &$1, format) }
     }

@@ -47,8 +47,7 @@ struct VariantPlan {
 
     private func rendered(from base: Picture) throws(ImagingError) -> Picture {
         do throws(VipsFailure) {
-            // The base was scaled with care; what is cut from it takes the short way, which changes pixels by less than 1 %.
-            let scaled = try base.resized(to: placement.scaled, gap: 1)
+            let scaled = try base.resized(to: placement.scaled)
             let opaque = format.hasAlpha ? scaled : try scaled.flattenedOnWhite()
             return try opaque.placed(placement, transparent: format.hasAlpha)
         } catch {
