@@ -103,7 +103,9 @@ public enum HelperMain {
         var used = rusage()
         getrusage(RUSAGE_SELF.rawValue, &used)
         let spent = used.ru_utime.tv_sec + used.ru_stime.tv_sec + 1
-        var limit = rlimit(rlim_cur: rlim_t(spent + seconds), rlim_max: rlim_t.max)
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(0), &limit)
+        limit.rlim_cur = min(rlim_t(spent + seconds), limit.rlim_max)
         setrlimit(__rlimit_resource_t(0), &limit)  // RLIMIT_CPU
     }
 

@@ -71,7 +71,9 @@ extension HelperPool {
                 // Whatever goes wrong here, the helper is of no use.
                 let isThere = (try? socket.wait(milliseconds: 30_000)) ?? false
                 let word = isThere ? try? socket.receive() : nil
-                let protections = word.flatMap { try? JSONDecoder().decode(HelperProtections.self, from: Data($0.bytes)) }
+                let protections = word.flatMap {
+                    try? JSONDecoder().decode(HelperProtections.self, from: Data($0.bytes))
+                }
                 continuation.resume(returning: protections)
             }
         }

@@ -117,7 +117,9 @@ final class HelperPool: Sendable {
 
     /// Decided between two images, so that replacing a helper loses none.
     private func isWornOut(_ helper: RunningHelper, images: Int, memory: Int) -> Bool {
-        guard images >= configuration.recycleAfterImages || memory > configuration.recycleAboveBytes else { return false }
+        guard images >= configuration.recycleAfterImages || memory > configuration.recycleAboveBytes else {
+            return false
+        }
         logger.debug(
             "A helper is replaced.",
             metadata: ["pid": "\(helper.process)", "images": "\(images)", "memory": "\(memory >> 20) MiB"])

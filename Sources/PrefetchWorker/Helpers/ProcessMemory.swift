@@ -12,7 +12,9 @@ enum ProcessMemory {
             return nil
         }
         defer { try? file.close() }
-        let text = try? String(unsafeUninitializedCapacity: 256) { try file.read(into: UnsafeMutableRawBufferPointer($0)) }
+        let text = try? String(unsafeUninitializedCapacity: 256) {
+            try file.read(into: UnsafeMutableRawBufferPointer($0))
+        }
         // Pages: all that are mapped, those in memory, those of them that files share, … (proc(5))
         let pages = (text ?? "").split(separator: " ").prefix(3).compactMap { Int($0) }
         return pages.count == 3 ? (pages[1] - pages[2]) * sysconf(Int32(_SC_PAGESIZE)) : nil

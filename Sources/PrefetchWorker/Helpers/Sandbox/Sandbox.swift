@@ -9,17 +9,22 @@ struct Sandbox {
 
     /// Before the first other thread is started: nothing can be written, created or connected to any more.
     mutating func prepare() {
-        lock(to: .reading)
+        restrict(to: .reading)
     }
 
     /// Once everything is loaded: what is open stays usable, and nothing else is.
     mutating func close() -> HelperProtections {
-        if protections.landlock > 0 { lock(to: .nothing) }
+        lock()
         filter()
         return protections
     }
 
-    mutating func lock(to access: Landlock.Access) {
+    /// The second step of Landlock, where the first took hold.
+    mutating func lock() {
+        if protections.landlock > 0 { restrict(to: .nothing) }
+    }
+
+    private mutating func restrict(to access: Landlock.Access) {
         do {
             protections.landlock = try Landlock.restrict(to: access)
         } catch {

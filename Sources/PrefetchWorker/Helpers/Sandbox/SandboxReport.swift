@@ -23,7 +23,7 @@ extension SandboxReport {
     static func make() -> SandboxReport {
         var sandbox = Sandbox()
         sandbox.prepare()
-        sandbox.lock(to: .nothing)
+        sandbox.lock()
         var trials = attempts(.landlock, version: sandbox.protections.landlock)
         sandbox.filter()
         if sandbox.protections.seccomp { trials += attempts(.seccomp, version: sandbox.protections.landlock) }
