@@ -12,22 +12,28 @@ import Testing
 /// Real helpers behind a pool: what their sandbox leaves them able to do, and when they are replaced.
 @Suite(.timeLimit(.minutes(4)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct HelperGuardTests {
     /// Every format that is read, made into every format that is written, by one helper in its sandbox.
-    @Test func everyFormatIsReadAndWritten() async throws {
+    @Test(arguments: HelperUser.possible) func everyFormatIsReadAndWritten(user: HelperUser) async throws {
         let variants = try VariantSpec.Output.allCases.map {
             try VariantSpec.parse("\($0.rawValue)=8x8,fill,\($0.rawValue)")
         }
-        try await withPool {
-            $0.requiresSandbox = true
-        } body: { pool, cache in
-            for format in ImageFormat.allCases {
-                let outcome = await pool.transform(try file(SampleImage.bytes(of: format), in: cache), into: variants)
-                guard case .made(let report, let blobs) = outcome else {
-                    Issue.record("\(format): \(outcome)")
-                    continue
+        try await withTemporaryDirectory { folder in
+            let (program, arguments) = user.command(try HelperUser.copyOfWorker(in: folder), ["helper"])
+            try await withPool {
+                $0.executable = program
+                $0.arguments = arguments
+                $0.requiresSandbox = true
+            } body: { pool, cache in
+                for format in ImageFormat.allCases {
+                    let outcome = await pool.transform(
+                        try file(SampleImage.bytes(of: format), in: cache), into: variants)
+                    guard case .made(let report, let blobs) = outcome else {
+                        Issue.record("\(format): \(outcome)")
+                        continue
+                    }
+                    #expect(report.facts.format == format)
+                    #expect(report.renditions.map(\.format) == variants.map(\.format?.imageFormat))
+                    #expect(blobs.count == variants.count)
                 }
-                #expect(report.facts.format == format)
-                #expect(report.renditions.map(\.format) == variants.map(\.format?.imageFormat))
-                #expect(blobs.count == variants.count)
             }
         }
     }
@@ -78,6 +84,17 @@ import Testing
             for _ in 0..<10 { try await expectMade(pool, cache) }
         }
         #expect(log.messages(containing: "replaced") == 0)
+    }
+
+    @Test func aSourceCanOnlyBeReadByAHelper() async throws {
+        try await withTemporaryDirectory { folder in
+            let source = try file([1, 2, 3], in: try ContentCache(directory: folder.appending("cache")))
+            _ = await withCheckedContinuation { continuation in
+                let work = HelperWork(source: source, variants: [], answer: continuation)
+                #expect(throws: Errno.badFileDescriptor) { try work.sourceForReading().descriptor.writeAll([4]) }
+                continuation.resume(returning: .stopped)
+            }
+        }
     }
 
     @Test func ourOwnMemoryIsKnown() throws {

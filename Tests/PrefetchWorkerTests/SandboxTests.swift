@@ -8,37 +8,20 @@ import Testing
 
 /// What a real helper may not do, tried by itself.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct SandboxTests {
-    /// Who runs the helper.
-    enum User: String, CaseIterable, Sendable {
-        case ourselves
-        /// Nobody at all, which only root can become.
-        case nobody
-
-        static var possible: [User] { geteuid() == 0 ? allCases : [.ourselves] }
-    }
-
     /// A helper's report on itself, made once for each user.
     private static let reports = Dictionary(
-        uniqueKeysWithValues: User.possible.map { user in (user, Result { try report(as: user) }) })
+        uniqueKeysWithValues: HelperUser.possible.map { user in (user, Result { try report(as: user) }) })
 
     private static func report(
-        as user: User = .ourselves, without calls: [String] = [],
+        as user: HelperUser = .ourselves, without calls: [String] = [],
     ) throws -> SandboxReport {
         try withTemporaryDirectory { folder in
-            // Where we build, nobody else may be allowed to look.
-            let copy = folder.appending("worker").string
-            guard try ChildProcess.run("cp", [Workplace.executable.string, copy]) == 0,
-                chmod(folder.string, 0o755) == 0, chmod(copy, 0o755) == 0
-            else { throw Errno.permissionDenied }
-            var (program, arguments) = (copy, ["helper", "--test-sandbox"])
+            var command = (program: try HelperUser.copyOfWorker(in: folder), arguments: ["helper", "--test-sandbox"])
             if !calls.isEmpty {
-                let command = Unguarded.command(program, without: calls)
-                (program, arguments) = (command.program, command.arguments + arguments)
+                let unguarded = Unguarded.command(command.program, without: calls)
+                command = (unguarded.program, unguarded.arguments + command.arguments)
             }
-            if user == .nobody {
-                arguments = ["--reuid=65534", "--regid=65534", "--clear-groups", program] + arguments
-                program = "setpriv"
-            }
+            let (program, arguments) = user.command(command.program, command.arguments)
             let output = folder.appending("report").string
             _ = try ChildProcess.run(program, arguments, files: ChildProcess.Files(output: output))
             return try JSONDecoder().decode(SandboxReport.self, from: Data(contents(of: output)))
@@ -54,14 +37,14 @@ import Testing
         }
     }
 
-    @Test(arguments: User.possible) func bothGuardsTakeHold(user: User) throws {
+    @Test(arguments: HelperUser.possible) func bothGuardsTakeHold(user: HelperUser) throws {
         let protections = try #require(Self.reports[user]).get().protections
         #expect(protections.isComplete)
         #expect(protections.complaints == [])
     }
 
-    @Test(arguments: User.possible, ForbiddenAction.all.map { "\($0.layer.rawValue): \($0.name)" })
-    func itIsRefused(user: User, action: String) throws {
+    @Test(arguments: HelperUser.possible, ForbiddenAction.all.map { "\($0.layer.rawValue): \($0.name)" })
+    func itIsRefused(user: HelperUser, action: String) throws {
         let report = try #require(Self.reports[user]).get()
         let trial = report.trials.first { "\($0.layer.rawValue): \($0.action)" == action }
         guard let trial else {
