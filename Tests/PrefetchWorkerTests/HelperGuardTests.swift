@@ -1,4 +1,5 @@
 import ContentCache
+import Dispatch
 import Glibc
 import Jobs
 import Logging
@@ -52,6 +53,20 @@ import Testing
                 return
             }
             #expect(blobs.count == 2)
+        }
+    }
+
+    /// Those that libraries started before the filter came, too.
+    @Test func everyThreadOfAHelperIsFiltered() async throws {
+        try await withPool { _ in
+        } body: { pool, _ in
+            let threads = try await pool.withHelper { helper in
+                try await pool.greet(helper, on: DispatchQueue(label: "test"))
+                return try ProcessTable.threads(of: helper.process)
+            }
+            #expect(threads.count > 1)
+            // Mode 2 is a filter (proc(5)).
+            #expect(threads.allSatisfy { $0.contains("\nSeccomp:\t2\n") && $0.contains("\nNoNewPrivs:\t1\n") })
         }
     }
 
