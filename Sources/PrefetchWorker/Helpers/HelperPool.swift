@@ -67,6 +67,8 @@ final class HelperPool: Sendable {
             crashed = nil
             do {
                 crashed = try await withHelper { helper in
+                    // It has nothing left to do when it is let go, and one that was taken over might not go by itself.
+                    defer { helper.kill() }
                     try await self.greet(helper, on: thread)
                     return await self.feed(first, to: helper, on: thread)
                 }
