@@ -25,6 +25,8 @@ let package = Package(
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
         .systemLibrary(name: "CDescriptorPassing"),
+        .systemLibrary(name: "CLandlock"),
+        .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
 
         // The leaves: none of them imports another.
         .target(
@@ -62,7 +64,7 @@ let package = Package(
         .target(
             name: "PrefetchWorker",
             dependencies: [
-                "Jobs", "Download", "Imaging", "ContentCache", "CDescriptorPassing",
+                "Jobs", "Download", "Imaging", "ContentCache", "CDescriptorPassing", "CLandlock", "CSeccomp",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Subprocess", package: "swift-subprocess"),

@@ -11,6 +11,14 @@ extension ImagingRuntime {
         )
     }
 
+    /// Has every library load what it otherwise loads with its first image: libheif's decoders and encoders may be
+    /// plug-ins, which a process that can't open files any more would never find.
+    public static func loadPlugins() {
+        // What doesn't work now will be said of the image that needs it.
+        for format in [ImageFormat.heic, .avif] { _ = decodes(format) }
+        _ = encodes(.avif)
+    }
+
     private static func decodes(_ format: ImageFormat) -> Bool {
         SampleImage.bytes(of: format).withUnsafeBytes { bytes in
             // The error would only say again that it doesn't work.
@@ -21,12 +29,12 @@ extension ImagingRuntime {
 
     private static func encodes(_ format: VariantSpec.Output) -> Bool {
         SampleImage.bytes(of: .png).withUnsafeBytes { bytes in
-            // As above. /dev/null takes what is written; only whether the encoder gets that far is asked.
-            guard let picture = try? Picture(of: bytes, as: .png).inMemory(),
-                let nowhere = try? FileDescriptor.open("/dev/null", .writeOnly)
+            // As above. A pipe holds what so small a picture becomes; only whether the encoder gets that far is asked.
+            guard let picture = try? Picture(of: bytes, as: .png).inMemory(), let pipe = try? FileDescriptor.pipe()
             else { return false }
-            let worked: Void? = try? picture.write(as: format, quality: nil, to: nowhere)
-            return (try? nowhere.close()) != nil && worked != nil
+            let worked: Void? = try? picture.write(as: format, quality: nil, to: pipe.writeEnd)
+            for end in [pipe.readEnd, pipe.writeEnd] { try? end.close() }
+            return worked != nil
         }
     }
 }

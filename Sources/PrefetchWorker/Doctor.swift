@@ -17,7 +17,7 @@ public struct Doctor: Sendable {
 
     private let database: String
     private let cache: String
-    private let helpers: HelperConfiguration
+    let helpers: HelperConfiguration
 
     public init(database: String, cache: String, helpers: HelperConfiguration = HelperConfiguration(count: 1)) {
         self.database = database
@@ -31,6 +31,7 @@ public struct Doctor: Sendable {
         let (cacheFinding, cache) = examineCache()
         findings.append(cacheFinding)
         if let cache { findings.append(await examineHelper(cache)) }
+        findings.append(await examineSandbox())
         return findings
     }
 

@@ -44,7 +44,11 @@ public struct Worker: Sendable {
         do {
             store = try JobStore(path: configuration.database, now: configuration.now)
             pipeline = try makePipeline(store)
+            // Before anything is claimed, let alone fetched.
+            if configuration.helpers.requiresSandbox { try await pipeline.helpers.checkSandbox() }
             worker = try await store.register(host: hostName(), pid: getpid())
+        } catch let error as WorkerError {
+            throw error
         } catch let error as JobsError {
             throw WorkerError(error)
         } catch let error as CacheError {

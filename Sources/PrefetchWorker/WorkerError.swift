@@ -11,6 +11,8 @@ public struct WorkerError: Error, Sendable, CustomStringConvertible {
         case inputOutput
         /// It may work later: the disk is full, somebody else has the lock.
         case tryLater
+        /// This machine lacks what was required of it.
+        case unavailable
         /// What was asked for makes no sense.
         case usage
         case internalError

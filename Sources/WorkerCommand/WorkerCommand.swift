@@ -22,6 +22,16 @@ struct WorkerCommand: AsyncParsableCommand {
             RetryCommand.self, BlacklistCommand.self, CacheCommand.self, DoctorCommand.self, HelperCommand.self,
         ],
     )
+
+    /// A helper guards itself before there is a second thread, so it is started where none is: on the first one.
+    @MainActor static func main() async {
+        let words = CommandLine.arguments.dropFirst()
+        if words.first == "helper" {
+            HelperCommand.main(Array(words.dropFirst()))
+        } else {
+            await main(nil)
+        }
+    }
 }
 
 let workerVersion = "1.0.0"

@@ -10,6 +10,9 @@ import Testing
 
 /// Helpers that misbehave: shell scripts in a helper's place, since the real one has to be killed to do so.
 @Suite(.timeLimit(.minutes(2))) struct HelperPoolTests {
+    /// The first word of a helper that is guarded.
+    private static let ready = #"printf '{"ready":true,"landlock":7,"seccomp":true,"complaints":[]}' >&0"#
+
     /// What a pool with such a helper makes of one image.
     private func outcome(
         of script: String, wallSeconds: Int = 30, in folder: FilePath,
@@ -38,7 +41,7 @@ import Testing
     @Test func anImageThatKillsTwoHelpersIsADecoderCrash() async throws {
         try await withTemporaryDirectory { folder in
             let deaths = folder.appending("deaths")
-            let outcome = try await outcome(of: "echo x >>\(deaths); printf ready >&0; exit 11", in: folder)
+            let outcome = try await outcome(of: "echo x >>\(deaths); \(Self.ready); exit 11", in: folder)
             #expect(failure(of: outcome) == .decoderCrash)
             let log = try FileDescriptor.open(deaths, .readOnly)
             defer { try? log.close() }
@@ -48,14 +51,14 @@ import Testing
 
     @Test func anImageThatTakesTooLongIsADecoderCrashAtOnce() async throws {
         try await withTemporaryDirectory { folder in
-            let outcome = try await outcome(of: "printf ready >&0; exec sleep 100", wallSeconds: 1, in: folder)
+            let outcome = try await outcome(of: "\(Self.ready); exec sleep 100", wallSeconds: 1, in: folder)
             #expect(failure(of: outcome) == .decoderCrash)
         }
     }
 
     @Test func nonsenseFromAHelperIsADecoderCrash() async throws {
         try await withTemporaryDirectory { folder in
-            let outcome = try await outcome(of: "printf ready >&0; printf nonsense >&0; sleep 1", in: folder)
+            let outcome = try await outcome(of: "\(Self.ready); printf nonsense >&0; sleep 1", in: folder)
             #expect(failure(of: outcome) == .decoderCrash)
         }
     }

@@ -64,9 +64,9 @@ public enum ChildProcess {
     }
 
     /// Its exit status, or −1 when a signal ended it.
-    public static func run(_ name: String, _ arguments: [String]) throws -> Int32 {
+    public static func run(_ name: String, _ arguments: [String], files: Files = Files()) throws -> Int32 {
         var status: Int32 = 0
-        waitpid(try start(name, arguments), &status, 0)
+        waitpid(try start(name, arguments, files: files), &status, 0)
         return status & 0x7F == 0 ? (status >> 8) & 0xFF : -1
     }
 }

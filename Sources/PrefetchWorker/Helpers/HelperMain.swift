@@ -11,17 +11,25 @@ public enum HelperMain {
     /// Bytes of memory a helper may allocate (`RLIMIT_DATA`).
     static let memoryLimit: UInt64 = 1 << 30
 
-    /// A helper's first word, once its libraries are loaded.
-    static let ready = Array("ready".utf8)
+    /// Bytes a helper may write into one file (`RLIMIT_FSIZE`): no variant comes near.
+    static let fileLimit: UInt64 = 1 << 30
 
-    /// Serves requests on standard input until its peer closes it. Called by the hidden subcommand.
+    /// Open files of a helper (`RLIMIT_NOFILE`): a full message's, and some.
+    static let descriptorLimit: UInt64 = 256
+
+    /// Serves requests on standard input until its peer closes it. Called by the hidden subcommand, on the process's
+    /// first thread and before there is another.
     public static func run() -> Int32 {
-        limitMemory()
+        limitResources()
         let socket = DescriptorSocket(owning: FileDescriptor(rawValue: dup(STDIN_FILENO)))
-        exitWhenOrphaned()
+        var sandbox = Sandbox()
+        sandbox.prepare()
         do {
             try ImagingRuntime.start()
-            try socket.send(ready)
+            ImagingRuntime.loadPlugins()
+            let protections = sandbox.close()
+            exitWhenOrphaned()
+            try socket.send(Array(JSONEncoder().encode(protections)))
             while let (bytes, descriptors) = try socket.receive() {
                 defer { close(descriptors) }
                 try socket.send(Array(JSONEncoder().encode(answer(bytes, descriptors))))
@@ -29,6 +37,20 @@ public enum HelperMain {
             return 0
         } catch {
             complain("helper \(getpid()) stops: \(error)")
+            return 70
+        }
+    }
+
+    /// Tries on itself what the sandbox forbids, and prints a `SandboxReport` as JSON.
+    ///
+    /// - Returns: the exit code: 0 when all was refused.
+    public static func testSandbox() -> Int32 {
+        let report = SandboxReport.make()
+        do {
+            try FileDescriptor.standardOutput.writeAll(JSONEncoder().encode(report) + Array("\n".utf8))
+            return report.protections.isComplete && report.leaks.isEmpty ? 0 : 70
+        } catch {
+            complain("helper \(getpid()): the report can't be written: \(error)")
             return 70
         }
     }
@@ -56,14 +78,24 @@ public enum HelperMain {
         }
     }
 
-    private static func limitMemory() {
-        var limit = rlimit(rlim_cur: rlim_t(memoryLimit), rlim_max: rlim_t(memoryLimit))
-        if setrlimit(__rlimit_resource_t(2), &limit) != 0 {  // RLIMIT_DATA
-            complain("helper \(getpid()): memory can't be limited: \(Errno(rawValue: errno))")
-        }
+    private static func limitResources() {
+        limit(__rlimit_resource_t(2), to: memoryLimit)  // RLIMIT_DATA
+        limit(__rlimit_resource_t(1), to: fileLimit)  // RLIMIT_FSIZE
+        limit(__rlimit_resource_t(7), to: descriptorLimit)  // RLIMIT_NOFILE
         // A crash is answered by a new helper; its memory image helps nobody and fills the disk.
-        var none = rlimit(rlim_cur: 0, rlim_max: 0)
-        setrlimit(__rlimit_resource_t(4), &none)  // RLIMIT_CORE
+        limit(__rlimit_resource_t(4), to: 0)  // RLIMIT_CORE
+        // A file that grows too long is a failed write, not the end of the helper.
+        signal(SIGXFSZ, SIG_IGN)
+    }
+
+    private static func limit(_ resource: __rlimit_resource_t, to value: UInt64) {
+        var limit = rlimit()
+        getrlimit(resource, &limit)
+        let value = min(rlim_t(value), limit.rlim_max)
+        limit = rlimit(rlim_cur: value, rlim_max: value)
+        if setrlimit(resource, &limit) != 0 {
+            complain("helper \(getpid()): limit \(resource) can't be set: \(Errno(rawValue: errno))")
+        }
     }
 
     /// The limit counts from the process's start, so it is moved along with every image. SIGXCPU ends the helper.
@@ -71,7 +103,9 @@ public enum HelperMain {
         var used = rusage()
         getrusage(RUSAGE_SELF.rawValue, &used)
         let spent = used.ru_utime.tv_sec + used.ru_stime.tv_sec + 1
-        var limit = rlimit(rlim_cur: rlim_t(spent + seconds), rlim_max: rlim_t.max)
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(0), &limit)
+        limit.rlim_cur = min(rlim_t(spent + seconds), limit.rlim_max)
         setrlimit(__rlimit_resource_t(0), &limit)  // RLIMIT_CPU
     }
 

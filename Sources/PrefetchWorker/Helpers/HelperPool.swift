@@ -1,31 +1,9 @@
 internal import ContentCache
 internal import Dispatch
-internal import FoundationEssentials
-internal import Glibc
 internal import Imaging
 internal import Jobs
 internal import Logging
-internal import Subprocess
-internal import SystemPackage
-
-/// How helper processes are started and bounded.
-public struct HelperConfiguration: Sendable {
-    /// How many run at once; one for each core is what was measured to be fastest.
-    public var count: Int
-    /// The program, and the arguments that make it call `HelperMain.run()`.
-    public var executable: String
-    public var arguments: [String]
-    /// CPU seconds for one image, enforced by the kernel.
-    public var processorSeconds: Int = 30
-    /// Wall-clock seconds for one image, after which its helper is killed.
-    public var wallSeconds: Int = 60
-
-    public init(count: Int, executable: String = "/proc/self/exe", arguments: [String] = ["helper"]) {
-        self.count = count
-        self.executable = executable
-        self.arguments = arguments
-    }
-}
+internal import Synchronization
 
 /// Helper processes that decode, transform and encode, each one image at a time.
 ///
@@ -34,10 +12,12 @@ public struct HelperConfiguration: Sendable {
 final class HelperPool: Sendable {
     let configuration: HelperConfiguration
     let limits: ImageLimits
+    let logger: Logger
     private let cache: ContentCache
-    private let logger: Logger
     private let queue = WorkQueue<HelperWork>()
     private let results = DispatchQueue(label: "helper.results")
+    /// Whether somebody was told already that helpers are not fully guarded.
+    let hasWarned = Mutex(false)
 
     init(configuration: HelperConfiguration, limits: ImageLimits, cache: ContentCache, logger: Logger) {
         self.configuration = configuration
@@ -66,19 +46,31 @@ final class HelperPool: Sendable {
     /// Images already waiting are still done; then the helpers end.
     func close() { queue.close() }
 
-    /// One place in the pool: a helper is started when the first image comes, and replaced when it dies.
+    /// Whether a helper of this configuration would be guarded as it requires, found out by starting one.
+    ///
+    /// - Throws: code `unavailable` when it wouldn't, or when none can be started.
+    func checkSandbox() async throws(WorkerError) {
+        do {
+            try await withHelper { helper in
+                try await self.greet(helper, on: DispatchQueue(label: "helper"))
+            }
+        } catch {
+            throw WorkerError(.unavailable, "The sandbox that is required can't be had: \(error)")
+        }
+    }
+
+    /// One place in the pool: a helper is started when the first image comes, and replaced when it dies or is worn out.
     private func serve() async {
         let thread = DispatchQueue(label: "helper")
         var crashed: HelperWork?
         while let first = await next(after: crashed) {
             crashed = nil
             do {
-                crashed = try await withHelper { socket, kill in
-                    guard await self.isReady(socket, on: thread) else {
-                        kill()
-                        throw HelperNotReady()
-                    }
-                    return await self.feed(first, to: socket, on: thread, kill: kill)
+                crashed = try await withHelper { helper in
+                    // It has nothing left to do when it is let go, and one that was taken over might not go by itself.
+                    defer { helper.kill() }
+                    try await self.greet(helper, on: thread)
+                    return await self.feed(first, to: helper, on: thread)
                 }
             } catch {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
@@ -89,30 +81,17 @@ final class HelperPool: Sendable {
         }
     }
 
-    /// A helper that ends before its first word is no image's fault: a library is missing, or memory.
-    private func isReady(_ socket: DescriptorSocket, on thread: DispatchQueue) async -> Bool {
-        await withCheckedContinuation { continuation in
-            thread.async {
-                // Whatever goes wrong here, the helper is of no use.
-                let isThere = (try? socket.wait(milliseconds: 30_000)) ?? false
-                let word = isThere ? try? socket.receive() : nil
-                continuation.resume(returning: word?.bytes == HelperMain.ready)
-            }
-        }
-    }
-
     private func next(after crashed: HelperWork?) async -> HelperWork? {
         if let crashed { return crashed }
         return await queue.next()
     }
 
     /// - Returns: the image that the helper died of, if it is to be tried again.
-    private func feed(
-        _ first: HelperWork, to socket: DescriptorSocket, on thread: DispatchQueue, kill: () -> Void,
-    ) async -> HelperWork? {
+    private func feed(_ first: HelperWork, to helper: RunningHelper, on thread: DispatchQueue) async -> HelperWork? {
         var current: HelperWork? = first
+        var images = 0
         while let work = current {
-            let exchange = await self.exchange(work, over: socket, on: thread)
+            let (exchange, memory) = await self.exchange(work, with: helper, on: thread)
             switch exchange {
             case .answered(let reply, let files):
                 // The helper gets its next image while this one's files are read.
@@ -126,62 +105,40 @@ final class HelperPool: Sendable {
                 work.answer.resume(returning: .failed(.decoderCrash, "The decoder crashed twice on this image."))
                 return nil
             case .timedOut:
-                kill()
+                helper.kill()
                 let message = "The decoder took longer than \(configuration.wallSeconds) s on this image."
                 work.answer.resume(returning: .failed(.decoderCrash, message))
                 return nil
             }
+            images += 1
+            if isWornOut(helper, images: images, memory: memory) { return nil }
             current = await queue.next()
         }
         return nil
     }
 
+    /// Decided between two images, so that replacing a helper loses none.
+    private func isWornOut(_ helper: RunningHelper, images: Int, memory: Int) -> Bool {
+        guard images >= configuration.recycleAfterImages || memory > configuration.recycleAboveBytes else {
+            return false
+        }
+        logger.debug(
+            "A helper is replaced.",
+            metadata: ["pid": "\(helper.process)", "images": "\(images)", "memory": "\(memory >> 20) MiB"])
+        return true
+    }
+
+    /// - Returns: how it ended, and the bytes of memory that the helper then held.
     private func exchange(
-        _ work: HelperWork, over socket: DescriptorSocket, on thread: DispatchQueue,
-    ) async -> HelperExchange {
+        _ work: HelperWork, with helper: RunningHelper, on thread: DispatchQueue,
+    ) async -> (HelperExchange, memory: Int) {
         // Waiting for a helper blocks, so it happens on this place's own thread.
         await withCheckedContinuation { continuation in
-            thread.async { [self] in
-                continuation.resume(
-                    returning: work.exchange(
-                        over: socket, cache: cache, limits: limits, configuration: configuration))
+            thread.async { [self, process = helper.process, socket = helper.socket] in
+                let exchange = work.exchange(
+                    over: socket, cache: cache, limits: limits, configuration: configuration)
+                continuation.resume(returning: (exchange, ProcessMemory.own(by: process) ?? 0))
             }
         }
     }
-
-    /// One image after the other needs the same few large buffers: kept, they cost a fifth of the page faults that
-    /// returning them to the kernel each time does. (mallopt(3), in its environment form.)
-    private static let allocation: [Environment.Key: String?] = [
-        "MALLOC_MMAP_THRESHOLD_": "67108864", "MALLOC_TRIM_THRESHOLD_": "67108864", "MALLOC_TOP_PAD_": "16777216",
-    ]
-
-    private func withHelper<R: Sendable>(
-        _ body: (DescriptorSocket, () -> Void) async throws -> R
-    ) async throws -> R {
-        let (ours, theirs) = try DescriptorSocket.pair()
-        let socket = DescriptorSocket(owning: ours)
-        var platform = PlatformOptions()
-        // Ctrl-C in a terminal reaches the whole foreground group; helpers stop when the worker says so.
-        platform.processGroupID = 0
-        let result = try await Subprocess.run(
-            .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments),
-            environment: .inherit.updating(Self.allocation), platformOptions: platform,
-            input: .fileDescriptor(theirs, closeAfterSpawningProcess: true),
-            output: .discarded,
-            error: .fileDescriptor(.standardError, closeAfterSpawningProcess: false),
-        ) { execution in
-            // The end of the socket is what tells a helper to go.
-            defer { shutdown(socket.descriptor.rawValue, Int32(SHUT_RDWR)) }
-            return try await body(socket) {
-                // It may have died by itself meanwhile.
-                try? execution.send(signal: .kill)
-            }
-        }
-        return result.closureResult
-    }
-}
-
-/// A helper ended or fell silent before it could take an image.
-private struct HelperNotReady: Error, CustomStringConvertible {
-    var description: String { "it ended before it was ready; 'worker doctor' may tell why" }
 }

@@ -53,6 +53,7 @@ struct HelperWork: Sendable {
         do {
             let files = try variants.map { _ in try cache.makeFile() }
             let request = HelperRequest(limits: limits, variants: variants, seconds: configuration.processorSeconds)
+            let source = try sourceForReading()
             let descriptors = [source.descriptor] + files.map(\.descriptor)
             guard send(try Array(JSONEncoder().encode(request)), descriptors, over: socket) else { return .crashed }
             guard try socket.wait(milliseconds: Int64(configuration.wallSeconds) * 1_000) else { return .timedOut }
@@ -66,6 +67,17 @@ struct HelperWork: Sendable {
         } catch {
             // An answer that makes no sense comes from a helper that an image has broken; it isn't asked again.
             return .crashed
+        }
+    }
+
+    /// The source, opened anew and for nothing but reading: what others will find in the cache is not for a helper to
+    /// change. The way through /proc works for files without a name, too (open(2), `O_TMPFILE`).
+    func sourceForReading() throws(CacheError) -> BlobFile {
+        let path = FilePath("/proc/self/fd/\(source.descriptor.rawValue)")
+        do {
+            return BlobFile(owning: try FileDescriptor.open(path, .readOnly, options: .closeOnExec))
+        } catch {
+            throw CacheError(.disk, "A source in the cache can't be opened for its helper: \(error)")
         }
     }
 

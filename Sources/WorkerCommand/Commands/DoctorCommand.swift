@@ -4,7 +4,7 @@ import PrefetchWorker
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Checks libraries, database, cache and helper processes.",
+        abstract: "Checks libraries, database, cache, helper processes and their sandbox.",
         discussion: """
             Exit code 0 when a worker can run (warnings included), 70 when something would stop it.
 

@@ -20,8 +20,8 @@ struct RunCommand: AsyncParsableCommand {
               worker run --drain --order lifo
               worker run --drain --allow-addresses loopback --allow-addresses 10.0.0.0/8
 
-            EXIT CODES: 0 all well, 2 some items failed, 64 usage, 69 nothing could be reached, 70 internal error,
-            73 cannot create, 74 I/O error or damaged database, 75 try again later.
+            EXIT CODES: 0 all well, 2 some items failed, 64 usage, 69 nothing could be reached or no sandbox where one is
+            required, 70 internal error, 73 cannot create, 74 I/O error or damaged database, 75 try again later.
             """,
     )
 
@@ -42,6 +42,9 @@ struct RunCommand: AsyncParsableCommand {
 
     @Option(help: "Order of jobs that name none: fifo or lifo (fifo).")
     var order: String?
+
+    @Flag(help: "Refuse to run where image decoders can't be confined by Landlock and seccomp.")
+    var requireSandbox = false
 
     @Flag(help: "Print the summary as JSON.")
     var json = false
@@ -75,6 +78,7 @@ struct RunCommand: AsyncParsableCommand {
             throw SettingsError(message: "order must be fifo or lifo, not '\(orderText)'.")
         }
         configuration.order = order
+        configuration.helpers.requiresSandbox = requireSandbox
         try limits.apply(to: &configuration, settings)
         return configuration
     }

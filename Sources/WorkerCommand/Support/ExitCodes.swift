@@ -10,7 +10,7 @@ extension ExitCode {
     /// The work was done, and some items failed.
     static let someFailed = ExitCode(2)
     static let usage = ExitCode(64)
-    /// Nothing that was asked for could be reached.
+    /// Nothing that was asked for could be reached, or the machine lacks what was required of it.
     static let unavailable = ExitCode(69)
     static let software = ExitCode(70)
     static let cannotCreate = ExitCode(73)
@@ -24,6 +24,7 @@ extension ExitCode {
             case .cannotCreate: .cannotCreate
             case .inputOutput: .inputOutput
             case .tryLater: .temporary
+            case .unavailable: .unavailable
             case .usage: .usage
             case .internalError: .software
             }

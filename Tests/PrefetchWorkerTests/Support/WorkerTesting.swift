@@ -96,8 +96,22 @@ func withWorkplace<R>(
 
 /// What /proc knows of processes.
 enum ProcessTable {
-    static func all() -> [pid_t] {
-        guard let directory = opendir("/proc") else { return [] }
+    static func all() -> [pid_t] { numbers(in: "/proc") }
+
+    /// What /proc says of the state of each of its threads.
+    static func threads(of process: pid_t) throws -> [String] {
+        try numbers(in: "/proc/\(process)/task").map { thread in
+            let file = try FileDescriptor.open("/proc/\(process)/task/\(thread)/status", .readOnly)
+            return try file.closeAfter {
+                try String(unsafeUninitializedCapacity: 4_096) {
+                    try file.read(into: UnsafeMutableRawBufferPointer($0))
+                }
+            }
+        }
+    }
+
+    private static func numbers(in folder: String) -> [pid_t] {
+        guard let directory = opendir(folder) else { return [] }
         defer { closedir(directory) }
         var all: [pid_t] = []
         while let entry = readdir(directory) {

@@ -1,0 +1,24 @@
+/// How helper processes are started and bounded.
+public struct HelperConfiguration: Sendable {
+    /// How many run at once; one for each core is what was measured to be fastest.
+    public var count: Int
+    /// The program, and the arguments that make it call `HelperMain.run()`.
+    public var executable: String
+    public var arguments: [String]
+    /// CPU seconds for one image, enforced by the kernel.
+    public var processorSeconds: Int = 30
+    /// Wall-clock seconds for one image, after which its helper is killed.
+    public var wallSeconds: Int = 60
+    /// Images after which a helper is replaced by a fresh one: whatever a decoder leaks stays small.
+    public var recycleAfterImages: Int = 10_000
+    /// Bytes of a helper's own memory, between two images, above which it is replaced as well.
+    public var recycleAboveBytes: Int = 512 << 20
+    /// Give no image to a helper that Landlock and a filter of system calls don't both guard.
+    public var requiresSandbox = false
+
+    public init(count: Int, executable: String = "/proc/self/exe", arguments: [String] = ["helper"]) {
+        self.count = count
+        self.executable = executable
+        self.arguments = arguments
+    }
+}

@@ -1,0 +1,44 @@
+internal import SystemPackage
+
+/// The guards of a helper, put up in two steps around the start of its libraries.
+///
+/// Landlock binds only the threads that are yet to come, and libraries start some: so files can be read only from the
+/// first step on, and not at all from the second; the filter of system calls then binds every thread at once.
+struct Sandbox {
+    private(set) var protections = HelperProtections()
+
+    /// Before the first other thread is started: nothing can be written, created or connected to any more.
+    mutating func prepare() {
+        restrict(to: .reading)
+    }
+
+    /// Once everything is loaded: what is open stays usable, and nothing else is.
+    mutating func close() -> HelperProtections {
+        lock()
+        filter()
+        return protections
+    }
+
+    /// The second step of Landlock, where the first took hold.
+    mutating func lock() {
+        if protections.landlock > 0 { restrict(to: .nothing) }
+    }
+
+    private mutating func restrict(to access: Landlock.Access) {
+        do {
+            protections.landlock = try Landlock.restrict(to: access)
+        } catch {
+            protections.landlock = 0
+            protections.complaints.append("Landlock can't be had: \(error).")
+        }
+    }
+
+    mutating func filter() {
+        do {
+            try SystemCallFilter.load()
+            protections.seccomp = true
+        } catch {
+            protections.complaints.append("System calls can't be filtered: \(error).")
+        }
+    }
+}

@@ -1,0 +1,200 @@
+import ContentCache
+import Dispatch
+import Glibc
+import Jobs
+import Logging
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Imaging
+@testable import PrefetchWorker
+
+/// Real helpers behind a pool: what their sandbox leaves them able to do, and when they are replaced.
+@Suite(.timeLimit(.minutes(4)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct HelperGuardTests {
+    /// Every format that is read, made into every format that is written, by one helper in its sandbox.
+    @Test(arguments: HelperUser.possible) func everyFormatIsReadAndWritten(user: HelperUser) async throws {
+        let variants = try VariantSpec.Output.allCases.map {
+            try VariantSpec.parse("\($0.rawValue)=8x8,fill,\($0.rawValue)")
+        }
+        try await withTemporaryDirectory { folder in
+            let (program, arguments) = user.command(try HelperUser.copyOfWorker(in: folder), ["helper"])
+            try await withPool {
+                $0.executable = program
+                $0.arguments = arguments
+                $0.requiresSandbox = true
+            } body: { pool, cache in
+                for format in ImageFormat.allCases {
+                    let outcome = await pool.transform(
+                        try file(SampleImage.bytes(of: format), in: cache), into: variants)
+                    guard case .made(let report, let blobs) = outcome else {
+                        Issue.record("\(format): \(outcome)")
+                        continue
+                    }
+                    #expect(report.facts.format == format)
+                    #expect(report.renditions.map(\.format) == variants.map(\.format?.imageFormat))
+                    #expect(blobs.count == variants.count)
+                }
+            }
+        }
+    }
+
+    /// More threads than a helper starts with: large enough that libaom divides the picture.
+    @Test func aLargePictureIsEncodedByThreads() async throws {
+        let variants = [
+            try VariantSpec.parse("big=1500x1000,fill,enlarge,avif"), try VariantSpec.parse("small=700x500,fill,webp"),
+        ]
+        try await withPool {
+            $0.requiresSandbox = true
+        } body: { pool, cache in
+            let outcome = await pool.transform(try file(TestImages.png(800, 600), in: cache), into: variants)
+            guard case .made(_, let blobs) = outcome else {
+                Issue.record("\(outcome)")
+                return
+            }
+            #expect(blobs.count == 2)
+        }
+    }
+
+    /// Those that libraries started before the filter came, too.
+    @Test func everyThreadOfAHelperIsFiltered() async throws {
+        try await withPool { _ in
+        } body: { pool, _ in
+            let threads = try await pool.withHelper { helper in
+                try await pool.greet(helper, on: DispatchQueue(label: "test"))
+                return try ProcessTable.threads(of: helper.process)
+            }
+            #expect(threads.count > 1)
+            // Mode 2 is a filter (proc(5)).
+            #expect(threads.allSatisfy { $0.contains("\nSeccomp:\t2\n") && $0.contains("\nNoNewPrivs:\t1\n") })
+        }
+    }
+
+    @Test func aHelperIsReplacedAfterItsImagesAndNoneIsLost() async throws {
+        let log = LogCounter()
+        try await withPool(log) {
+            $0.recycleAfterImages = 3
+        } body: { pool, cache in
+            for _ in 0..<10 { try await expectMade(pool, cache) }
+        }
+        #expect(log.messages(containing: "replaced") == 3)
+        #expect(log.messages(containing: "died") == 0)
+    }
+
+    @Test func aHelperThatHasGrownIsReplacedAndNoImageIsLost() async throws {
+        let log = LogCounter()
+        try await withPool(log) {
+            $0.recycleAboveBytes = 1
+        } body: { pool, cache in
+            for _ in 0..<4 { try await expectMade(pool, cache) }
+        }
+        #expect(log.messages(containing: "replaced") == 4)
+        #expect(log.messages(containing: "died") == 0)
+    }
+
+    @Test func aHelperWithinItsBoundsIsKept() async throws {
+        let log = LogCounter()
+        try await withPool(log) { _ in
+        } body: { pool, cache in
+            for _ in 0..<10 { try await expectMade(pool, cache) }
+        }
+        #expect(log.messages(containing: "replaced") == 0)
+    }
+
+    @Test func aSourceCanOnlyBeReadByAHelper() async throws {
+        try await withTemporaryDirectory { folder in
+            let source = try file([1, 2, 3], in: try ContentCache(directory: folder.appending("cache")))
+            _ = await withCheckedContinuation { continuation in
+                let work = HelperWork(source: source, variants: [], answer: continuation)
+                #expect(throws: Errno.badFileDescriptor) { try work.sourceForReading().descriptor.writeAll([4]) }
+                continuation.resume(returning: .stopped)
+            }
+        }
+    }
+
+    @Test func ourOwnMemoryIsKnown() throws {
+        let bytes = try #require(ProcessMemory.own(by: getpid()))
+        #expect((1 << 20..<1 << 36).contains(bytes))
+        #expect(ProcessMemory.own(by: -1) == nil)
+    }
+
+    // MARK: - Where the kernel lacks a guard
+
+    @Test(.enabled(if: Unguarded.isPossible), arguments: ["landlock_create_ruleset", "seccomp"])
+    func withoutAGuardImagesAreStillMadeAndOneWarningSaysSo(call: String) async throws {
+        let log = LogCounter()
+        try await withPool(log) {
+            $0.loseGuard(call)
+            $0.recycleAfterImages = 1
+        } body: { pool, cache in
+            for _ in 0..<3 { try await expectMade(pool, cache) }
+        }
+        #expect(log.messages(containing: "without a full sandbox") == 1)
+    }
+
+    @Test(.enabled(if: Unguarded.isPossible), arguments: ["landlock_create_ruleset", "seccomp"])
+    func whereASandboxIsRequiredNoImageIsGivenToAHelperWithout(call: String) async throws {
+        try await withPool {
+            $0.loseGuard(call)
+            $0.requiresSandbox = true
+        } body: { pool, cache in
+            let outcome = await pool.transform(try file(TestImages.png(8, 8), in: cache), into: [])
+            guard case .unavailable = outcome else {
+                Issue.record("\(outcome)")
+                return
+            }
+            let error = await #expect(throws: WorkerError.self) { try await pool.checkSandbox() }
+            #expect(error?.code == .unavailable)
+        }
+    }
+
+    // MARK: -
+
+    private func withPool(
+        _ log: LogCounter = LogCounter(), configure: (inout HelperConfiguration) -> Void,
+        body: (HelperPool, ContentCache) async throws -> Void,
+    ) async throws {
+        try await withTemporaryDirectory { folder in
+            var configuration = HelperConfiguration(count: 1, executable: Workplace.executable.string)
+            configure(&configuration)
+            let cache = try ContentCache(directory: folder.appending("cache"))
+            let pool = HelperPool(
+                configuration: configuration, limits: ImageLimits(), cache: cache, logger: log.logger)
+            async let running: Void = pool.run()
+            let result: Result<Void, any Error>
+            do {
+                result = .success(try await body(pool, cache))
+            } catch {
+                result = .failure(error)
+            }
+            pool.close()
+            await running
+            try result.get()
+        }
+    }
+
+    private func file(_ bytes: [UInt8], in cache: ContentCache) throws -> BlobFile {
+        let file = try cache.makeFile()
+        try file.descriptor.writeAll(bytes)
+        return file
+    }
+
+    private func expectMade(_ pool: HelperPool, _ cache: ContentCache) async throws {
+        let outcome = await pool.transform(
+            try file(TestImages.png(16, 16), in: cache), into: [try VariantSpec.parse("small=8x8,fill,jpeg")])
+        guard case .made(_, let blobs) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(blobs.count == 1)
+    }
+}
+
+extension HelperConfiguration {
+    /// As on a kernel that doesn't have this call.
+    fileprivate mutating func loseGuard(_ call: String) {
+        let command = Unguarded.command(executable, without: [call])
+        executable = command.program
+        arguments = command.arguments + arguments
+    }
+}
