@@ -32,9 +32,13 @@ serve() {
     folder=$(realpath "$1")
     state=$(realpath "$2")
     mkdir -p "$state/tmp"
+    # Started by root, nginx would serve as a user that can't look into root's home, where a clone often is.
+    local user=''
+    [ "$(id -u)" -ne 0 ] || user='user root;'
     for _ in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 20000))
         cat >"$state/nginx.conf" <<NGINX
+$user
 daemon off;
 worker_processes 1;
 pid $state/nginx.pid;

@@ -75,6 +75,10 @@ static inline int pw_vips_load_heif(VipsSource *source, VipsImage *_Nullable *_N
         "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);
 }
 
+static inline int pw_vips_load_jxl(VipsSource *source, VipsImage *_Nullable *_Nonnull out) {
+    return vips_jxlload_source(source, out, "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);
+}
+
 // --- Operations ----------------------------------------------------------------------------------------------------
 
 static inline int pw_vips_resize(
@@ -124,34 +128,161 @@ static inline int pw_vips_add_alpha(VipsImage *in, VipsImage *_Nullable *_Nonnul
     return vips_addalpha(in, out, NULL);
 }
 
-// The new border is white, or all zeros (with an alpha: transparent).
+// Colours are four numbers of 0 to 255, of which as many are used as the picture has channels.
 static inline int pw_vips_pad(
-    VipsImage *in, VipsImage *_Nullable *_Nonnull out, int left, int top, int width, int height, gboolean white
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, int left, int top, int width, int height, const double *colour
 ) {
-    return vips_embed(in, out, left, top, width, height,
-        "extend", white ? VIPS_EXTEND_WHITE : VIPS_EXTEND_BLACK, NULL);
-}
-
-static inline int pw_vips_flatten_on_white(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
-    VipsArrayDouble *white = vips_array_double_newv(1, 255.0);
-    int result = vips_flatten(in, out, "background", white, NULL);
-    vips_area_unref(VIPS_AREA(white));
+    VipsArrayDouble *background = vips_array_double_new(colour, in->Bands);
+    int result = vips_embed(in, out, left, top, width, height,
+        "extend", VIPS_EXTEND_BACKGROUND, "background", background, NULL);
+    vips_area_unref(VIPS_AREA(background));
     return result;
 }
 
-// --- Saving: without metadata (WebP is left to libwebp: webpsave of 8.14 ignores "strip") ---------------------------------------------------------------------------------------
-
-static inline int pw_vips_save_jpeg(VipsImage *in, VipsTarget *target, int quality) {
-    return vips_jpegsave_target(in, target, "Q", quality, "strip", TRUE, NULL);
+static inline int pw_vips_flatten(VipsImage *in, VipsImage *_Nullable *_Nonnull out, const double *colour) {
+    VipsArrayDouble *background = vips_array_double_new(colour, in->Bands - 1);
+    int result = vips_flatten(in, out, "background", background, NULL);
+    vips_area_unref(VIPS_AREA(background));
+    return result;
 }
 
-static inline int pw_vips_save_png(VipsImage *in, VipsTarget *target) {
-    return vips_pngsave_target(in, target, "strip", TRUE, NULL);
+static inline int pw_vips_smartcrop(
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, int width, int height, VipsInteresting interesting
+) {
+    return vips_smartcrop(in, out, width, height, "interesting", interesting, NULL);
 }
 
-static inline int pw_vips_save_avif(VipsImage *in, VipsTarget *target, int quality) {
+static inline int pw_vips_find_trim(
+    VipsImage *in, double threshold, const double *background, int *left, int *top, int *width, int *height
+) {
+    VipsArrayDouble *colour = vips_array_double_new(background, in->Bands);
+    int result = vips_find_trim(in, left, top, width, height, "threshold", threshold, "background", colour, NULL);
+    vips_area_unref(VIPS_AREA(colour));
+    return result;
+}
+
+static inline int pw_vips_rot(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsAngle angle) {
+    return vips_rot(in, out, angle, NULL);
+}
+
+static inline int pw_vips_rotate(
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, double angle, const double *colour
+) {
+    VipsArrayDouble *background = vips_array_double_new(colour, in->Bands);
+    VipsInterpolate *bicubic = vips_interpolate_new("bicubic");
+    int result = vips_rotate(in, out, angle, "interpolate", bicubic, "background", background, NULL);
+    g_object_unref(bicubic);
+    vips_area_unref(VIPS_AREA(background));
+    return result;
+}
+
+static inline int pw_vips_flip(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsDirection direction) {
+    return vips_flip(in, out, direction, NULL);
+}
+
+static inline int pw_vips_blur(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double sigma) {
+    return vips_gaussblur(in, out, sigma, NULL);
+}
+
+static inline int pw_vips_sharpen(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double sigma, double amount) {
+    return vips_sharpen(in, out, "sigma", sigma, "m2", amount, NULL);
+}
+
+static inline int pw_vips_invert(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
+    return vips_invert(in, out, NULL);
+}
+
+// Every channel times `factor` plus `offset`.
+static inline int pw_vips_linear(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double factor, double offset) {
+    return vips_linear1(in, out, factor, offset, "uchar", TRUE, NULL);
+}
+
+static inline int pw_vips_gamma(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double exponent) {
+    return vips_gamma(in, out, "exponent", exponent, NULL);
+}
+
+static inline int pw_vips_recomb(VipsImage *in, VipsImage *_Nullable *_Nonnull out, const double *nine) {
+    VipsImage *matrix = vips_image_new_matrix_from_array(3, 3, nine, 9);
+    if (!matrix) {
+        return -1;
+    }
+    int result = vips_recomb(in, out, matrix, NULL);
+    g_object_unref(matrix);
+    return result;
+}
+
+static inline int pw_vips_join_bands(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsImage *more) {
+    return vips_bandjoin2(in, more, out, NULL);
+}
+
+static inline int pw_vips_band(VipsImage *in, VipsImage *_Nullable *_Nonnull out, int band) {
+    return vips_extract_band(in, out, band, NULL);
+}
+
+static inline int pw_vips_multiply(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsImage *other) {
+    return vips_multiply(in, other, out, NULL);
+}
+
+// `over` lies with its top left corner at x, y.
+static inline int pw_vips_composite(
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsImage *over, VipsBlendMode mode, int x, int y
+) {
+    return vips_composite2(in, over, out, mode, "x", x, "y", y, "compositing_space", VIPS_INTERPRETATION_sRGB, NULL);
+}
+
+static inline int pw_vips_copy(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
+    return vips_copy(in, out, NULL);
+}
+
+// --- Saving. `strip` leaves out all that is not pixels. ---------------------------------------------------------------
+
+static inline int pw_vips_save_jpeg(
+    VipsImage *in, VipsTarget *target, int quality, gboolean progressive, VipsForeignSubsample chroma, gboolean strip
+) {
+    return vips_jpegsave_target(in, target, "Q", quality, "interlace", progressive, "optimize_coding", TRUE,
+        "subsample_mode", chroma, "strip", strip, NULL);
+}
+
+// `bits` of 0: no palette.
+static inline int pw_vips_save_png(
+    VipsImage *in, VipsTarget *target, gboolean progressive, int bits, int effort, gboolean strip
+) {
+    if (bits == 0) {
+        return vips_pngsave_target(in, target, "interlace", progressive, "strip", strip, NULL);
+    }
+    return vips_pngsave_target(in, target, "interlace", progressive, "palette", TRUE, "bitdepth", bits,
+        "effort", effort, "strip", strip, NULL);
+}
+
+static inline int pw_vips_save_avif(
+    VipsImage *in, VipsTarget *target, int quality, int effort, gboolean lossless, VipsForeignSubsample chroma,
+    gboolean strip
+) {
     return vips_heifsave_target(in, target, "Q", quality, "compression", VIPS_FOREIGN_HEIF_COMPRESSION_AV1,
-        "strip", TRUE, NULL);
+        "effort", effort, "lossless", lossless, "subsample_mode", chroma, "strip", strip, NULL);
+}
+
+static inline int pw_vips_save_jxl(
+    VipsImage *in, VipsTarget *target, int quality, int effort, gboolean lossless, gboolean strip
+) {
+    return vips_jxlsave_target(in, target, "Q", quality, "effort", effort, "lossless", lossless, "strip", strip, NULL);
+}
+
+static inline int pw_vips_save_gif(VipsImage *in, VipsTarget *target, int effort, int bits, gboolean strip) {
+    return vips_gifsave_target(in, target, "effort", effort, "bitdepth", bits, "strip", strip, NULL);
+}
+
+static inline int pw_vips_save_tiff(VipsImage *in, VipsTarget *target, gboolean strip) {
+    return vips_tiffsave_target(in, target, "compression", VIPS_FOREIGN_TIFF_COMPRESSION_DEFLATE,
+        "predictor", VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL, "strip", strip, NULL);
+}
+
+// Only where metadata stays: webpsave of 8.14.1 writes the EXIF block, "strip" or not.
+static inline int pw_vips_save_webp(
+    VipsImage *in, VipsTarget *target, int quality, int effort, gboolean lossless, gboolean near_lossless
+) {
+    return vips_webpsave_target(in, target, "Q", quality, "effort", effort, "lossless", lossless || near_lossless,
+        "near_lossless", near_lossless, NULL);
 }
 
 // --- Lines of pixels -------------------------------------------------------------------------------------------------
@@ -165,6 +296,10 @@ static inline const unsigned char *_Nullable pw_vips_region_row(VipsRegion *regi
 static inline void pw_vips_set_size(VipsImage *image, int width, int height) {
     image->Xsize = width;
     image->Ysize = height;
+}
+
+static inline void pw_vips_set_srgb(VipsImage *image) {
+    image->Type = VIPS_INTERPRETATION_sRGB;
 }
 
 #pragma clang assume_nonnull end

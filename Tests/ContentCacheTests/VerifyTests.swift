@@ -4,7 +4,7 @@ import Testing
 
 @testable import ContentCache
 
-@Suite("Verification", .timeLimit(.minutes(4)))
+@Suite("Verification", .timeLimit(.minutes(5)))
 struct VerifyTests {
     @Test func `A whole blob is handed out open, after it was read`() throws {
         try withCache { cache in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct FilterTableTests {
     private static let lengths = [(1, 1), (2, 1), (3, 2), (7, 7), (100, 99), (800, 640), (1_000, 3), (65_536, 1)]
 
@@ -48,7 +48,7 @@ struct FilterTableTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ResamplerTests {
     /// All channels of all lines, as one array.
     private func shrunk(_ bytes: [UInt8], _ from: PixelSize, to: PixelSize, _ layout: PixelLayout) -> [UInt8] {
@@ -108,8 +108,9 @@ struct ResamplerTests {
         #expect(small[35] == 0)
     }
 
-    /// libvips weighs in whole numbers and rounds between the passes, so single steps may differ.
-    @Test(arguments: [(640, 480), (401, 250), (100, 75), (7, 5), (800, 10), (10, 600), (1, 1)])
+    /// libvips weighs in whole numbers and rounds between the passes, so single steps may differ. (Beyond a shrink of
+    /// four it takes a box filter first, and is no measure any more.)
+    @Test(arguments: [(640, 480), (401, 250), (799, 599), (800, 300), (250, 600), (320, 240)])
     func pixelsAreThoseOfLibvips(width: Int, height: Int) throws {
         try ImagingRuntime.start()
         // Fine and coarse texture together, in three different channels.

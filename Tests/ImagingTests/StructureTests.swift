@@ -4,10 +4,11 @@ import Testing
 @testable import Imaging
 
 /// A cut file ends early wherever it is cut; a whole one doesn't, whatever follows it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StructureTests {
     private static let images: [(ImageFormat, [UInt8])] =
-        ImageFormat.allCases.map { ($0, SampleImage.bytes(of: $0)) } + [
+        // A bare JPEG XL codestream has no end mark; it is asked about only after its decoder has failed.
+        ImageFormat.allCases.filter { $0 != .jxl }.map { ($0, SampleImage.bytes(of: $0)) } + [
             (.png, TestImages.png(9, 9)), (.gif, TestImages.gif(9, 9, frames: [1, 2])),
             (.tiff, TestImages.tiff(9, 9)), (.tiff, TestImages.tiff(9, 9, bigEndian: true)),
         ]

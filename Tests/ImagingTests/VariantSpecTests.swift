@@ -3,7 +3,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct VariantSpecTests {
     private static func message(_ text: String?) -> String? {
         do throws(VariantSpecError) {
@@ -57,7 +57,34 @@ struct VariantSpecTests {
         ("a=5x,q101", "a=5x,q101: variant 'a' has quality 101; it must be between 1 and 100"),
         ("a=5x,png,q9", "a=5x,png,q9: variant 'a' has a quality, and png has none; leave out 'q9'"),
         ("a=5x,png,webp", "a=5x,png,webp: 'webp' gives a format a second time; leave one of them out"),
-        ("a=5x,blur:2", "a=5x,blur:2: 'blur:2': effects are not supported by this version; leave it out"),
+        ("a=5x,blr:2", "a=5x,blr:2: unknown part 'blr:2'; did you mean blur?"),
+        ("a=5x,blur", "a=5x,blur: 'blur' needs its 'sigma'; write blur:SIGMA"),
+        ("a=5x,blur:two", "a=5x,blur:two: 'sigma' of 'blur' must be a number between 0.3 and 250, not 'two'"),
+        ("a=5x,blur:1:2", "a=5x,blur:1:2: 'blur' has one value too many; write blur:SIGMA"),
+        ("a=5x,blur:1e9", "a=5x,blur:1e9: 'sigma' of 'blur' must be a number between 0.3 and 250, not '1e9'"),
+        (
+            "a=5x,rotate:5:canvas=grow:canvas=clip",
+            "a=5x,rotate:5:canvas=grow:canvas=clip: 'rotate:5:canvas=grow:canvas=clip' gives 'canvas' a second time; "
+                + "leave one of them out"
+        ),
+        (
+            "a=5x,tint:red",
+            "a=5x,tint:red: 'colour' of 'tint' must be a colour such as #ff8800, #ff880080, white or transparent, "
+                + "not 'red'"
+        ),
+        (
+            "a=5x,resize,resize",
+            "a=5x,resize,resize: variant 'a' has 'resize' twice; there is one box, so leave one of them out"
+        ),
+        ("a=5x,effort", "a=5x,effort: 'effort' needs a value; write effort:VALUE"),
+        ("a=5x,webp,effort:9", "a=5x,webp,effort:9: variant 'a' has effort 9; for webp it must be between 0 and 6"),
+        (
+            "a=5x,jpeg,lossless",
+            "a=5x,jpeg,lossless: variant 'a' has 'lossless', which means nothing for jpeg; leave it out"
+        ),
+        ("a=5x,webp,auto", "a=5x,webp,auto: variant 'a' has 'auto' and 'webp'; leave one of them out"),
+        ("a=5x5,focus:2:0", "a=5x5,focus:2:0: 'x' of 'focus' must be a number between 0 and 1, not '2'"),
+        ("a=5x5,north,south", "a=5x5,north,south: 'south' gives a position a second time; leave one of them out"),
         ("a=5x,", "a=5x,: there is nothing between two commas; leave one out"),
         ("original=5x", "original=5x: 'original' names the source itself and cannot be a variant; choose another name"),
         ("a=5x a=6x", "there are two variants of the name 'a'; give each its own"),
@@ -66,7 +93,19 @@ struct VariantSpecTests {
         (#"{"name":"a","width":"5"}"#, "'width' must be a whole number, not a string"),
         (#"{"name":"a","width":5.5}"#, "'width' must be a whole number, not a number"),
         (#"{"name":"a","width":5,"enlarge":1}"#, "'enlarge' must be true or false, not a number"),
-        (#"{"name":"a","width":5,"ops":[{"blur":2}]}"#, "effects are not supported by this version; leave 'ops' empty"),
+        (#"{"name":"a","ops":[{"blur":{"sigam":2}}]}"#, "'blur' has no parameter 'sigam'; did you mean 'sigma'?"),
+        (#"{"name":"a","ops":[{"blur":{}}]}"#, "'blur' needs its 'sigma'; write blur:SIGMA"),
+        (#"{"name":"a","ops":["blurr"]}"#, "unknown effect 'blurr'; did you mean blur?"),
+        (
+            #"{"name":"a","ops":[{"blur":2,"flip":{}}]}"#,
+            #"an effect must be an object of one member, as in {"blur":{"sigma":2}}"#
+        ),
+        (#"{"name":"a","ops":{"blur":2}}"#, "'ops' must be an array, not an object"),
+        (
+            #"{"name":"a","width":5,"effort":"6"}"#,
+            "'effort' must be a whole number between 0 and 10, not a string"
+        ),
+        (#"{"name":"a","width":5,"position":"nroth"}"#, "'nroth' is no position; did you mean north?"),
         (#"["a=5x", 7]"#, "variant 2 of the array: a variant must be an object or a short form, not a number"),
     ])
     func mistakesAreNamedWithWhatWouldBeRight(text: String, expected: String) {
@@ -88,7 +127,7 @@ struct VariantSpecTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CanonicalTests {
     private static func canonical(_ text: String) throws -> String { try VariantSpec.parse(text).canonical }
 

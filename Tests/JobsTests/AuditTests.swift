@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("The audit", .timeLimit(.minutes(4)))
+@Suite("The audit", .timeLimit(.minutes(5)))
 struct AuditTests {
     static let damages: [(sql: String, rule: String)] = [
         (

@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("Fencing", .timeLimit(.minutes(4)))
+@Suite("Fencing", .timeLimit(.minutes(5)))
 struct FencingTests {
     static let endings: [ItemEnding] = [
         .failed(.timeout), .failed(.badImage), .release, .wait(until: 5),

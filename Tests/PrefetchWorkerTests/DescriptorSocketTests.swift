@@ -5,7 +5,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-@Suite("The socket to a helper", .timeLimit(.minutes(4)))
+@Suite("The socket to a helper", .timeLimit(.minutes(5)))
 struct DescriptorSocketTests {
     private func pair() throws -> (DescriptorSocket, DescriptorSocket) {
         let (one, other) = try DescriptorSocket.pair()

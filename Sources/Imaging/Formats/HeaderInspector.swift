@@ -1,8 +1,8 @@
 /// Judges an image by its first bytes while it is still arriving, so that a transfer that is going to be refused ends
 /// there and then.
 ///
-/// TIFF, HEIC and AVIF may keep their dimensions anywhere in the file: they are accepted by their signature, and
-/// ``Transformer`` holds them to the limit before it decodes a pixel.
+/// TIFF, HEIC, AVIF and JPEG XL may keep their dimensions anywhere in the file, or packed: they are accepted by their
+/// signature, and ``Transformer`` holds them to the limit before it decodes a pixel.
 public struct HeaderInspector: Sendable {
     public enum Verdict: Sendable {
         /// More bytes are needed to say.
@@ -29,7 +29,7 @@ public struct HeaderInspector: Sendable {
         case .png: return judge(format, Self.pngSize(reader))
         case .gif: return judge(format, Self.gifSize(reader))
         case .webp: return judge(format, WebPHeader.size(reader))
-        case .tiff: return .acceptable(format)
+        case .tiff, .jxl: return .acceptable(format)
         case .heic, .avif:
             let isDecided = FileTypeBox(reader)?.isDecided ?? false
             return isDecided ? .acceptable(format) : .undecided
@@ -38,7 +38,7 @@ public struct HeaderInspector: Sendable {
 
     static let notAnImage = ImagingError(
         code: .notAnImage,
-        message: "The first bytes are not those of a JPEG, PNG, WebP, GIF, TIFF, HEIC or AVIF image.",
+        message: "The first bytes are not those of a JPEG, PNG, WebP, GIF, TIFF, HEIC, AVIF or JPEG XL image.",
     )
 
     private static let longestSignature = 16

@@ -1,6 +1,6 @@
 /// A format that is decoded here; ``VariantSpec/Output`` has those that are written.
 public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
-    case jpeg, png, webp, gif, tiff, heic, avif
+    case jpeg, png, webp, gif, tiff, heic, avif, jxl
 
     public var mediaType: String { "image/\(rawValue)" }
 
@@ -9,7 +9,7 @@ public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
         switch self {
         case .jpeg: "jpg"
         case .tiff: "tif"
-        case .png, .webp, .gif, .heic, .avif: rawValue
+        case .png, .webp, .gif, .heic, .avif, .jxl: rawValue
         }
     }
 
@@ -24,6 +24,7 @@ public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
         if reader.has("GIF87a", at: 0) || reader.has("GIF89a", at: 0) { return .gif }
         if reader.has("RIFF", at: 0), reader.has("WEBP", at: 8) { return .webp }
         if tiffSignatures.contains(where: { reader.has($0, at: 0) }) { return .tiff }
+        if reader.has([0xFF, 0x0A], at: 0) || reader.has(jxlSignature, at: 0) { return .jxl }
         if reader.has("ftyp", at: 4) { return FileTypeBox(reader)?.format }
         return nil
     }
@@ -37,6 +38,11 @@ public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
     }
 
     static let pngSignature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+
+    /// JPEG XL in its container; bare codestreams begin with FF 0A. Source: ISO/IEC 18181-2, 9.
+    private static let jxlSignature: [UInt8] = [
+        0x00, 0x00, 0x00, 0x0C, 0x4A, 0x58, 0x4C, 0x20, 0x0D, 0x0A, 0x87, 0x0A,
+    ]
 
     /// Both byte orders, classic (42) and BigTIFF (43).
     private static let tiffSignatures: [[UInt8]] = [

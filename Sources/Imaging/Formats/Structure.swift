@@ -17,6 +17,7 @@ enum Structure: Equatable {
             case .webp: Self.webpEndsEarly(reader)
             case .tiff: TIFFStructure(reader).endsEarly
             case .heic, .avif: Self.boxesEndEarly(reader)
+            case .jxl: Self.jxlEndsEarly(reader)
             }
         self = endsEarly ? .endsEarly : .whole
     }
@@ -55,6 +56,11 @@ enum Structure: Equatable {
             let letter = UInt8(truncatingIfNeeded: name >> shift) | 0x20
             return (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(letter)
         }
+    }
+
+    /// A bare codestream tells its length nowhere: what its decoder calls incomplete was cut short.
+    private static func jxlEndsEarly(_ reader: ByteReader) -> Bool {
+        reader.has([0xFF, 0x0A], at: 0) || boxesEndEarly(reader)
     }
 
     private static func webpEndsEarly(_ reader: ByteReader) -> Bool {

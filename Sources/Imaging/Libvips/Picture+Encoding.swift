@@ -1,33 +1,104 @@
 internal import CVips
-import SystemPackage
+internal import SystemPackage
+
+/// A format with all that its encoder is told.
+struct Encoding {
+    let format: VariantSpec.Output
+    /// 1 to 100; of no meaning to formats without one.
+    var quality: Int
+    let options: EncodingOptions
+
+    init(_ format: VariantSpec.Output, quality: Int?, _ options: EncodingOptions) {
+        self.format = format
+        self.quality = quality ?? format.defaultQuality ?? 100
+        self.options = options
+    }
+
+    /// Whether a lower quality makes a smaller file.
+    var hasQuality: Bool { format.defaultQuality != nil && !options.flag(.lossless) }
+
+    private var effort: Int? {
+        guard let efforts = format.efforts, let wanted = options.whole(.effort) else { return nil }
+        return min(max(wanted, efforts.lowerBound), efforts.upperBound)
+    }
+
+    fileprivate var chroma: VipsForeignSubsample {
+        switch options.word(.chroma) {
+        case "420": VIPS_FOREIGN_SUBSAMPLE_ON
+        case "444": VIPS_FOREIGN_SUBSAMPLE_OFF
+        default: VIPS_FOREIGN_SUBSAMPLE_AUTO
+        }
+    }
+
+    /// What libvips and libwebp take by default: WebP 4, AVIF 4, JPEG XL 7, palettes 7.
+    fileprivate func effort(pixels: Int) -> Int {
+        if let effort { return effort }
+        return switch format {
+        case .webp: 4
+        case .avif: pixels > Self.largeAVIF ? 2 : 4
+        case .jpeg, .png, .jxl, .gif, .tiff: 7
+        }
+    }
+
+    /// Pixels from which AVIF takes effort 2: four would take tens of seconds of the thirty an image has. (12 million
+    /// pixels at effort 4 took 12 s on one core here, 5 s at 2.)
+    private static let largeAVIF = 4_000_000
+
+    /// Of a palette; 0 for none.
+    fileprivate var paletteBits: Int {
+        guard let colours = options.whole(.colours) else { return 0 }
+        return colours >= 256 ? 8 : colours >= 16 ? 4 : colours >= 4 ? 2 : 1
+    }
+
+    fileprivate var webP: WebPEncoder.Settings {
+        WebPEncoder.Settings(
+            quality: quality, effort: effort(pixels: 0), isLossless: options.flag(.lossless),
+            nearLossless: options.whole(.nearLossless))
+    }
+}
 
 extension Picture {
-    /// Encodes without metadata, and writes to `descriptor` from where it stands.
-    func write(as format: VariantSpec.Output, quality: Int?, to descriptor: FileDescriptor) throws(VipsFailure) {
-        let quality = quality ?? format.defaultQuality ?? 0
-        if format == .webp { return try writeWebP(quality: quality, to: descriptor) }
+    /// Encodes, and writes to `descriptor` from where it stands.
+    func write(_ encoding: Encoding, to descriptor: FileDescriptor) throws(VipsFailure) {
+        if encoding.format == .webp, !hasMetadata { return try webP(encoding).write(to: descriptor) }
         // libvips works on a duplicate, and closes that.
         guard let target = vips_target_new_to_descriptor(descriptor.rawValue) else { throw VipsFailure.take() }
         defer { g_object_unref(target) }
-        let result = lend { image in
-            switch format {
-            case .jpeg: pw_vips_save_jpeg(image, target, CInt(quality))
-            case .png: pw_vips_save_png(image, target)
-            case .avif: pw_vips_save_avif(image, target, CInt(quality))
-            case .webp: CInt(-1)
-            }
-        }
-        guard result == 0 else { throw VipsFailure.take() }
+        guard save(encoding, to: target) == 0 else { throw VipsFailure.take() }
     }
 
-    private func writeWebP(quality: Int, to descriptor: FileDescriptor) throws(VipsFailure) {
+    func encoded(_ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
+        if encoding.format == .webp, !hasMetadata { return try webP(encoding) }
+        return try EncodedFile { save(encoding, to: $0) }
+    }
+
+    private func webP(_ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
         let coloured = bands < 3 ? try then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_sRGB) } : self
-        let encoder = WebPEncoder(size: coloured.storedSize, hasAlpha: coloured.bands == 4, quality: quality)
-        let file = try coloured.withPixels { (pixels) throws(VipsFailure) in try encoder.encode(pixels) }
-        do {
-            try file.withBytes { bytes in _ = try descriptor.writeAll(bytes) }
-        } catch {
-            throw VipsFailure(text: "\(error)")
+        let encoder = WebPEncoder(
+            size: coloured.storedSize, hasAlpha: coloured.bands == 4, settings: encoding.webP)
+        return try coloured.withPixels { (pixels) throws(VipsFailure) in try encoder.encode(pixels) }
+    }
+
+    private func save(_ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
+        let quality = CInt(encoding.quality)
+        let effort = CInt(encoding.effort(pixels: storedSize.pixels))
+        let isLossless: gboolean = encoding.options.flag(.lossless) ? 1 : 0
+        let isProgressive: gboolean = encoding.options.flag(.progressive) ? 1 : 0
+        let strip: gboolean = hasMetadata ? 0 : 1
+        let bits = CInt(encoding.paletteBits)
+        return lend { image in
+            switch encoding.format {
+            case .jpeg: pw_vips_save_jpeg(image, target, quality, isProgressive, encoding.chroma, strip)
+            case .png: pw_vips_save_png(image, target, isProgressive, bits, effort, strip)
+            case .avif: pw_vips_save_avif(image, target, quality, effort, isLossless, encoding.chroma, strip)
+            case .jxl: pw_vips_save_jxl(image, target, quality, effort, isLossless, strip)
+            case .gif: pw_vips_save_gif(image, target, effort, bits == 0 ? 8 : bits, strip)
+            case .tiff: pw_vips_save_tiff(image, target, strip)
+            case .webp:
+                pw_vips_save_webp(
+                    image, target, CInt(encoding.options.whole(.nearLossless) ?? encoding.quality), effort, isLossless,
+                    encoding.options.whole(.nearLossless) == nil ? 0 : 1)
+            }
         }
     }
 

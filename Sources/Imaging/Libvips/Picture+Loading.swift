@@ -32,6 +32,7 @@ extension Picture {
             case .gif: return pw_vips_load_gif(source, &result)
             case .tiff: return pw_vips_load_tiff(source, &result)
             case .heic, .avif: return pw_vips_load_heif(source, &result)
+            case .jxl: return pw_vips_load_jxl(source, &result)
             }
         }
     }
@@ -47,6 +48,7 @@ extension ImageFormat {
         case .gif: "VipsForeignLoadNsgifSource"
         case .tiff: "VipsForeignLoadTiffSource"
         case .heic, .avif: "VipsForeignLoadHeifSource"
+        case .jxl: "VipsForeignLoadJxlSource"
         }
     }
 }

@@ -38,8 +38,11 @@ extension Picture {
     }
 
     /// Eight bits a channel in sRGB, or grey; with the alpha it has.
-    func inWebColours() throws(VipsFailure) -> Picture {
-        var picture = try throughItsProfile() ?? self
+    ///
+    /// - Parameter keepingProfile: of RGB and grey, only the bits are made fewer.
+    func inWebColours(keepingProfile: Bool = false) throws(VipsFailure) -> Picture {
+        let isEncodable = interpretation != VIPS_INTERPRETATION_CMYK && interpretation != VIPS_INTERPRETATION_LAB
+        var picture = keepingProfile && isEncodable ? self : try throughItsProfile() ?? self
         let wanted =
             picture.interpretation == VIPS_INTERPRETATION_CMYK || picture.bands >= 3
             ? VIPS_INTERPRETATION_sRGB : VIPS_INTERPRETATION_B_W
@@ -64,22 +67,56 @@ extension Picture {
         }
     }
 
-    /// Cropped or padded around the centre to `placement.output`.
+    /// Cropped or padded to `placement.output`.
     ///
-    /// - Parameter transparent: pad with nothing, for which an alpha is added where there is none; else with white.
-    func placed(_ placement: Placement, transparent: Bool) throws(VipsFailure) -> Picture {
-        let output = placement.output
-        let left = CInt((output.width - placement.scaled.width) / 2)
-        let top = CInt((output.height - placement.scaled.height) / 2)
-        let width = CInt(output.width)
-        let height = CInt(output.height)
-        if placement.isCropped { return try then { pw_vips_crop($0, &$1, -left, -top, width, height) } }
+    /// - Parameters:
+    ///   - position: which part stays, or where in the room it stands.
+    ///   - transparent: pad with nothing, for which an alpha is added where there is none; else with `background`.
+    func placed(
+        _ placement: Placement, at position: Position, transparent: Bool, background: Colour,
+    ) throws(VipsFailure) -> Picture {
+        if placement.isCropped { return try cropped(to: placement, at: position) }
         guard placement.isPadded else { return self }
-        let canvas = transparent && !hasAlpha ? try then { pw_vips_add_alpha($0, &$1) } : self
-        return try canvas.then { pw_vips_pad($0, &$1, left, top, width, height, transparent ? 0 : 1) }
+        let room = placement.output
+        let size = storedSize
+        let share = position.share
+        let left = Int((Double(room.width - size.width) * share.x).rounded(.down))
+        let top = Int((Double(room.height - size.height) * share.y).rounded(.down))
+        return try padded(
+            top: top, right: room.width - size.width - left, bottom: room.height - size.height - top, left: left,
+            transparent ? .transparent : background)
     }
 
-    func flattenedOnWhite() throws(VipsFailure) -> Picture {
-        hasAlpha ? try then { pw_vips_flatten_on_white($0, &$1) } : self
+    private func cropped(to placement: Placement, at position: Position) throws(VipsFailure) -> Picture {
+        let size = placement.scaled
+        let width = CInt(placement.output.width)
+        let height = CInt(placement.output.height)
+        switch position {
+        case .attention: return try then { pw_vips_smartcrop($0, &$1, width, height, VIPS_INTERESTING_ATTENTION) }
+        case .entropy: return try then { pw_vips_smartcrop($0, &$1, width, height, VIPS_INTERESTING_ENTROPY) }
+        case .gravity(let gravity):
+            let left = Int((Double(size.width - placement.output.width) * gravity.share.x).rounded(.down))
+            let top = Int((Double(size.height - placement.output.height) * gravity.share.y).rounded(.down))
+            return try then { pw_vips_crop($0, &$1, CInt(left), CInt(top), width, height) }
+        case .focus(let x, let y):
+            let left = Self.start(of: placement.output.width, in: size.width, around: x)
+            let top = Self.start(of: placement.output.height, in: size.height, around: y)
+            return try then { pw_vips_crop($0, &$1, CInt(left), CInt(top), width, height) }
+        }
+    }
+
+    private static func start(of length: Int, in whole: Int, around share: Double) -> Int {
+        min(max(Int((Double(whole) * share - Double(length) / 2).rounded(.down)), 0), whole - length)
+    }
+}
+
+extension Position {
+    /// Where a picture stands in the room left over.
+    fileprivate var share: (x: Double, y: Double) {
+        switch self {
+        case .gravity(let gravity): gravity.share
+        case .focus(let x, let y): (x, y)
+        case .attention, .entropy: (0.5, 0.5)
+        }
     }
 }

@@ -17,6 +17,19 @@ final class Picture {
         image = result
     }
 
+    /// A copy of pixels of four channels, row by row.
+    convenience init(rgba pixels: [UInt8], _ size: PixelSize) throws(VipsFailure) {
+        try self.init { result in
+            result = pixels.withUnsafeBytes { bytes in
+                vips_image_new_from_memory_copy(
+                    bytes.baseAddress, bytes.count, CInt(size.width), CInt(size.height), 4, VIPS_FORMAT_UCHAR)
+            }
+            guard let image = result else { return -1 }
+            pw_vips_set_srgb(image)
+            return 0
+        }
+    }
+
     deinit { g_object_unref(image) }
 
     /// Lends the image for one call. The pointer must not outlive it.

@@ -2,7 +2,7 @@ import FoundationEssentials
 
 /// Sixteen by sixteen pixels of one colour in every format: what a decoder is asked to show that it works.
 ///
-/// Made with libvips' own encoders; HEIC and AVIF need plug-ins that a system may not have.
+/// Made with libvips' own encoders; HEIC, AVIF and JPEG XL need plug-ins that a system may not have.
 enum SampleImage {
     static func bytes(of format: ImageFormat) -> [UInt8] {
         // A constant that isn't base64 is a mistake the tests would show as a format that doesn't decode.
@@ -58,6 +58,10 @@ enum SampleImage {
             aXRtAAAAAAABAAAAImlsb2MAAAAAREAAAQABAAAAAAEOAAEAAAAAAAAAHQAAACNpaW5mAAAAAAABAAAAFWluZmUCAAAAAAEAAGF2MDEA
             AAAAamlwcnAAAABLaXBjbwAAABNjb2xybmNseAACAAIABoAAAAAMYXYxQ4EADAAAAAAUaXNwZQAAAAAAAAAQAAAAEAAAABBwaXhpAAAA
             AAMICAgAAAAXaXBtYQAAAAAAAAABAAEEgYIDhAAAACVtZGF0EgAKCRgM/9ggQEDQgDIOGAAAAFACmeBBaCUh4oA=
+            """
+        case .jxl:
+            """
+            /wpDBgHQAJNhCQCACpVRxg1ezvV8+aHDYtrGdYa22rawhLHZXhgkJJwg3tZd0jwyDg32hgJDEQUqSQA=
             """
         }
     }

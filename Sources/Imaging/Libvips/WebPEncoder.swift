@@ -1,28 +1,42 @@
 internal import CWebP
 
-/// libwebp's lossy encoder, with the settings libvips has by default: method 4, whole alpha.
+/// libwebp's encoder of single pictures, with the settings libvips has by default.
 struct WebPEncoder {
+    struct Settings {
+        /// 0 to 100. Of a lossless file: how hard it tries.
+        var quality: Int
+        /// libwebp's method, 0 to 6.
+        var effort: Int
+        var isLossless: Bool
+        /// 0 to 100, where 100 changes nothing; nil for a lossy file.
+        var nearLossless: Int?
+    }
+
     let size: PixelSize
     let hasAlpha: Bool
-    let quality: Int
+    let settings: Settings
 
     /// - Parameter pixels: RGB or RGBA of eight bits a channel, row by row without gaps.
-    func encode(_ pixels: UnsafeRawBufferPointer) throws(VipsFailure) -> WebPFile {
+    func encode(_ pixels: UnsafeRawBufferPointer) throws(VipsFailure) -> EncodedFile {
         var config = WebPConfig()
         var picture = WebPPicture()
-        guard WebPConfigPreset(&config, WEBP_PRESET_DEFAULT, Float(quality)) != 0, WebPPictureInit(&picture) != 0 else {
-            throw VipsFailure(text: "libwebp is of another version than it was built for")
-        }
+        guard WebPConfigPreset(&config, WEBP_PRESET_DEFAULT, Float(settings.quality)) != 0,
+            WebPPictureInit(&picture) != 0
+        else { throw VipsFailure(text: "libwebp is of another version than it was built for") }
         defer { WebPPictureFree(&picture) }
-        config.method = 4
+        apply(&config)
+        picture.use_argb = config.lossless
         picture.width = CInt(size.width)
         picture.height = CInt(size.height)
         try load(pixels, into: &picture)
-        let file = WebPFile()
-        guard file.collect(from: &picture, config) else {
-            throw VipsFailure(text: "libwebp failed with error \(picture.error_code.rawValue)")
-        }
-        return file
+        return try Self.file(of: &picture, config)
+    }
+
+    private func apply(_ config: inout WebPConfig) {
+        config.method = CInt(settings.effort)
+        guard settings.isLossless || settings.nearLossless != nil else { return }
+        config.lossless = 1
+        config.near_lossless = CInt(settings.nearLossless ?? 100)
     }
 
     private func load(_ pixels: UnsafeRawBufferPointer, into picture: inout WebPPicture) throws(VipsFailure) {
@@ -36,23 +50,21 @@ struct WebPEncoder {
             ? WebPPictureImportRGBA(&picture, start, stride) : WebPPictureImportRGB(&picture, start, stride)
         guard loaded != 0 else { throw VipsFailure(text: "libwebp has no memory for the picture") }
     }
-}
 
-/// An encoded file in libwebp's memory.
-final class WebPFile {
-    private var writer = WebPMemoryWriter()
-
-    deinit { WebPMemoryWriterClear(&writer) }
-
-    fileprivate func collect(from picture: inout WebPPicture, _ config: WebPConfig) -> Bool {
+    private static func file(
+        of picture: inout WebPPicture, _ config: WebPConfig,
+    ) throws(VipsFailure) -> EncodedFile {
         var config = config
-        return withUnsafeMutablePointer(to: &writer) { writer in
+        var writer = WebPMemoryWriter()
+        let worked = withUnsafeMutablePointer(to: &writer) { writer in
             pw_webp_collect(&picture, writer)
             return WebPEncode(&config, &picture) != 0
         }
-    }
-
-    func withBytes(_ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {
-        try body(UnsafeRawBufferPointer(start: writer.mem, count: writer.size))
+        // From here on the file owns the memory, whatever was written.
+        let file = EncodedFile(owning: UnsafeRawBufferPointer(start: writer.mem, count: writer.size)) {
+            WebPFree(UnsafeMutableRawPointer(mutating: $0))
+        }
+        guard worked else { throw VipsFailure(text: "libwebp failed with error \(picture.error_code.rawValue)") }
+        return file
     }
 }

@@ -31,7 +31,10 @@ struct DecodedSource {
     /// Upright, in web colours, in memory, and no smaller than any of `sizes` but where the source itself is.
     ///
     /// All decoding happens in here, so that whatever fails is the source's fault and not the encoder's.
-    func pixels(for sizes: [PixelSize]) throws(ImagingError) -> Picture {
+    ///
+    /// - Parameter keepingProfile: leaves the colours as the embedded profile tells of them, where any encoder could
+    ///   write them so.
+    func pixels(for sizes: [PixelSize], keepingProfile: Bool = false) throws(ImagingError) -> Picture {
         let wanted = PixelSize(
             width: min(facts.width, sizes.map(\.width).max() ?? 1),
             height: min(facts.height, sizes.map(\.height).max() ?? 1),
@@ -39,12 +42,14 @@ struct DecodedSource {
         let stored = header.isTurnedByAQuarter ? wanted.transposed : wanted
         let decoded: Picture
         do throws(VipsFailure) {
-            decoded = try loaded(for: stored, isShared: sizes.count > 1).resized(to: stored).inMemory()
+            // Pixels are read from the top, once: who wants them a second time opens the file anew.
+            let opened = try keepingProfile ? Picture(of: bytes, as: facts.format) : header
+            decoded = try loaded(opened, for: stored, isShared: sizes.count > 1).resized(to: stored).inMemory()
         } catch {
             throw Self.failure(error, bytes, facts.format)
         }
         do throws(VipsFailure) {
-            return try decoded.upright().inWebColours().inMemory()
+            return try decoded.upright().inWebColours(keepingProfile: keepingProfile).inMemory()
         } catch {
             throw error.error(.transform, "The colours could not be converted")
         }
@@ -56,9 +61,11 @@ struct DecodedSource {
         _ = try pixels(for: [PixelSize(width: 1, height: 1)])
     }
 
-    private func loaded(for size: PixelSize, isShared: Bool) throws(VipsFailure) -> Picture {
+    private func loaded(
+        _ opened: Picture, for size: PixelSize, isShared: Bool,
+    ) throws(VipsFailure) -> Picture {
         let scale = DecodeScale(from: header.storedSize, to: size, format: facts.format, isShared: isShared)
-        return scale == .full ? header : try Picture(of: bytes, as: facts.format, scale: scale)
+        return scale == .full ? opened : try Picture(of: bytes, as: facts.format, scale: scale)
     }
 
     private static func format(of bytes: UnsafeRawBufferPointer) throws(ImagingError) -> ImageFormat {

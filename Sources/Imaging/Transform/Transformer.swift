@@ -38,11 +38,12 @@ public struct Transformer: Sendable {
     ///
     /// - Parameters:
     ///   - source: as for ``facts(of:)``.
+    ///   - assets: a file for each name that is among the variants' ``VariantSpec/assetNames``, as for ``facts(of:)``.
     ///   - outputs: any number; none only reports the facts, and decodes nothing unless the file looks cut short.
     /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `encode` when an
     ///   encoder fails or the file can't be written. Files written until then hold anything.
     public func transform(
-        _ source: FileDescriptor, into outputs: [VariantOutput],
+        _ source: FileDescriptor, into outputs: [VariantOutput], assets: [String: FileDescriptor] = [:],
     ) throws(ImagingError) -> TransformReport {
         try ImagingRuntime.start()
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
@@ -54,9 +55,38 @@ public struct Transformer: Sendable {
                 try source.checkEnd()
                 return TransformReport(facts: source.facts, renditions: [])
             }
-            let base = try source.pixels(for: plans.map(\.placement.scaled))
-            let renditions = try plans.map { plan throws(ImagingError) in try plan.write(from: base) }
+            let renditions = try render(plans, of: source, assets)
             return TransformReport(facts: source.facts, renditions: renditions)
         }
+    }
+
+    /// One decode serves all that want the same colours: sRGB's, or those of the source's own profile.
+    private func render(
+        _ plans: [VariantPlan], of source: DecodedSource, _ assets: [String: FileDescriptor],
+    ) throws(ImagingError) -> [Rendition] {
+        let pictures = try decoded(assets)
+        var bases: [Bool: Picture] = [:]
+        var renditions: [Rendition] = []
+        for plan in plans {
+            let keepsProfile = plan.metadata.keepsProfile
+            if bases[keepsProfile] == nil {
+                let sizes = plans.filter { $0.metadata.keepsProfile == keepsProfile }.map(\.neededSize)
+                bases[keepsProfile] = try source.pixels(for: sizes, keepingProfile: keepsProfile)
+            }
+            guard let base = bases[keepsProfile] else { continue }
+            renditions.append(try plan.write(from: base, assets: pictures))
+        }
+        return renditions
+    }
+
+    private func decoded(_ assets: [String: FileDescriptor]) throws(ImagingError) -> [String: Picture] {
+        var pictures: [String: Picture] = [:]
+        for (name, file) in assets {
+            pictures[name] = try SourceMapping(file).lend { bytes throws(ImagingError) in
+                let source = try DecodedSource(bytes, limits: limits)
+                return try source.pixels(for: [PixelSize(width: source.facts.width, height: source.facts.height)])
+            }
+        }
+        return pictures
     }
 }

@@ -57,7 +57,9 @@ extension VariantSpec {
         }
     }
 
-    private static let keys = ["name", "width", "height", "fit", "enlarge", "format", "quality", "ops"]
+    private static let keys =
+        ["name", "width", "height", "fit", "position", "enlarge", "format", "quality", "ops"]
+        + EncodingOption.allCases.map(\.rawValue)
 
     private init(members: [String: JSONValue]) throws(VariantSpecError) {
         for key in members.keys.sorted() where !Self.keys.contains(key) {
@@ -69,7 +71,6 @@ extension VariantSpec {
         guard let name = try members.string("name") else {
             throw VariantSpecError("there is no 'name'; every variant needs one")
         }
-        try Self.refuseEffects(members["ops"])
         try self.init(
             name: name,
             width: members.integer("width"),
@@ -78,21 +79,55 @@ extension VariantSpec {
             enlarge: members.flag("enlarge") ?? false,
             format: members.word("format", among: Output.allCases.map(\.rawValue), Output.init(word:)),
             quality: members.integer("quality"),
+            position: Self.position(members["position"]),
+            effects: Self.effects(members["ops"]),
+            options: Self.options(members),
         )
     }
 
-    private static func refuseEffects(_ ops: JSONValue?) throws(VariantSpecError) {
+    private static func position(_ value: JSONValue?) throws(VariantSpecError) -> Position {
+        switch value {
+        case nil, .null?: .centre
+        case .some(let value): try Position(json: value)
+        }
+    }
+
+    private static func effects(_ ops: JSONValue?) throws(VariantSpecError) -> [Effect] {
         switch ops {
-        case nil, .null?: return
-        case .array(let effects)? where effects.isEmpty: return
-        case .array?: throw VariantSpecError("effects are not supported by this version; leave 'ops' empty")
+        case nil, .null?: return []
+        case .array(let elements)?:
+            var effects: [Effect] = []
+            for element in elements { effects.append(try Effect(json: element)) }
+            return effects
         case .some(let other): throw VariantSpecError("'ops' must be an array, not \(other.kind)")
         }
+    }
+
+    private static func options(_ members: [String: JSONValue]) throws(VariantSpecError) -> EncodingOptions {
+        var options = EncodingOptions()
+        for option in EncodingOption.allCases {
+            switch members[option.rawValue] {
+            case nil, .null?: continue
+            case .some(let value):
+                if case .bool(true) = value, let alone = option.alone {
+                    options.set(option, alone)
+                } else {
+                    options.set(option, try option.parameter.read(value, of: option.rawValue))
+                }
+            }
+        }
+        return options
     }
 }
 
 extension VariantSpec: Codable {
-    private enum CodingKeys: String, CodingKey { case name, width, height, fit, enlarge, format, quality }
+    private struct Key: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(_ text: String) { stringValue = text }
+        init?(stringValue: String) { self.init(stringValue) }
+        init?(intValue: Int) { nil }
+    }
 
     /// Read by the same rules as ``parseList(_:)`` has, so no invalid spec can come in through a decoder.
     public init(from decoder: any Decoder) throws {
@@ -106,13 +141,20 @@ extension VariantSpec: Codable {
     }
 
     public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(name, forKey: .name)
-        try container.encodeIfPresent(width, forKey: .width)
-        try container.encodeIfPresent(height, forKey: .height)
-        try container.encode(fit, forKey: .fit)
-        try container.encode(enlarge, forKey: .enlarge)
-        try container.encodeIfPresent(format, forKey: .format)
-        try container.encodeIfPresent(quality, forKey: .quality)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(name, forKey: Key("name"))
+        try container.encodeIfPresent(width, forKey: Key("width"))
+        try container.encodeIfPresent(height, forKey: Key("height"))
+        try container.encode(fit, forKey: Key("fit"))
+        try container.encode(enlarge, forKey: Key("enlarge"))
+        try container.encodeIfPresent(format, forKey: Key("format"))
+        try container.encodeIfPresent(quality, forKey: Key("quality"))
+        if case .focus(let x, let y) = position {
+            try container.encode(["x": x, "y": y], forKey: Key("position"))
+        } else {
+            try container.encode(position.canonical, forKey: Key("position"))
+        }
+        if !effects.isEmpty { try container.encode(effects, forKey: Key("ops")) }
+        for (option, value) in options.values { try container.encode(value, forKey: Key(option.rawValue)) }
     }
 }

@@ -1,4 +1,5 @@
-// The short form: NAME=WIDTHxHEIGHT[,fit][,enlarge][,format][,qN], the parts after the size in any order.
+// The short form: NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option[:value]]…[,effect[:value…]]…, the
+// parts after the size in any order, effects among themselves in the order they happen.
 
 extension VariantSpec {
     /// - Parameter text: one variant in short, as in `thumb=320x240,cover,webp,q80`; either side of `x` may be empty.
@@ -30,6 +31,9 @@ extension VariantSpec {
             enlarge: options.enlarge,
             format: options.format,
             quality: options.quality,
+            position: options.position ?? .centre,
+            effects: options.effects,
+            options: options.encoding,
         )
     }
 
@@ -58,12 +62,16 @@ extension VariantSpec {
         return isPlain ? Int(digits) : nil
     }
 
-    /// What stands after the size, each at most once.
+    /// What stands after the size; all but effects at most once.
     private struct Options {
         var fit: Fit?
+        var position: Position?
         var enlarge = false
         var format: Output?
         var quality: Int?
+        var encoding = EncodingOptions()
+        var effects: [Effect] = []
+        private var named: Set<EncodingOption> = []
 
         mutating func take(_ part: String) throws(VariantSpecError) {
             if let value = Fit(rawValue: part) {
@@ -78,9 +86,27 @@ extension VariantSpec {
             } else if part.first == "q", let value = plainNumber(part.dropFirst()) {
                 try once(quality == nil, "a quality", part)
                 quality = value
-            } else {
-                throw Self.unknown(part)
+            } else if let value = try Position(short: part) {
+                try once(position == nil, "a position", part)
+                position = value
+            } else if try !takeOption(part) {
+                guard let effect = try Effect(short: part) else { throw Self.unknown(part) }
+                effects.append(effect)
             }
+        }
+
+        private mutating func takeOption(_ part: String) throws(VariantSpecError) -> Bool {
+            let halves = part.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard let option = EncodingOption(rawValue: halves[0]) else { return false }
+            try once(named.insert(option).inserted, "'\(option.rawValue)'", part)
+            if halves.count == 2 {
+                encoding.set(option, try option.parameter.read(halves[1], of: option.rawValue))
+            } else if let alone = option.alone {
+                encoding.set(option, alone)
+            } else {
+                throw VariantSpecError("'\(part)' needs a value; write \(part):VALUE")
+            }
+            return true
         }
 
         private func once(_ isFirst: Bool, _ what: String, _ part: String) throws(VariantSpecError) {
@@ -91,19 +117,11 @@ extension VariantSpec {
         private static func unknown(_ part: String) -> VariantSpecError {
             guard !part.isEmpty else { return VariantSpecError("there is nothing between two commas; leave one out") }
             let shown = VariantSpecError.quoted(part)
-            if part.contains(":") {
-                return VariantSpecError("'\(shown)': effects are not supported by this version; leave it out")
+            guard let name = part.split(separator: ":").first, part.contains(":") else {
+                return VariantSpecError("unknown part '\(shown)'; \(Suggestion.forPart(part))")
             }
-            return VariantSpecError("unknown part '\(shown)'; \(Suggestion.forPart(part))")
+            return VariantSpecError("unknown part '\(shown)'; \(Suggestion.forPart(String(name)))")
         }
-    }
-}
-
-extension VariantSpec.Output {
-    /// By its name, or `jpg`.
-    init?(word: String) {
-        guard word != "jpg" else { self = .jpeg; return }
-        self.init(rawValue: word)
     }
 }
 
@@ -111,10 +129,12 @@ extension VariantSpec.Output {
 enum Suggestion {
     private static let words =
         VariantSpec.Fit.allCases.map(\.rawValue) + ["enlarge"] + VariantSpec.Output.allCases.map(\.rawValue) + ["jpg"]
+        + Position.words + EncodingOption.allCases.map(\.rawValue) + EffectKind.allCases.map(\.rawValue)
 
     static func forPart(_ part: String) -> String {
         if let word = nearest(to: part, among: words) { return "did you mean \(word)?" }
-        return "a part is one of \(words.joined(separator: ", ")) or a quality such as q80"
+        return "a part is a fit, a format, a position, a quality such as q80, an option or an effect; "
+            + "'worker enqueue --help' lists them"
     }
 
     /// The word that takes the fewest edits, if they are few for its length.

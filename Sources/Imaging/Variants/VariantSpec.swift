@@ -1,8 +1,12 @@
-/// One rendition asked for: its name, its box in pixels and how it is encoded.
+/// One rendition asked for: its name, its box in pixels, what else is done to the picture and how it is encoded.
 ///
-/// In short `thumb=320x240,cover,webp,q80`, or the same as a JSON object:
-/// `{"name":"thumb","width":320,"height":240,"fit":"cover","format":"webp","quality":80}`. How a picture is brought to
-/// the box is told at ``Fit``; the box is measured in the picture as it is seen, after its orientation is applied.
+/// In short `thumb=320x240,cover,north,webp,q80,sharpen`, or the same as a JSON object:
+/// `{"name":"thumb","width":320,"height":240,"fit":"cover","position":"north","format":"webp","quality":80,
+/// "ops":["sharpen"]}`. How a picture is brought to the box is told at ``Fit``; the box is measured in the picture as
+/// it is seen, after its orientation is applied.
+///
+/// Effects happen in the order they are written. The box comes first, but for crops and trims at the head of the list,
+/// which are measured in the source's own pixels; the word `resize` among the effects moves it to where it stands.
 public struct VariantSpec: Hashable, Sendable {
     /// How a picture meets its box. With one side of the box empty all of them mean the same: proportionate.
     public enum Fit: String, CaseIterable, Codable, Hashable, Sendable {
@@ -21,7 +25,7 @@ public struct VariantSpec: Hashable, Sendable {
 
     /// A format that is written.
     public enum Output: String, CaseIterable, Codable, Hashable, Sendable {
-        case jpeg, png, webp, avif
+        case jpeg, png, webp, avif, jxl, gif, tiff
     }
 
     public let name: String
@@ -33,8 +37,12 @@ public struct VariantSpec: Hashable, Sendable {
     public let enlarge: Bool
     /// Nil keeps the source's format where that is written here; of others PNG where there is alpha, JPEG where not.
     public let format: Output?
-    /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF 55. PNG has none.
+    /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF 55, JPEG XL 75. PNG, GIF and TIFF have none.
     public let quality: Int?
+    /// What `cover` keeps, and where `contain` puts the picture.
+    public let position: Position
+    public let effects: [Effect]
+    let options: EncodingOptions
 
     /// The rendition asked for, without its name: two specs ask for the same one exactly when these are equal.
     ///
@@ -43,11 +51,27 @@ public struct VariantSpec: Hashable, Sendable {
     public var canonical: String {
         var parts = ["\(width.map(String.init) ?? "")x\(height.map(String.init) ?? "")"]
         // With a side empty every fit means the same.
-        parts.append((width == nil || height == nil ? Fit.inside : fit).rawValue)
+        let isBox = width != nil && height != nil
+        parts.append((isBox ? fit : .inside).rawValue)
         if enlarge { parts.append("enlarge") }
+        if isBox, fit == .cover || fit == .contain, position != .centre { parts.append("at=" + position.canonical) }
         parts.append(format?.rawValue ?? "source")
-        if let quality = quality ?? format?.defaultQuality { parts.append("q\(quality)") }
+        if let quality = quality ?? format?.defaultQuality, !options.flag(.lossless) { parts.append("q\(quality)") }
+        parts += options.canonical
+        parts += effectsInOrder.map(\.canonical)
         return parts.joined(separator: ",")
+    }
+
+    /// The pictures its effects need besides the source, each once.
+    public var assetNames: Set<String> {
+        Set(effects.filter { $0.kind == .watermark }.map { $0.word("image") })
+    }
+
+    /// The effects with the resize in its place.
+    var effectsInOrder: [Effect] {
+        if effects.contains(where: { $0.kind == .resize }) { return effects }
+        let head = effects.prefix { $0.kind.comesBeforeResize }
+        return head + [.resize] + effects.dropFirst(head.count)
     }
 
     /// - Throws: ``VariantSpecError`` for a name, size or quality that is not allowed.
@@ -59,6 +83,17 @@ public struct VariantSpec: Hashable, Sendable {
         enlarge: Bool = false,
         format: Output? = nil,
         quality: Int? = nil,
+        position: Position = .gravity(.centre),
+        effects: [Effect] = [],
+    ) throws(VariantSpecError) {
+        try self.init(
+            name: name, width: width, height: height, fit: fit, enlarge: enlarge, format: format, quality: quality,
+            position: position, effects: effects, options: EncodingOptions())
+    }
+
+    init(
+        name: String, width: Int?, height: Int?, fit: Fit, enlarge: Bool, format: Output?, quality: Int?,
+        position: Position, effects: [Effect], options: EncodingOptions,
     ) throws(VariantSpecError) {
         self.name = name
         self.width = width
@@ -67,6 +102,9 @@ public struct VariantSpec: Hashable, Sendable {
         self.enlarge = enlarge
         self.format = format
         self.quality = quality
+        self.position = position
+        self.effects = effects
+        self.options = options
         try validate()
     }
 }
@@ -77,19 +115,54 @@ extension VariantSpec {
     static let longestName = 64
     static let reservedName = "original"
 
+    /// Nobody's pipeline is longer, and a list without an end would be a way to keep a helper busy.
+    static let mostEffects = 32
+
     private func validate() throws(VariantSpecError) {
         try Self.validate(name: name)
-        if width == nil, height == nil {
+        if width == nil, height == nil, format == nil, quality == nil, effects.isEmpty, options.values.isEmpty {
             throw VariantSpecError("variant '\(name)' has neither a width nor a height; give at least one, as in 320x")
         }
         try validate(side: "width", width)
         try validate(side: "height", height)
+        try validateQuality()
+        try validateOptions()
+        try validateEffects()
+    }
+
+    private func validateQuality() throws(VariantSpecError) {
         guard let quality else { return }
-        if format == .png {
-            throw VariantSpecError("variant '\(name)' has a quality, and png has none; leave out 'q\(quality)'")
+        if let format, format.defaultQuality == nil {
+            throw VariantSpecError(
+                "variant '\(name)' has a quality, and \(format.rawValue) has none; leave out 'q\(quality)'")
         }
         guard (1...100).contains(quality) else {
             throw VariantSpecError("variant '\(name)' has quality \(quality); it must be between 1 and 100")
+        }
+    }
+
+    private func validateOptions() throws(VariantSpecError) {
+        for option in options.values.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            guard let format, !option.applies(to: format) else { continue }
+            throw VariantSpecError(
+                "variant '\(name)' has '\(option.rawValue)', which means nothing for \(format.rawValue); leave it out")
+        }
+        if let format, options.candidates != nil {
+            throw VariantSpecError("variant '\(name)' has 'auto' and '\(format.rawValue)'; leave one of them out")
+        }
+        if let effort = options.whole(.effort), let efforts = format?.efforts, !efforts.contains(effort) {
+            throw VariantSpecError(
+                "variant '\(name)' has effort \(effort); for \(format?.rawValue ?? "") it must be between "
+                    + "\(efforts.lowerBound) and \(efforts.upperBound)")
+        }
+    }
+
+    private func validateEffects() throws(VariantSpecError) {
+        guard effects.count <= Self.mostEffects else {
+            throw VariantSpecError("variant '\(name)' has \(effects.count) effects; \(Self.mostEffects) are the most")
+        }
+        guard effects.count(where: { $0.kind == .resize }) <= 1 else {
+            throw VariantSpecError("variant '\(name)' has 'resize' twice; there is one box, so leave one of them out")
         }
     }
 
@@ -119,38 +192,6 @@ extension VariantSpec {
             UInt8(ascii: "a")...UInt8(ascii: "z"):
             true
         default: false
-        }
-    }
-}
-
-extension VariantSpec.Output {
-    /// SDWebImage encodes at the greatest quality; these are the usual ones for the web.
-    var defaultQuality: Int? {
-        switch self {
-        case .jpeg, .webp: 80
-        case .avif: 55
-        case .png: nil
-        }
-    }
-
-    /// libjpeg's `JPEG_MAX_DIMENSION`, libwebp's `WEBP_MAX_DIMENSION`, libvips' limit for HEIF.
-    var largestSide: Int {
-        switch self {
-        case .jpeg: 65_500
-        case .webp: 16_383
-        case .avif: 16_384
-        case .png: 65_535
-        }
-    }
-
-    var hasAlpha: Bool { self != .jpeg }
-
-    var imageFormat: ImageFormat {
-        switch self {
-        case .jpeg: .jpeg
-        case .png: .png
-        case .webp: .webp
-        case .avif: .avif
         }
     }
 }

@@ -1,0 +1,42 @@
+internal import CVips
+internal import SystemPackage
+
+/// An encoded file in memory, its own or a library's.
+final class EncodedFile {
+    private let bytes: UnsafeRawBufferPointer
+    private let free: (UnsafeRawPointer) -> Void
+
+    /// - Parameter free: gives the memory back to whom it came from.
+    init(owning bytes: UnsafeRawBufferPointer, free: @escaping (UnsafeRawPointer) -> Void) {
+        self.bytes = bytes
+        self.free = free
+    }
+
+    deinit {
+        if let start = bytes.baseAddress { free(start) }
+    }
+
+    var count: Int { bytes.count }
+
+    func write(to descriptor: FileDescriptor) throws(VipsFailure) {
+        do {
+            try descriptor.writeAll(bytes)
+        } catch {
+            throw VipsFailure(text: "\(error)")
+        }
+    }
+
+    /// Runs a libvips saver with a target in memory.
+    convenience init(
+        savedBy save: (UnsafeMutablePointer<VipsTarget>) -> CInt,
+    ) throws(VipsFailure) {
+        guard let target = vips_target_new_to_memory() else { throw VipsFailure.take() }
+        defer { g_object_unref(target) }
+        guard save(target) == 0 else { throw VipsFailure.take() }
+        var length = 0
+        guard let start = vips_target_steal(target, &length) else { throw VipsFailure.take() }
+        self.init(owning: UnsafeRawBufferPointer(start: start, count: length)) {
+            g_free(UnsafeMutableRawPointer(mutating: $0))
+        }
+    }
+}

@@ -1,0 +1,109 @@
+/// How a variant is encoded, beyond its format and quality. Each is written as its name and its one value, in both
+/// forms: `effort:6`, `"effort": 6`; where the value is yes, the name alone does in short.
+enum EncodingOption: String, CaseIterable, Hashable, Sendable {
+    /// Every pixel exactly. WebP, AVIF and JPEG XL.
+    case lossless
+    /// WebP: lossless after pixels were nudged; 100 nudges none, 0 the most.
+    case nearLossless = "near-lossless"
+    /// How long the encoder may try: WebP 0–6, AVIF and JPEG XL 1–9, GIF 1–10, PNG's palette 1–10.
+    case effort
+    /// JPEG: in scans that sharpen; PNG: interlaced.
+    case progressive
+    /// Colour at full (444) or half (420) resolution, or as the quality suggests (auto). JPEG and AVIF.
+    case chroma
+    /// PNG: at most so many colours, in a palette.
+    case colours
+    /// The largest file that will do, in bytes. Quality is lowered until it fits.
+    case maxBytes = "max-bytes"
+    /// What shows through where the format has no alpha.
+    case background
+    /// EXIF, XMP and IPTC stay.
+    case keepMetadata = "keep-metadata"
+    /// The embedded colour profile stays, and so do the colours it tells of.
+    case keepProfile = "keep-profile"
+    /// The smallest of these formats, each at its quality: of WebP, AVIF and what JPEG and PNG are for, unless named.
+    case auto
+
+    var parameter: Parameter {
+        let kind: Parameter.Kind =
+            switch self {
+            case .lossless, .progressive, .keepMetadata, .keepProfile: .flag
+            case .nearLossless: .whole(0...100)
+            case .effort: .whole(0...10)
+            case .chroma: .word(["auto", "420", "444"])
+            case .colours: .whole(2...256)
+            case .maxBytes: .whole(1...1 << 40)
+            case .background: .colour
+            case .auto: .words(VariantSpec.Output.stillFormats.map(\.rawValue).sorted())
+            }
+        return Parameter(rawValue, kind)
+    }
+
+    /// The value that says nothing: a spec with it and one without ask for the same.
+    var silent: Argument? {
+        switch self {
+        case .lossless, .progressive, .keepMetadata, .keepProfile: .flag(false)
+        case .chroma: .word("auto")
+        case .background: .colour(.white)
+        case .nearLossless, .effort, .colours, .maxBytes, .auto: nil
+        }
+    }
+
+    /// What the name alone stands for.
+    var alone: Argument? {
+        switch self {
+        case .lossless, .progressive, .keepMetadata, .keepProfile: .flag(true)
+        case .nearLossless: .number(60)
+        case .colours: .number(256)
+        case .auto: .words(["avif", "jpeg", "png", "webp"])
+        case .effort, .chroma, .maxBytes, .background: nil
+        }
+    }
+
+    /// Whether it says anything to an encoder of this format.
+    func applies(to format: VariantSpec.Output) -> Bool {
+        switch self {
+        case .lossless: [.webp, .avif, .jxl].contains(format)
+        case .nearLossless: format == .webp
+        case .effort: format.efforts != nil
+        case .progressive: [.jpeg, .png].contains(format)
+        case .chroma: [.jpeg, .avif].contains(format)
+        case .colours: [.png, .gif].contains(format)
+        case .maxBytes, .keepMetadata, .keepProfile, .background, .auto: true
+        }
+    }
+}
+
+/// The options that were given, by name; those that say nothing are left out.
+struct EncodingOptions: Hashable, Sendable {
+    private(set) var values: [EncodingOption: Argument] = [:]
+
+    mutating func set(_ option: EncodingOption, _ value: Argument) {
+        values[option] = value == option.silent ? nil : value
+    }
+
+    /// Sorted by name, for an identity.
+    var canonical: [String] {
+        values.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key.rawValue)=\($0.value.canonical)" }
+    }
+
+    func flag(_ option: EncodingOption) -> Bool { values[option] == .flag(true) }
+
+    func whole(_ option: EncodingOption) -> Int? {
+        if case .number(let value)? = values[option] { Int(value) } else { nil }
+    }
+
+    func word(_ option: EncodingOption) -> String? {
+        if case .word(let value)? = values[option] { value } else { nil }
+    }
+
+    var background: Colour {
+        if case .colour(let value)? = values[.background] { value } else { .white }
+    }
+
+    /// The formats to choose from, in the order of ``VariantSpec/Output``, or nil.
+    var candidates: [VariantSpec.Output]? {
+        guard case .words(let words)? = values[.auto] else { return nil }
+        return VariantSpec.Output.allCases.filter { words.contains($0.rawValue) }
+    }
+}
