@@ -6,6 +6,7 @@ extension Picture {
     func write(as format: VariantSpec.Output, quality: Int?, to descriptor: FileDescriptor) throws(VipsFailure) {
         let quality = quality ?? format.defaultQuality ?? 0
         if format == .webp { return try writeWebP(quality: quality, to: descriptor) }
+        if format == .gif { return try writeGIF(to: descriptor) }
         // libvips works on a duplicate, and closes that.
         guard let target = vips_target_new_to_descriptor(descriptor.rawValue) else { throw VipsFailure.take() }
         defer { g_object_unref(target) }
@@ -14,7 +15,7 @@ extension Picture {
             case .jpeg: pw_vips_save_jpeg(image, target, CInt(quality))
             case .png: pw_vips_save_png(image, target)
             case .avif: pw_vips_save_avif(image, target, CInt(quality))
-            case .webp: CInt(-1)
+            case .webp, .gif: CInt(-1)
             }
         }
         guard result == 0 else { throw VipsFailure.take() }
@@ -28,6 +29,16 @@ extension Picture {
             try file.withBytes { bytes in _ = try descriptor.writeAll(bytes) }
         } catch {
             throw VipsFailure(text: "\(error)")
+        }
+    }
+
+    private func writeGIF(to descriptor: FileDescriptor) throws(VipsFailure) {
+        do throws(ImagingError) {
+            let sink = try GIFFrameSink(descriptor, size: storedSize, loopCount: 1)
+            try sink.add(pixelBuffer(), duration: 0)
+            try sink.finish()
+        } catch {
+            throw VipsFailure(text: error.message)
         }
     }
 

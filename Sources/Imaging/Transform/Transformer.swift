@@ -17,9 +17,13 @@ public struct VariantOutput: Sendable {
 /// Blocks the calling thread, so it belongs on a thread or in a process of its own. Several threads may use it at once.
 public struct Transformer: Sendable {
     private let limits: ImageLimits
+    private let firstFrameOnly: Bool
 
-    public init(limits: ImageLimits) {
+    /// - Parameter firstFrameOnly: animations are taken for their first frame, in every format. It changes renditions,
+    ///   so it belongs to their identity.
+    public init(limits: ImageLimits, firstFrameOnly: Bool = false) {
         self.limits = limits
+        self.firstFrameOnly = firstFrameOnly
     }
 
     /// What the header says; no pixel is decoded.
@@ -34,7 +38,8 @@ public struct Transformer: Sendable {
         }
     }
 
-    /// Decodes once and writes every variant.
+    /// Decodes once and writes every variant: animations stay animated in the formats that can be, and give their first
+    /// frame to the others.
     ///
     /// - Parameters:
     ///   - source: as for ``facts(of:)``.
@@ -47,16 +52,33 @@ public struct Transformer: Sendable {
         try ImagingRuntime.start()
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
             let source = try DecodedSource(bytes, limits: limits)
+            let isAnimation = !firstFrameOnly && source.animation != nil
             let plans = try outputs.map { output throws(ImagingError) in
-                try VariantPlan(output, of: source.facts, limits: limits)
+                try VariantPlan(output, of: source.facts, isAnimation: isAnimation, limits: limits)
             }
             guard !plans.isEmpty else {
                 try source.checkEnd()
                 return TransformReport(facts: source.facts, renditions: [])
             }
-            let base = try source.pixels(for: plans.map(\.placement.scaled))
-            let renditions = try plans.map { plan throws(ImagingError) in try plan.write(from: base) }
+            let renditions = try write(plans, of: source, bytes, isAnimation: isAnimation)
             return TransformReport(facts: source.facts, renditions: renditions)
         }
+    }
+
+    private func write(
+        _ plans: [VariantPlan], of source: DecodedSource, _ bytes: UnsafeRawBufferPointer, isAnimation: Bool,
+    ) throws(ImagingError) -> [Rendition] {
+        if let animation = source.animation { try animation.checkEnd() }
+        let moving = plans.filter { isAnimation && $0.format.isAnimated }
+        let still = plans.filter { !isAnimation || !$0.format.isAnimated }
+        if !still.isEmpty {
+            let base = try source.pixels(for: still.map(\.placement.scaled))
+            for plan in still { try plan.write(from: base) }
+        }
+        if !moving.isEmpty {
+            let transformer = try AnimationTransformer(bytes, as: source.facts.format, limits: limits)
+            try transformer.write(moving)
+        }
+        return plans.map(\.rendition)
     }
 }

@@ -21,7 +21,7 @@ public struct VariantSpec: Hashable, Sendable {
 
     /// A format that is written.
     public enum Output: String, CaseIterable, Codable, Hashable, Sendable {
-        case jpeg, png, webp, avif
+        case jpeg, png, webp, avif, gif
     }
 
     public let name: String
@@ -31,9 +31,10 @@ public struct VariantSpec: Hashable, Sendable {
     public let fit: Fit
     /// Whether a picture smaller than the box is scaled up.
     public let enlarge: Bool
-    /// Nil keeps the source's format where that is written here; of others PNG where there is alpha, JPEG where not.
+    /// Nil keeps the source's format where that is written here; of others, and of a GIF of one frame, PNG where there
+    /// is alpha, JPEG where not.
     public let format: Output?
-    /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF 55. PNG has none.
+    /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF 55. PNG and GIF have none.
     public let quality: Int?
 
     /// The rendition asked for, without its name: two specs ask for the same one exactly when these are equal.
@@ -85,8 +86,9 @@ extension VariantSpec {
         try validate(side: "width", width)
         try validate(side: "height", height)
         guard let quality else { return }
-        if format == .png {
-            throw VariantSpecError("variant '\(name)' has a quality, and png has none; leave out 'q\(quality)'")
+        if let format, format.defaultQuality == nil {
+            throw VariantSpecError(
+                "variant '\(name)' has a quality, and \(format.rawValue) has none; leave out 'q\(quality)'")
         }
         guard (1...100).contains(quality) else {
             throw VariantSpecError("variant '\(name)' has quality \(quality); it must be between 1 and 100")
@@ -129,7 +131,7 @@ extension VariantSpec.Output {
         switch self {
         case .jpeg, .webp: 80
         case .avif: 55
-        case .png: nil
+        case .png, .gif: nil
         }
     }
 
@@ -139,11 +141,14 @@ extension VariantSpec.Output {
         case .jpeg: 65_500
         case .webp: 16_383
         case .avif: 16_384
-        case .png: 65_535
+        case .png, .gif: 65_535
         }
     }
 
     var hasAlpha: Bool { self != .jpeg }
+
+    /// Whether an animated source stays animated.
+    var isAnimated: Bool { self == .webp || self == .gif }
 
     var imageFormat: ImageFormat {
         switch self {
@@ -151,6 +156,7 @@ extension VariantSpec.Output {
         case .png: .png
         case .webp: .webp
         case .avif: .avif
+        case .gif: .gif
         }
     }
 }
