@@ -33,6 +33,8 @@ struct AnimationFacts: Equatable {
     var canvas: PixelSize
     /// With one whose data are cut short.
     var frames: Int
+    /// Of a GIF: without one whose data are cut short.
+    var wholeFrames = 0
     /// How often it plays; 0 is for ever.
     var loopCount: Int
     /// Pixels of all frames' own rectangles.
@@ -56,6 +58,9 @@ struct AnimationFacts: Equatable {
         self.drawnPixels = drawnPixels
         self.endsEarly = endsEarly
     }
+
+    /// More than a still: there are several frames, or the file ends in what comes after the first.
+    var isAnimation: Bool { frames > 1 || endsEarly && wholeFrames > 0 }
 
     /// To be asked before anything is allocated by what the header says.
     func check(_ limits: ImageLimits) throws(ImagingError) {

@@ -18,7 +18,7 @@ struct DecodedSource {
         } catch {
             throw Self.failure(error, bytes, format)
         }
-        let animation = AnimationFacts(bytes, as: format).flatMap { $0.frames > 1 ? $0 : nil }
+        let animation = AnimationFacts(bytes, as: format).flatMap { $0.isAnimation ? $0 : nil }
         let size = animation?.canvas ?? header.seenSize
         if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
         self.bytes = bytes

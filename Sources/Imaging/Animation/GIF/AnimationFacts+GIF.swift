@@ -29,7 +29,9 @@ extension AnimationFacts {
         // Sixteen bits each, and a file of 2⁶³ bytes to overflow the sum.
         drawnPixels += width * height
         offset += 11 + GIFBlocks.colourTable(flags)
-        return GIFBlocks.skip(&offset, reader)
+        guard GIFBlocks.skip(&offset, reader) else { return false }
+        wholeFrames += 1
+        return true
     }
 
     private mutating func takeExtension(_ offset: inout Int, _ reader: ByteReader) -> Bool {

@@ -44,7 +44,7 @@ struct Ditherer {
             let index = index(red, green, blue)
             indices[x] = UInt8(index)
             let colour = colours[index]
-            let lost = (red - colour.red, green - colour.green, blue - colour.blue)
+            let lost = (kept(red - colour.red), kept(green - colour.green), kept(blue - colour.blue))
             spread(lost.0, at: place)
             spread(lost.1, at: place + 1)
             spread(lost.2, at: place + 2)
@@ -53,6 +53,9 @@ struct Ditherer {
     }
 
     private static func corrected(_ value: Int, _ sixteenths: Int) -> Int { min(max(value + sixteenths / 16, 0), 255) }
+
+    /// A quarter is let go: passing on all of it makes more noise than it saves colour.
+    private func kept(_ lost: Int) -> Int { lost * 3 / 4 }
 
     private mutating func spread(_ lost: Int, at place: Int) {
         below[place - 3] += lost * 3
