@@ -30,7 +30,9 @@ struct AnimationGIFTests {
     }
 
     /// Offsets inside, at the edges and over them.
-    private static let places = [(0, 0, 24, 18), (3, 2, 9, 7), (15, 10, 9, 8), (18, 12, 20, 20), (0, 5, 24, 1), (5, 0, 1, 18)]
+    private static let places = [
+        (0, 0, 24, 18), (3, 2, 9, 7), (15, 10, 9, 8), (18, 12, 20, 20), (0, 5, 24, 1), (5, 0, 1, 18),
+    ]
 
     private static func gif(_ test: Case) -> TestGIF {
         var gif = TestGIF(width: 24, height: 18)
@@ -73,7 +75,10 @@ struct AnimationGIFTests {
         #expect(try Film(gif.bytes).durations == [100, duration])
     }
 
-    @Test(arguments: [(nil, "NETSCAPE2.0", 1), (0, "NETSCAPE2.0", 0), (7, "NETSCAPE2.0", 7), (513, "ANIMEXTS1.0", 513), (9, "XMP DataXMP", 1)])
+    @Test(arguments: [
+        (nil, "NETSCAPE2.0", 1), (0, "NETSCAPE2.0", 0), (7, "NETSCAPE2.0", 7), (513, "ANIMEXTS1.0", 513),
+        (9, "XMP DataXMP", 1),
+    ])
     func theLoopCountIsTheFiles(count: Int?, name: String, expected: Int) throws {
         var gif = TestGIF(width: 4, height: 4, loopCount: count, loopName: name)
         gif.frames = [TestGIF.Frame(4, 4), TestGIF.Frame(4, 4, seed: 1)]

@@ -27,7 +27,8 @@ struct AnimationSinkTests {
         Pixel(red: UInt8(x * 8), green: UInt8(y * 32), blue: UInt8(number * 40))
     }
 
-    private static func bytes(_ width: Int, _ height: Int, _ number: Int, _ pixel: (Int, Int, Int) -> Pixel) -> [UInt8] {
+    private static func bytes(_ width: Int, _ height: Int, _ number: Int, _ pixel: (Int, Int, Int) -> Pixel) -> [UInt8]
+    {
         (0..<(width * height)).flatMap { place in
             let pixel = pixel(place % width, place / width, number)
             return [pixel.red, pixel.green, pixel.blue, pixel.alpha].map { UInt8($0) }

@@ -69,7 +69,9 @@ struct AnimationTransformTests {
         for file in made.files { #expect(try facts(file).frames == 1) }
     }
 
-    @Test(arguments: ["20x20,cover", "20x50,contain", "20x50,fill", "100x100,inside,enlarge", "90x90,cover,enlarge"], ["gif", "webp"])
+    @Test(
+        arguments: ["20x20,cover", "20x50,contain", "20x50,fill", "100x100,inside,enlarge", "90x90,cover,enlarge"],
+        ["gif", "webp"])
     func everyFitHasItsSize(spec: String, format: String) throws {
         let made = try make(Self.gif().bytes, "v=\(spec),\(format)")
         let film = try Film(#require(made.files.first))

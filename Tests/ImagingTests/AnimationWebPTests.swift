@@ -34,7 +34,8 @@ struct AnimationWebPTests {
         let places = [(0, 0, 20, 16), (2, 4, 9, 7), (10, 8, 10, 8), (0, 0, 5, 16), (18, 14, 2, 2)]
         return places.enumerated().map { number, place in
             Part(
-                left: place.0, top: place.1, width: place.2, height: place.3, duration: [100, 5, 10, 11, 70_000][number],
+                left: place.0, top: place.1, width: place.2, height: place.3,
+                duration: [100, 5, 10, 11, 70_000][number],
                 isCleared: (seed >> (number % 3)) & 1 == 1, isBlended: (seed >> (number % 2 + 1)) & 1 == 0)
         }
     }

@@ -40,7 +40,11 @@ struct AnimationTransformer {
             let placement = output.plan.placement
             do throws(ImagingError) {
                 let pixels: PixelBuffer
-                if let same = made[placement] { pixels = same } else { pixels = try scaler.placed(frame.pixels, placement) }
+                if let same = made[placement] {
+                    pixels = same
+                } else {
+                    pixels = try scaler.placed(frame.pixels, placement)
+                }
                 made[placement] = pixels
                 try output.sink.add(pixels, duration: frame.duration)
             } catch {

@@ -16,7 +16,9 @@ struct FrameScaler {
             throw error.error(.transform, "A frame could not be scaled")
         }
         // Rounding may take a little of it, and an encoder would write an alpha for that.
-        if frame.isOpaque { result.lend { pixels in for index in pixels.indices { pixels[index] = pixels[index].opaque } } }
+        if frame.isOpaque {
+            result.lend { pixels in for index in pixels.indices { pixels[index] = pixels[index].opaque } }
+        }
         return result
     }
 

@@ -50,7 +50,9 @@ final class PixelBuffer {
     /// Makes the part of `rectangle` that lies on the buffer transparent black.
     func clear(_ rectangle: PixelRectangle) {
         let visible = rectangle.clipped(to: size)
-        for y in visible.rows { (start + y * size.width + visible.left).update(repeating: Pixel(), count: visible.width) }
+        for y in visible.rows {
+            (start + y * size.width + visible.left).update(repeating: Pixel(), count: visible.width)
+        }
     }
 
     var isOpaque: Bool { lend { pixels in pixels.allSatisfy { $0.alpha == 255 } } }

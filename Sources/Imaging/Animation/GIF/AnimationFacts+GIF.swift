@@ -71,7 +71,9 @@ enum GIFBlocks {
         var block = offset + 14
         while let length = reader.byte(at: block), length > 0 {
             // The lower bits name the sub-block; 2 is a size of buffer.
-            if length >= 3, let kind = reader.byte(at: block + 1), kind & 7 == 1 { return reader.little(2, at: block + 2) }
+            if length >= 3, let kind = reader.byte(at: block + 1), kind & 7 == 1 {
+                return reader.little(2, at: block + 2)
+            }
             block += 1 + Int(length)
         }
         return nil

@@ -102,7 +102,9 @@ final class GIFFrameSource: FrameSource {
     }
 
     /// Draws what of the row lies on the canvas.
-    private func paint(_ row: UnsafeMutableBufferPointer<UInt8>, at y: Int, _ rectangle: PixelRectangle, _ inks: [Pixel]) {
+    private func paint(
+        _ row: UnsafeMutableBufferPointer<UInt8>, at y: Int, _ rectangle: PixelRectangle, _ inks: [Pixel]
+    ) {
         guard y < canvas.height, rectangle.left < canvas.width else { return }
         let count = min(rectangle.width, canvas.width - rectangle.left)
         let start = y * canvas.width + rectangle.left

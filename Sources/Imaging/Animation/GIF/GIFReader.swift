@@ -40,7 +40,9 @@ final class GIFReader {
                 guard let file, let target, let data = file.pointee.UserData else { return 0 }
                 return CInt(Unmanaged<Input>.fromOpaque(data).takeUnretainedValue().read(into: target, Int(count)))
             }, &code)
-        guard let opened else { throw Self.failure("The GIF has no usable header", code, isExhausted: input.isExhausted) }
+        guard let opened else {
+            throw Self.failure("The GIF has no usable header", code, isExhausted: input.isExhausted)
+        }
         handle = opened
     }
 
@@ -100,7 +102,8 @@ final class GIFReader {
     /// The colours of the image whose header was read: its own, else those of the file, else black and white, which
     /// is libvips' guess as well.
     func colours() -> [Pixel] {
-        guard let map = handle.pointee.Image.ColorMap ?? handle.pointee.SColorMap, let colours = map.pointee.Colors else {
+        guard let map = handle.pointee.Image.ColorMap ?? handle.pointee.SColorMap, let colours = map.pointee.Colors
+        else {
             return [Pixel(red: 0, green: 0, blue: 0), Pixel(red: 255, green: 255, blue: 255)]
         }
         return UnsafeBufferPointer(start: colours, count: Int(map.pointee.ColorCount)).map {

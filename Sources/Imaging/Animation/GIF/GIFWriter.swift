@@ -95,7 +95,8 @@ final class GIFWriter {
     private func put(_ control: Control) throws(ImagingError) {
         var block = GraphicsControlBlock(
             DisposalMode: control.isCleared ? DISPOSE_BACKGROUND : DISPOSE_DO_NOT, UserInputFlag: false,
-            DelayTime: CInt(control.delay), TransparentColor: control.transparent.map(CInt.init) ?? NO_TRANSPARENT_COLOR)
+            DelayTime: CInt(control.delay), TransparentColor: control.transparent.map(CInt.init) ?? NO_TRANSPARENT_COLOR
+        )
         var bytes = [UInt8](repeating: 0, count: 4)
         let count = EGifGCBToExtension(&block, &bytes)
         try call { EGifPutExtension($0, GRAPHICS_EXT_FUNC_CODE, CInt(count), bytes) }
