@@ -8,15 +8,18 @@ struct FrameScaler {
     func scaled(_ frame: PixelBuffer, to size: PixelSize) throws(ImagingError) -> PixelBuffer {
         guard frame.size != size else { return frame }
         let result = try PixelBuffer(size)
+        let isOpaque = frame.isOpaque
         do throws(VipsFailure) {
-            try Picture(of: frame).resized(to: size).withPixels { pixels in
+            let picture = try Picture(of: frame)
+            let scaled = try isOpaque ? picture.resizedUnweighed(to: size) : picture.resized(to: size)
+            try scaled.withPixels { pixels in
                 if let start = pixels.bindMemory(to: UInt8.self).baseAddress { result.copy(from: start) }
             }
         } catch {
             throw error.error(.transform, "A frame could not be scaled")
         }
         // Rounding may take a little of it, and an encoder would write an alpha for that.
-        if frame.isOpaque {
+        if isOpaque {
             result.lend { pixels in for index in pixels.indices { pixels[index] = pixels[index].opaque } }
         }
         return result
@@ -57,6 +60,13 @@ extension Picture {
             result?.pointee.Type = VIPS_INTERPRETATION_sRGB
             return result == nil ? -1 : 0
         }
+    }
+
+    /// As ``resized(to:gap:)`` where the alpha is the same everywhere, which takes about half of the time.
+    fileprivate func resizedUnweighed(to size: PixelSize) throws(VipsFailure) -> Picture {
+        let horizontal = Double(size.width) / Double(storedSize.width)
+        let vertical = Double(size.height) / Double(storedSize.height)
+        return try then { pw_vips_resize($0, &$1, horizontal, vertical, 2) }
     }
 
     /// A copy of the pixels, in web colours, with an alpha.
