@@ -1,4 +1,5 @@
 #pragma once
 
-// Only for the version in its macros, which Swift imports as constants: they belong to the identity of renditions.
+// giflib as it is: all that is called has a fixed arity, and the version's macros are imported as constants.
+// Reference: https://giflib.sourceforge.net/gif_lib.html
 #include <gif_lib.h>

@@ -3,9 +3,24 @@ public struct ImageLimits: Codable, Hashable, Sendable {
     /// Width times height of one frame, judged from the header before a pixel is decoded. Each rendition is held to it
     /// as well.
     public var pixels: Int = 100_000_000
+    /// Frames of an animation that stays one. Its first frame alone may always be used.
+    public var frames: Int = 1_000
+    /// Frames times the pixels of the canvas, for an animation that stays one: what all of it costs to decode.
+    public var animationPixels: Int = 250_000_000
 
-    public init(pixels: Int = 100_000_000) {
+    public init(pixels: Int = 100_000_000, frames: Int = 1_000, animationPixels: Int = 250_000_000) {
         self.pixels = pixels
+        self.frames = frames
+        self.animationPixels = animationPixels
+    }
+
+    /// What is missing has its default: limits may have been written before animations had any.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        let usual = ImageLimits()
+        pixels = try values.decodeIfPresent(Int.self, forKey: .pixels) ?? usual.pixels
+        frames = try values.decodeIfPresent(Int.self, forKey: .frames) ?? usual.frames
+        animationPixels = try values.decodeIfPresent(Int.self, forKey: .animationPixels) ?? usual.animationPixels
     }
 
     /// What is wrong with an image of this size, if anything.
@@ -18,6 +33,23 @@ public struct ImageLimits: Codable, Hashable, Sendable {
         return ImagingError(
             code: .tooManyPixels,
             message: "The header says \(width)×\(height) pixels, and the limit is \(pixels) in all.",
+        )
+    }
+
+    /// What is wrong with an animation on a canvas that is itself within the limit, if anything.
+    ///
+    /// - Parameter drawn: the pixels of all frames' own rectangles, which may be larger than the canvas.
+    func objection(frames count: Int, of canvas: PixelSize, drawn: Int = 0) -> ImagingError? {
+        guard count <= frames else {
+            return ImagingError(
+                code: .tooManyPixels, message: "The animation has \(count) frames, and the limit is \(frames).")
+        }
+        let (product, overflow) = count.multipliedReportingOverflow(by: canvas.pixels)
+        guard overflow || max(product, drawn) > animationPixels else { return nil }
+        return ImagingError(
+            code: .tooManyPixels,
+            message: "The animation has \(count) frames on \(canvas.width)×\(canvas.height) pixels, and the limit is "
+                + "\(animationPixels) pixels in all.",
         )
     }
 }

@@ -32,7 +32,7 @@ extension ImagingRuntime {
             // As above. A pipe holds what so small a picture becomes; only whether the encoder gets that far is asked.
             guard let picture = try? Picture(of: bytes, as: .png).inMemory(), let pipe = try? FileDescriptor.pipe()
             else { return false }
-            let encoding = Encoding(format, quality: nil, EncodingOptions())
+            let encoding = Encoding(format, quality: nil, VariantOptions())
             let worked: Void? = try? picture.write(encoding, to: pipe.writeEnd)
             for end in [pipe.readEnd, pipe.writeEnd] { try? end.close() }
             return worked != nil

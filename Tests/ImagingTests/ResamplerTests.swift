@@ -60,8 +60,9 @@ struct ResamplerTests {
             line.withUnsafeMutableBufferPointer { line in
                 guard let start = bytes.baseAddress, let scratch = line.baseAddress else { return }
                 for row in 0..<from.height {
-                    // Nothing in here throws.
-                    try? resampler.take(start + row * step, scratch: scratch) { () throws(VipsFailure) in
+                    resampler.take(start + row * step)
+                    while resampler.hasLine {
+                        resampler.give(scratch)
                         result.append(contentsOf: UnsafeBufferPointer(line))
                     }
                 }

@@ -96,30 +96,18 @@ extension Structure {
     /// GIF89a, appendix A: blocks until the trailer.
     private static func gifEndsEarly(_ reader: ByteReader) -> Bool {
         guard let flags = reader.byte(at: 10) else { return true }
-        var offset = 13 + colourTable(flags)
+        var offset = 13 + GIFBlocks.colourTable(flags)
         while let introducer = reader.byte(at: offset) {
             switch introducer {
             case 0x3B: return false
             case 0x21: offset += 2
             case 0x2C:
                 guard let flags = reader.byte(at: offset + 9) else { return true }
-                offset += 11 + colourTable(flags)  // the descriptor, its colours and the code size
+                offset += 11 + GIFBlocks.colourTable(flags)  // the descriptor, its colours and the code size
             default: return false
             }
-            guard skipSubBlocks(&offset, reader) else { return true }
+            guard GIFBlocks.skip(&offset, reader) else { return true }
         }
         return true
-    }
-
-    private static func colourTable(_ flags: UInt8) -> Int {
-        flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1)
-    }
-
-    private static func skipSubBlocks(_ offset: inout Int, _ reader: ByteReader) -> Bool {
-        while let length = reader.byte(at: offset) {
-            offset += 1 + Int(length)
-            if length == 0 { return true }
-        }
-        return false
     }
 }

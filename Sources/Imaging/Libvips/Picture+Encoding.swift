@@ -6,9 +6,9 @@ struct Encoding {
     let format: VariantSpec.Output
     /// 1 to 100; of no meaning to formats without one.
     var quality: Int
-    let options: EncodingOptions
+    let options: VariantOptions
 
-    init(_ format: VariantSpec.Output, quality: Int?, _ options: EncodingOptions) {
+    init(_ format: VariantSpec.Output, quality: Int?, _ options: VariantOptions) {
         self.format = format
         self.quality = quality ?? format.defaultQuality ?? 100
         self.options = options

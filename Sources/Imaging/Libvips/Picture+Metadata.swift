@@ -7,7 +7,7 @@ struct MetadataPolicy: Hashable {
     /// The colour profile.
     var keepsProfile: Bool
 
-    init(_ options: EncodingOptions) {
+    init(_ options: VariantOptions) {
         keepsAll = options.flag(.keepMetadata)
         keepsProfile = options.flag(.keepProfile)
     }
@@ -17,10 +17,10 @@ extension Picture {
     /// Whether there is anything an encoder would write besides pixels.
     var hasMetadata: Bool { metadataFields.contains { Self.written.contains($0) || Self.copyright.contains($0) } }
 
-    private static let written = [VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, VIPS_META_ICC_NAME]
+    fileprivate static let written = [VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, VIPS_META_ICC_NAME]
 
     /// EXIF's names of whose picture it is: kept always, since taking them off is forbidden in many places.
-    private static let copyright = ["exif-ifd0-Copyright", "exif-ifd0-Artist"]
+    fileprivate static let copyright = ["exif-ifd0-Copyright", "exif-ifd0-Artist"]
 
     private var metadataFields: [String] {
         guard let fields = lend({ vips_image_get_fields($0) }) else { return [] }
@@ -37,14 +37,26 @@ extension Picture {
     /// The same pixels with no more metadata than `policy` allows; whose picture it is always stays.
     func withMetadata(_ policy: MetadataPolicy) throws(VipsFailure) -> Picture {
         let picture = try then { pw_vips_copy($0, &$1) }
-        let unwanted = metadataFields.filter { name in
-            if name == VIPS_META_ICC_NAME { return !policy.keepsProfile }
-            if policy.keepsAll { return false }
-            if Self.written.contains(name) { return true }
-            return name.hasPrefix("exif-") && !Self.copyright.contains(name) || name.hasPrefix("png-comment")
-                || name == VIPS_META_IMAGEDESCRIPTION || name == "jpeg-thumbnail-data"
-        }
-        for name in unwanted { _ = picture.lend { vips_image_remove($0, name) } }
+        for name in metadataFields where policy.forbids(name) { _ = picture.lend { vips_image_remove($0, name) } }
         return picture
+    }
+
+    /// Whether there is no metadata that `policy` would take off, and no colours it would change.
+    func isWithin(_ policy: MetadataPolicy) -> Bool {
+        guard policy.keepsProfile || bandFormat == VIPS_FORMAT_UCHAR && interpretation != VIPS_INTERPRETATION_CMYK
+        else {
+            return false
+        }
+        return !metadataFields.contains(where: policy.forbids)
+    }
+}
+
+extension MetadataPolicy {
+    fileprivate func forbids(_ name: String) -> Bool {
+        if name == VIPS_META_ICC_NAME { return !keepsProfile }
+        if keepsAll { return false }
+        if Picture.written.contains(name) { return true }
+        return name.hasPrefix("exif-") && !Picture.copyright.contains(name) || name.hasPrefix("png-comment")
+            || name == VIPS_META_IMAGEDESCRIPTION || name == "jpeg-thumbnail-data"
     }
 }

@@ -79,44 +79,21 @@ extension Picture {
         guard placement.isPadded else { return self }
         let room = placement.output
         let size = storedSize
-        let share = position.share
-        let left = Int((Double(room.width - size.width) * share.x).rounded(.down))
-        let top = Int((Double(room.height - size.height) * share.y).rounded(.down))
+        let (left, top) = position.place(of: size, in: room)
         return try padded(
             top: top, right: room.width - size.width - left, bottom: room.height - size.height - top, left: left,
             transparent ? .transparent : background)
     }
 
     private func cropped(to placement: Placement, at position: Position) throws(VipsFailure) -> Picture {
-        let size = placement.scaled
         let width = CInt(placement.output.width)
         let height = CInt(placement.output.height)
         switch position {
         case .attention: return try then { pw_vips_smartcrop($0, &$1, width, height, VIPS_INTERESTING_ATTENTION) }
         case .entropy: return try then { pw_vips_smartcrop($0, &$1, width, height, VIPS_INTERESTING_ENTROPY) }
-        case .gravity(let gravity):
-            let left = Int((Double(size.width - placement.output.width) * gravity.share.x).rounded(.down))
-            let top = Int((Double(size.height - placement.output.height) * gravity.share.y).rounded(.down))
-            return try then { pw_vips_crop($0, &$1, CInt(left), CInt(top), width, height) }
-        case .focus(let x, let y):
-            let left = Self.start(of: placement.output.width, in: size.width, around: x)
-            let top = Self.start(of: placement.output.height, in: size.height, around: y)
-            return try then { pw_vips_crop($0, &$1, CInt(left), CInt(top), width, height) }
-        }
-    }
-
-    private static func start(of length: Int, in whole: Int, around share: Double) -> Int {
-        min(max(Int((Double(whole) * share - Double(length) / 2).rounded(.down)), 0), whole - length)
-    }
-}
-
-extension Position {
-    /// Where a picture stands in the room left over.
-    fileprivate var share: (x: Double, y: Double) {
-        switch self {
-        case .gravity(let gravity): gravity.share
-        case .focus(let x, let y): (x, y)
-        case .attention, .entropy: (0.5, 0.5)
+        case .gravity, .focus:
+            let (left, top) = position.place(of: placement.scaled, in: placement.output)
+            return try then { pw_vips_crop($0, &$1, CInt(-left), CInt(-top), width, height) }
         }
     }
 }

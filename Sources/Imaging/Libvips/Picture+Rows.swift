@@ -16,7 +16,9 @@ extension Picture {
         defer { scratch.deallocate() }
         var written: CInt = 0
         try eachRow { row throws(VipsFailure) in
-            try resampler.take(row, scratch: scratch) { () throws(VipsFailure) in
+            resampler.take(row)
+            while resampler.hasLine {
+                resampler.give(scratch)
                 let result = target.lend { vips_image_write_line($0, written, scratch) }
                 guard result == 0 else { throw VipsFailure.take() }
                 written += 1

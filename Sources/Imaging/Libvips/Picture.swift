@@ -18,14 +18,26 @@ final class Picture {
     }
 
     /// A copy of pixels of four channels, row by row.
-    convenience init(rgba pixels: [UInt8], _ size: PixelSize) throws(VipsFailure) {
+    convenience init(rgba pixels: UnsafeRawBufferPointer, _ size: PixelSize) throws(VipsFailure) {
         try self.init { result in
-            result = pixels.withUnsafeBytes { bytes in
-                vips_image_new_from_memory_copy(
-                    bytes.baseAddress, bytes.count, CInt(size.width), CInt(size.height), 4, VIPS_FORMAT_UCHAR)
-            }
+            result = vips_image_new_from_memory_copy(
+                pixels.baseAddress, pixels.count, CInt(size.width), CInt(size.height), 4, VIPS_FORMAT_UCHAR)
             guard let image = result else { return -1 }
             pw_vips_set_srgb(image)
+            return 0
+        }
+    }
+
+    convenience init(rgba pixels: [UInt8], _ size: PixelSize) throws(VipsFailure) {
+        // The array's own function knows no typed errors.
+        let made = pixels.withUnsafeBytes { bytes in
+            Result { () throws(VipsFailure) in try Picture(rgba: bytes, size) }
+        }
+        let copy = try made.get()
+        try self.init { result in
+            result = copy.lend { image in
+                UnsafeMutablePointer(g_object_ref(image).assumingMemoryBound(to: VipsImage.self))
+            }
             return 0
         }
     }

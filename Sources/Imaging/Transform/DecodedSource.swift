@@ -1,6 +1,8 @@
 /// A source whose header was read, and its pixels at the size they are needed.
 struct DecodedSource {
     let facts: ImageFacts
+    /// Nil for a still.
+    let animation: AnimationFacts?
     private let bytes: UnsafeRawBufferPointer
     private let header: Picture
 
@@ -16,14 +18,16 @@ struct DecodedSource {
         } catch {
             throw Self.failure(error, bytes, format)
         }
-        let size = header.seenSize
+        let animation = AnimationFacts(bytes, as: format).flatMap { $0.isAnimation ? $0 : nil }
+        let size = animation?.canvas ?? header.seenSize
         if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
         self.bytes = bytes
+        self.animation = animation
         facts = ImageFacts(
             format: format,
             width: size.width,
             height: size.height,
-            frames: header.frames,
+            frames: animation?.frames ?? header.frames,
             hasAlpha: header.hasAlpha,
         )
     }
@@ -55,8 +59,20 @@ struct DecodedSource {
         }
     }
 
+    /// In all, as the origin sent it.
+    var byteCount: Int { bytes.count }
+
+    /// Lends the file's bytes.
+    func lend<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result { try body(bytes) }
+
+    /// Whether it is stored upright, in web colours, and with no more metadata than `policy` keeps.
+    func isPlain(_ policy: MetadataPolicy) -> Bool {
+        header.orientation <= 1 && header.isWithin(policy)
+    }
+
     /// Lets the decoder judge a file that ends early; where no pixel is asked for, nobody else would notice.
     func checkEnd() throws(ImagingError) {
+        if let animation { return try animation.checkEnd() }
         guard Structure(of: bytes, as: facts.format) == .endsEarly else { return }
         _ = try pixels(for: [PixelSize(width: 1, height: 1)])
     }

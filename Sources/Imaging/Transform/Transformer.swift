@@ -34,7 +34,8 @@ public struct Transformer: Sendable {
         }
     }
 
-    /// Decodes once and writes every variant.
+    /// Decodes once and writes every variant: animations stay animated in the formats that can be, and give their first
+    /// frame to the others.
     ///
     /// - Parameters:
     ///   - source: as for ``facts(of:)``.
@@ -49,44 +50,14 @@ public struct Transformer: Sendable {
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
             let source = try DecodedSource(bytes, limits: limits)
             let plans = try outputs.map { output throws(ImagingError) in
-                try VariantPlan(output, of: source.facts, limits: limits)
+                try VariantPlan(output, of: source, limits: limits)
             }
             guard !plans.isEmpty else {
                 try source.checkEnd()
                 return TransformReport(facts: source.facts, renditions: [])
             }
-            let renditions = try render(plans, of: source, assets)
+            let renditions = try TransformRun(source: source, limits: limits, assets: assets).write(plans)
             return TransformReport(facts: source.facts, renditions: renditions)
         }
-    }
-
-    /// One decode serves all that want the same colours: sRGB's, or those of the source's own profile.
-    private func render(
-        _ plans: [VariantPlan], of source: DecodedSource, _ assets: [String: FileDescriptor],
-    ) throws(ImagingError) -> [Rendition] {
-        let pictures = try decoded(assets)
-        var bases: [Bool: Picture] = [:]
-        var renditions: [Rendition] = []
-        for plan in plans {
-            let keepsProfile = plan.metadata.keepsProfile
-            if bases[keepsProfile] == nil {
-                let sizes = plans.filter { $0.metadata.keepsProfile == keepsProfile }.map(\.neededSize)
-                bases[keepsProfile] = try source.pixels(for: sizes, keepingProfile: keepsProfile)
-            }
-            guard let base = bases[keepsProfile] else { continue }
-            renditions.append(try plan.write(from: base, assets: pictures))
-        }
-        return renditions
-    }
-
-    private func decoded(_ assets: [String: FileDescriptor]) throws(ImagingError) -> [String: Picture] {
-        var pictures: [String: Picture] = [:]
-        for (name, file) in assets {
-            pictures[name] = try SourceMapping(file).lend { bytes throws(ImagingError) in
-                let source = try DecodedSource(bytes, limits: limits)
-                return try source.pixels(for: [PixelSize(width: source.facts.width, height: source.facts.height)])
-            }
-        }
-        return pictures
     }
 }

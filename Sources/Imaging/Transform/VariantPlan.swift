@@ -1,33 +1,50 @@
+internal import SystemPackage
+
 /// One variant of one picture: what is done to its pixels and how they are encoded.
 struct VariantPlan {
-    private let variant: VariantOutput
-    private let facts: ImageFacts
-    private let limits: ImageLimits
-    private let formats: [VariantSpec.Output]
-    private let placement: Placement
+    let variant: VariantOutput
+    /// The formats it may be written in, of which the smallest file is taken. At least one.
+    let formats: [VariantSpec.Output]
+    /// Where nothing but the box changes the picture's size.
+    let placement: Placement
     let metadata: MetadataPolicy
+    /// Whether all frames of an animation are written, and not only its first.
+    let isMoving: Bool
+    /// Whether the source's own bytes are what was asked for.
+    let isPassedThrough: Bool
+    private let source: DecodedSource
+    /// The source's, or what is left of it where large images are scaled down.
+    private let sourceSize: PixelSize
+    private let limits: ImageLimits
 
-    private var spec: VariantSpec { variant.spec }
+    var spec: VariantSpec { variant.spec }
 
     /// - Throws: class `transform` where the result would pass a limit.
-    init(_ variant: VariantOutput, of facts: ImageFacts, limits: ImageLimits) throws(ImagingError) {
+    init(_ variant: VariantOutput, of source: DecodedSource, limits: ImageLimits) throws(ImagingError) {
         self.variant = variant
-        self.facts = facts
+        self.source = source
         self.limits = limits
         let spec = variant.spec
+        let isAnimation = source.animation != nil && !spec.options.flag(.decodeFirstFrameOnly)
+        formats = spec.formats(for: source.facts, isAnimation: isAnimation)
+        isMoving = isAnimation && formats.contains(where: \.isAnimated)
         metadata = MetadataPolicy(spec.options)
-        formats = spec.formats(for: facts)
-        placement = Placement(of: PixelSize(width: facts.width, height: facts.height), for: spec)
+        let size = PixelSize(width: source.facts.width, height: source.facts.height)
+        sourceSize = spec.options.whole(.scaleDownLargeImages).map { size.scaledDown(toBytes: $0) } ?? size
+        placement = Placement(of: sourceSize, for: spec)
+        isPassedThrough =
+            placement == Placement(scaled: size, output: size) && spec.asksForNoMore(than: source, formats)
         try check(placement)
     }
 
-    /// The pixels that a base must have for this variant.
+    /// The pixels that a base must have for this variant. Who passes through only looks whether there are any.
     var neededSize: PixelSize {
-        let isFirst = spec.effectsInOrder.first?.kind == .resize
-        return isFirst ? placement.scaled : PixelSize(width: facts.width, height: facts.height)
+        if isPassedThrough { return PixelSize(width: 1, height: 1) }
+        return spec.effectsInOrder.first?.kind == .resize ? placement.scaled : sourceSize
     }
 
-    private func check(_ placement: Placement) throws(ImagingError) {
+    /// - Throws: class `transform` where a result of this size would pass a limit.
+    func check(_ placement: Placement) throws(ImagingError) {
         let output = placement.output
         for format in formats where max(output.width, output.height) > format.largestSide {
             throw refusal(output, "and \(format.rawValue) ends at \(format.largestSide) a side")
@@ -39,35 +56,56 @@ struct VariantPlan {
     }
 
     private func refusal(_ size: PixelSize, _ why: String) -> ImagingError {
-        ImagingError(
-            code: .transform, message: "Variant '\(spec.name)' would be \(size.width)×\(size.height) pixels, \(why).")
+        let size = "\(size.width)×\(size.height)"
+        return ImagingError(code: .transform, message: "Variant '\(spec.name)' would be \(size) pixels, \(why).")
+    }
+
+    /// The same failure, naming the variant.
+    func failure(_ error: ImagingError) -> ImagingError {
+        ImagingError(code: error.code, message: "Variant '\(spec.name)': \(error.message)")
     }
 
     /// - Parameters:
     ///   - base: upright pixels in memory, at least of ``neededSize`` or as large as the source.
     ///   - assets: the pictures that effects name.
     func write(from base: Picture, assets: [String: Picture]) throws(ImagingError) -> Rendition {
-        let picture = try rendered(from: base, assets)
+        if isPassedThrough { return try passThrough() }
+        let picture = try rendered(from: base, EffectRunner(assets: assets, limits: limits))
         do throws(VipsFailure) {
             let format = try VariantWriter(spec: spec, formats: formats).write(picture, to: variant.output)
-            let size = picture.storedSize
-            return Rendition(name: spec.name, width: size.width, height: size.height, format: format.imageFormat)
+            return rendition(of: picture.storedSize, format)
         } catch {
             throw error.error(.encode, "Variant '\(spec.name)' could not be encoded or written")
         }
     }
 
-    private func rendered(from base: Picture, _ assets: [String: Picture]) throws(ImagingError) -> Picture {
-        let runner = EffectRunner(assets: assets, limits: limits)
+    /// The source's bytes as they are.
+    func passThrough() throws(ImagingError) -> Rendition {
+        do {
+            try source.lend { bytes in _ = try variant.output.writeAll(bytes) }
+        } catch {
+            throw ImagingError(code: .encode, message: "Variant '\(spec.name)' could not be written: \(error).")
+        }
+        return rendition(of: sourceSize, formats[0])
+    }
+
+    func rendition(of size: PixelSize, _ format: VariantSpec.Output) -> Rendition {
+        Rendition(name: spec.name, width: size.width, height: size.height, format: format.imageFormat)
+    }
+
+    /// The picture with its box and its effects.
+    func rendered(from base: Picture, _ runner: EffectRunner) throws(ImagingError) -> Picture {
         var picture = base
-        var isFirst = true
+        var hasChanged = false
         for effect in spec.effectsInOrder {
             if effect.kind == .resize {
-                picture = try boxed(picture, isFirst ? placement : try placement(after: picture))
+                picture = try boxed(picture, hasChanged ? placement(after: picture) : placement)
             } else {
+                // A base may have more pixels than this variant's source, for others' sake.
+                if !hasChanged, effect.kind.comesBeforeResize { picture = try scaled(picture, to: sourceSize) }
                 picture = try runner.apply(effect, to: picture)
             }
-            isFirst = false
+            hasChanged = true
         }
         let size = picture.storedSize
         try check(Placement(scaled: size, output: size))
@@ -82,10 +120,19 @@ struct VariantPlan {
     }
 
     private func boxed(_ picture: Picture, _ placement: Placement) throws(ImagingError) -> Picture {
+        let scaled = try scaled(picture, to: placement.scaled)
         do throws(VipsFailure) {
-            return try picture.resized(to: placement.scaled).placed(
+            return try scaled.placed(
                 placement, at: spec.position, transparent: formats.allSatisfy(\.hasAlpha),
                 background: spec.options.background)
+        } catch {
+            throw error.error(.transform, "Variant '\(spec.name)' could not be made")
+        }
+    }
+
+    private func scaled(_ picture: Picture, to size: PixelSize) throws(ImagingError) -> Picture {
+        do throws(VipsFailure) {
+            return try picture.resized(to: size)
         } catch {
             throw error.error(.transform, "Variant '\(spec.name)' could not be made")
         }
@@ -95,26 +142,5 @@ struct VariantPlan {
 extension Placement {
     init(of source: PixelSize, for spec: VariantSpec) {
         self.init(of: source, width: spec.width, height: spec.height, fit: spec.fit, enlarge: spec.enlarge)
-    }
-}
-
-extension VariantSpec {
-    /// The formats it may be written in, of which the smallest file is taken.
-    func formats(for facts: ImageFacts) -> [Output] {
-        if let format { return [format] }
-        guard let candidates = options.candidates else { return [facts.keptFormat] }
-        // Photographs are not for PNG, and JPEG can't show what is transparent.
-        let fitting = candidates.filter { $0 != (facts.hasAlpha ? .jpeg : .png) }
-        return fitting.isEmpty ? candidates : fitting
-    }
-}
-
-extension ImageFacts {
-    /// The format of a variant that names none: the source's own where it is written here, else by its alpha.
-    fileprivate var keptFormat: VariantSpec.Output {
-        switch format {
-        case .gif, .tiff, .heic: hasAlpha ? .png : .jpeg
-        case .jpeg, .png, .webp, .avif, .jxl: VariantSpec.Output(rawValue: format.rawValue) ?? .png
-        }
     }
 }

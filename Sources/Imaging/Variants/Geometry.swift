@@ -6,6 +6,14 @@ struct PixelSize: Hashable, Sendable {
     /// As it is stored, when the picture is shown turned by a quarter.
     var transposed: PixelSize { PixelSize(width: height, height: width) }
 
+    /// The largest of this shape whose pixels take no more than so many bytes as RGBA; never less than 1×1.
+    func scaledDown(toBytes bytes: Int) -> PixelSize {
+        let most = Double(max(1, bytes / 4))
+        guard Double(pixels) > most else { return self }
+        let factor = (most / Double(pixels)).squareRoot()
+        return PixelSize(width: max(1, Int(Double(width) * factor)), height: max(1, Int(Double(height) * factor)))
+    }
+
     /// Cannot overflow: neither side passes libvips' 10,000,000.
     var pixels: Int { width * height }
 }

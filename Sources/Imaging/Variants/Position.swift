@@ -93,4 +93,36 @@ public enum Position: Hashable, Sendable {
         guard case .number(let x) = x, case .number(let y) = y else { return .centre }
         return x == 0.5 && y == 0.5 ? .centre : .focus(x: x, y: y)
     }
+
+    /// Where a picture lies in a box that is larger in an axis, or sticks out of one that is smaller: its left top
+    /// corner, below zero for what is cut off. What looks at pixels is taken for the centre here.
+    func place(of picture: PixelSize, in box: PixelSize) -> (left: Int, top: Int) {
+        let point: (x: Double, y: Double)
+        switch self {
+        case .gravity(let gravity): point = gravity.share
+        case .focus(let x, let y):
+            return (
+                Self.around(x, picture.width, box.width),
+                Self.around(y, picture.height, box.height)
+            )
+        case .attention, .entropy: point = Gravity.centre.share
+        }
+        return (
+            Self.shared(point.x, picture.width, box.width),
+            Self.shared(point.y, picture.height, box.height)
+        )
+    }
+
+    /// The room left over, divided.
+    private static func shared(_ share: Double, _ length: Int, _ room: Int) -> Int {
+        room >= length
+            ? Int((Double(room - length) * share).rounded(.down)) : -Int((Double(length - room) * share).rounded(.down))
+    }
+
+    /// The point in the middle of the box, as far as the ends allow.
+    private static func around(_ share: Double, _ length: Int, _ room: Int) -> Int {
+        guard length > room else { return shared(share, length, room) }
+        let start = Int((Double(length) * share - Double(room) / 2).rounded(.down))
+        return -min(max(start, 0), length - room)
+    }
 }

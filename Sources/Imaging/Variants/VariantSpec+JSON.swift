@@ -59,7 +59,7 @@ extension VariantSpec {
 
     private static let keys =
         ["name", "width", "height", "fit", "position", "enlarge", "format", "quality", "ops"]
-        + EncodingOption.allCases.map(\.rawValue)
+        + VariantOption.allCases.map(\.rawValue)
 
     private init(members: [String: JSONValue]) throws(VariantSpecError) {
         for key in members.keys.sorted() where !Self.keys.contains(key) {
@@ -103,9 +103,9 @@ extension VariantSpec {
         }
     }
 
-    private static func options(_ members: [String: JSONValue]) throws(VariantSpecError) -> EncodingOptions {
-        var options = EncodingOptions()
-        for option in EncodingOption.allCases {
+    private static func options(_ members: [String: JSONValue]) throws(VariantSpecError) -> VariantOptions {
+        var options = VariantOptions()
+        for option in VariantOption.allCases {
             switch members[option.rawValue] {
             case nil, .null?: continue
             case .some(let value):

@@ -22,6 +22,9 @@ extension VariantSpec.Output {
         }
     }
 
+    /// Whether an animated source stays animated.
+    var isAnimated: Bool { self == .webp || self == .gif }
+
     var hasAlpha: Bool { self != .jpeg }
 
     /// The efforts an encoder of this format knows, from fast to small. Nil where it knows none.

@@ -69,9 +69,9 @@ extension VariantSpec {
         var enlarge = false
         var format: Output?
         var quality: Int?
-        var encoding = EncodingOptions()
+        var encoding = VariantOptions()
         var effects: [Effect] = []
-        private var named: Set<EncodingOption> = []
+        private var named: Set<VariantOption> = []
 
         mutating func take(_ part: String) throws(VariantSpecError) {
             if let value = Fit(rawValue: part) {
@@ -97,7 +97,7 @@ extension VariantSpec {
 
         private mutating func takeOption(_ part: String) throws(VariantSpecError) -> Bool {
             let halves = part.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            guard let option = EncodingOption(rawValue: halves[0]) else { return false }
+            guard let option = VariantOption(rawValue: halves[0]) else { return false }
             try once(named.insert(option).inserted, "'\(option.rawValue)'", part)
             if halves.count == 2 {
                 encoding.set(option, try option.parameter.read(halves[1], of: option.rawValue))
@@ -129,7 +129,7 @@ extension VariantSpec {
 enum Suggestion {
     private static let words =
         VariantSpec.Fit.allCases.map(\.rawValue) + ["enlarge"] + VariantSpec.Output.allCases.map(\.rawValue) + ["jpg"]
-        + Position.words + EncodingOption.allCases.map(\.rawValue) + EffectKind.allCases.map(\.rawValue)
+        + Position.words + VariantOption.allCases.map(\.rawValue) + EffectKind.allCases.map(\.rawValue)
 
     static func forPart(_ part: String) -> String {
         if let word = nearest(to: part, among: words) { return "did you mean \(word)?" }

@@ -35,14 +35,15 @@ public struct VariantSpec: Hashable, Sendable {
     public let fit: Fit
     /// Whether a picture smaller than the box is scaled up.
     public let enlarge: Bool
-    /// Nil keeps the source's format where that is written here; of others PNG where there is alpha, JPEG where not.
+    /// Nil keeps the source's format where that is written here; of others, and of a GIF of one frame, PNG where there
+    /// is alpha, JPEG where not.
     public let format: Output?
     /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF 55, JPEG XL 75. PNG, GIF and TIFF have none.
     public let quality: Int?
     /// What `cover` keeps, and where `contain` puts the picture.
     public let position: Position
     public let effects: [Effect]
-    let options: EncodingOptions
+    let options: VariantOptions
 
     /// The rendition asked for, without its name: two specs ask for the same one exactly when these are equal.
     ///
@@ -60,6 +61,17 @@ public struct VariantSpec: Hashable, Sendable {
         parts += options.canonical
         parts += effectsInOrder.map(\.canonical)
         return parts.joined(separator: ",")
+    }
+
+    /// The same with these options set, where it doesn't say otherwise itself: what a job says of all its variants.
+    public func with(_ defaults: Set<VariantOption>) throws(VariantSpecError) -> VariantSpec {
+        var options = options
+        for option in defaults where options.values[option] == nil {
+            if let alone = option.alone { options.set(option, alone) }
+        }
+        return try VariantSpec(
+            name: name, width: width, height: height, fit: fit, enlarge: enlarge, format: format, quality: quality,
+            position: position, effects: effects, options: options)
     }
 
     /// The pictures its effects need besides the source, each once.
@@ -88,12 +100,12 @@ public struct VariantSpec: Hashable, Sendable {
     ) throws(VariantSpecError) {
         try self.init(
             name: name, width: width, height: height, fit: fit, enlarge: enlarge, format: format, quality: quality,
-            position: position, effects: effects, options: EncodingOptions())
+            position: position, effects: effects, options: VariantOptions())
     }
 
     init(
         name: String, width: Int?, height: Int?, fit: Fit, enlarge: Bool, format: Output?, quality: Int?,
-        position: Position, effects: [Effect], options: EncodingOptions,
+        position: Position, effects: [Effect], options: VariantOptions,
     ) throws(VariantSpecError) {
         self.name = name
         self.width = width

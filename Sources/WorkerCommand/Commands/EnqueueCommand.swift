@@ -12,7 +12,7 @@ struct EnqueueCommand: AsyncParsableCommand {
             that begin with # are left out), from standard input, or from a manifest.
 
             A variant is NAME=WIDTHxHEIGHT[,fit][,enlarge][,format][,qN]; either side of x may be empty.
-            Fits: inside (default), outside, cover, contain, fill. Formats: jpeg, png, webp, avif.
+            Fits: inside (default), outside, cover, contain, fill. Formats: jpeg, png, webp, avif, gif.
 
             EXAMPLES:
               worker enqueue https://example.com/a.jpg https://example.com/b.png

@@ -1,6 +1,6 @@
-/// How a variant is encoded, beyond its format and quality. Each is written as its name and its one value, in both
-/// forms: `effort:6`, `"effort": 6`; where the value is yes, the name alone does in short.
-enum EncodingOption: String, CaseIterable, Hashable, Sendable {
+/// How a variant is made and encoded, beyond its box, format and quality. Each is written as its name and its one value,
+/// in both forms: `effort:6`, `"effort": 6`; where the value is yes, the name alone does in short.
+public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     /// Every pixel exactly. WebP, AVIF and JPEG XL.
     case lossless
     /// WebP: lossless after pixels were nudged; 100 nudges none, 0 the most.
@@ -23,16 +23,24 @@ enum EncodingOption: String, CaseIterable, Hashable, Sendable {
     case keepProfile = "keep-profile"
     /// The smallest of these formats, each at its quality: of WebP, AVIF and what JPEG and PNG are for, unless named.
     case auto
+    /// The first frame of an animation only.
+    case decodeFirstFrameOnly = "decode-first-frame-only"
+    /// Effects are applied to every frame of an animation; else it is only brought to its box.
+    case transformAnimatedImage = "transform-animated-image"
+    /// A source whose pixels take more bytes than this, as RGBA, is taken for one that doesn't.
+    case scaleDownLargeImages = "scale-down-large-images"
 
     var parameter: Parameter {
         let kind: Parameter.Kind =
             switch self {
-            case .lossless, .progressive, .keepMetadata, .keepProfile: .flag
+            case .lossless, .progressive, .keepMetadata, .keepProfile, .decodeFirstFrameOnly,
+                .transformAnimatedImage:
+                .flag
             case .nearLossless: .whole(0...100)
             case .effort: .whole(0...10)
             case .chroma: .word(["auto", "420", "444"])
             case .colours: .whole(2...256)
-            case .maxBytes: .whole(1...1 << 40)
+            case .maxBytes, .scaleDownLargeImages: .whole(1...1 << 40)
             case .background: .colour
             case .auto: .words(VariantSpec.Output.stillFormats.map(\.rawValue).sorted())
             }
@@ -42,17 +50,21 @@ enum EncodingOption: String, CaseIterable, Hashable, Sendable {
     /// The value that says nothing: a spec with it and one without ask for the same.
     var silent: Argument? {
         switch self {
-        case .lossless, .progressive, .keepMetadata, .keepProfile: .flag(false)
+        case .lossless, .progressive, .keepMetadata, .keepProfile, .decodeFirstFrameOnly, .transformAnimatedImage:
+            .flag(false)
         case .chroma: .word("auto")
         case .background: .colour(.white)
-        case .nearLossless, .effort, .colours, .maxBytes, .auto: nil
+        case .nearLossless, .effort, .colours, .maxBytes, .auto, .scaleDownLargeImages: nil
         }
     }
 
     /// What the name alone stands for.
     var alone: Argument? {
         switch self {
-        case .lossless, .progressive, .keepMetadata, .keepProfile: .flag(true)
+        case .lossless, .progressive, .keepMetadata, .keepProfile, .decodeFirstFrameOnly, .transformAnimatedImage:
+            .flag(true)
+        // SDWebImage's limit: 60 MiB.
+        case .scaleDownLargeImages: .number(62_914_560)
         case .nearLossless: .number(60)
         case .colours: .number(256)
         case .auto: .words(["avif", "jpeg", "png", "webp"])
@@ -69,16 +81,18 @@ enum EncodingOption: String, CaseIterable, Hashable, Sendable {
         case .progressive: [.jpeg, .png].contains(format)
         case .chroma: [.jpeg, .avif].contains(format)
         case .colours: [.png, .gif].contains(format)
-        case .maxBytes, .keepMetadata, .keepProfile, .background, .auto: true
+        case .maxBytes, .keepMetadata, .keepProfile, .background, .auto, .decodeFirstFrameOnly,
+            .transformAnimatedImage, .scaleDownLargeImages:
+            true
         }
     }
 }
 
 /// The options that were given, by name; those that say nothing are left out.
-struct EncodingOptions: Hashable, Sendable {
-    private(set) var values: [EncodingOption: Argument] = [:]
+struct VariantOptions: Hashable, Sendable {
+    private(set) var values: [VariantOption: Argument] = [:]
 
-    mutating func set(_ option: EncodingOption, _ value: Argument) {
+    mutating func set(_ option: VariantOption, _ value: Argument) {
         values[option] = value == option.silent ? nil : value
     }
 
@@ -87,13 +101,13 @@ struct EncodingOptions: Hashable, Sendable {
         values.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key.rawValue)=\($0.value.canonical)" }
     }
 
-    func flag(_ option: EncodingOption) -> Bool { values[option] == .flag(true) }
+    func flag(_ option: VariantOption) -> Bool { values[option] == .flag(true) }
 
-    func whole(_ option: EncodingOption) -> Int? {
+    func whole(_ option: VariantOption) -> Int? {
         if case .number(let value)? = values[option] { Int(value) } else { nil }
     }
 
-    func word(_ option: EncodingOption) -> String? {
+    func word(_ option: VariantOption) -> String? {
         if case .word(let value)? = values[option] { value } else { nil }
     }
 

@@ -1,0 +1,82 @@
+extension AnimationFacts {
+    /// Walks the blocks of a GIF; nil where not even the header is there.
+    ///
+    /// GIF89a, appendix A: header, screen, colours; then images and extensions, each followed by sub-blocks.
+    init?(gif bytes: UnsafeRawBufferPointer) {
+        let reader = ByteReader(bytes)
+        guard let width = reader.little(2, at: 6), let height = reader.little(2, at: 8),
+            let flags = reader.byte(at: 10)
+        else { return nil }
+        self.init(canvas: PixelSize(width: width, height: height))
+        var offset = 13 + GIFBlocks.colourTable(flags)
+        while let introducer = reader.byte(at: offset), !endsEarly {
+            switch introducer {
+            case GIFBlocks.image: endsEarly = !takeImage(&offset, reader)
+            case GIFBlocks.extension: endsEarly = !takeExtension(&offset, reader)
+            // The trailer; anything else is taken for it, as browsers do.
+            default: return
+            }
+        }
+        if frames == 0 { endsEarly = true }
+    }
+
+    /// - Returns: whether all of it is there.
+    private mutating func takeImage(_ offset: inout Int, _ reader: ByteReader) -> Bool {
+        frames += 1
+        guard let width = reader.little(2, at: offset + 5), let height = reader.little(2, at: offset + 7),
+            let flags = reader.byte(at: offset + 9)
+        else { return false }
+        // Sixteen bits each, and a file of 2⁶³ bytes to overflow the sum.
+        drawnPixels += width * height
+        offset += 11 + GIFBlocks.colourTable(flags)
+        guard GIFBlocks.skip(&offset, reader) else { return false }
+        wholeFrames += 1
+        return true
+    }
+
+    private mutating func takeExtension(_ offset: inout Int, _ reader: ByteReader) -> Bool {
+        if let count = GIFBlocks.loopCount(at: offset, reader) { loopCount = count }
+        offset += 2
+        return GIFBlocks.skip(&offset, reader)
+    }
+}
+
+/// What GIF's blocks have in common.
+enum GIFBlocks {
+    static let image = UInt8(ascii: ",")
+    static let `extension` = UInt8(ascii: "!")
+    static let loopNames = ["NETSCAPE2.0", "ANIMEXTS1.0"]
+
+    /// Bytes of the colour table that these flags announce.
+    static func colourTable(_ flags: UInt8) -> Int {
+        flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1)
+    }
+
+    /// Moves past sub-blocks and their end.
+    ///
+    /// - Returns: whether the end is there.
+    static func skip(_ offset: inout Int, _ reader: ByteReader) -> Bool {
+        while let length = reader.byte(at: offset) {
+            offset += 1 + Int(length)
+            if length == 0 { return true }
+        }
+        return false
+    }
+
+    /// The count of the looping extension, if it is that: https://www.vurdalakov.net/misc/gif/netscape-looping-application-extension
+    static func loopCount(at offset: Int, _ reader: ByteReader) -> Int? {
+        guard reader.has([GIFBlocks.extension, 0xFF, 11], at: offset),
+            loopNames.contains(where: { reader.has(Array($0.utf8), at: offset + 3) })
+        else { return nil }
+        var block = offset + 14
+        while let length = reader.byte(at: block), length > 0 {
+            // The lower bits name the sub-block; 2 is a size of buffer.
+            if length >= 3, let kind = reader.byte(at: block + 1), kind & 7 == 1 {
+                return reader.little(2, at: block + 2)
+            }
+            block += 1 + Int(length)
+        }
+        return nil
+    }
+
+}

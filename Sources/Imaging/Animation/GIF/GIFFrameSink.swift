@@ -1,0 +1,98 @@
+import SystemPackage
+
+/// Writes an animated GIF: of each frame the rectangle that changes, with a palette of its own where it needs one.
+///
+/// A frame of up to 256 colours keeps them all exactly; others are quantised and dithered. GIF knows no half-transparent
+/// pixels: from an alpha of 128 on they are opaque. A frame waits until the next one has come, which decides what
+/// becomes of it.
+final class GIFFrameSink: FrameSink {
+    private let size: PixelSize
+    private let loopCount: Int
+    private let writer: GIFWriter
+    /// Before the frame that waits.
+    private var shown: PixelBuffer
+    private var waiting: PixelBuffer
+    /// Of the frame that waits, in milliseconds; nil while there is none.
+    private var duration: Int?
+    private var clock = GIFClock()
+    /// The file's palette, which is the first frame's.
+    private var common: GIFPalette?
+
+    /// - Parameter loopCount: 0 is for ever; no more than 65,535 are written.
+    init(_ descriptor: FileDescriptor, size: PixelSize, loopCount: Int) throws(ImagingError) {
+        self.size = size
+        self.loopCount = loopCount
+        writer = try GIFWriter(descriptor)
+        shown = try PixelBuffer(size)
+        waiting = try PixelBuffer(size)
+    }
+
+    func add(_ pixels: PixelBuffer, duration: Int) throws(ImagingError) {
+        if self.duration != nil {
+            let isCleared = Self.uncovers(pixels, waiting)
+            try writeWaiting(isCleared: isCleared)
+            swap(&shown, &waiting)
+            if isCleared { shown.clear() }
+        }
+        Self.threshold(pixels, into: waiting)
+        self.duration = duration
+    }
+
+    func finish() throws(ImagingError) {
+        guard duration != nil else {
+            throw ImagingError(code: .encode, message: "The animation has no frame to write.")
+        }
+        try writeWaiting(isCleared: false)
+        try writer.finish()
+    }
+
+    /// Whether something that is shown must become transparent, which no drawing can do.
+    private static func uncovers(_ next: PixelBuffer, _ shown: PixelBuffer) -> Bool {
+        next.lend { next in
+            shown.lend { shown in next.indices.contains { next[$0].alpha < 128 && shown[$0] != Pixel() } }
+        }
+    }
+
+    private static func threshold(_ source: PixelBuffer, into target: PixelBuffer) {
+        source.lend { source in
+            target.lend { target in
+                for index in target.indices {
+                    target[index] = source[index].alpha < 128 ? Pixel() : source[index].opaque
+                }
+            }
+        }
+    }
+
+    private func writeWaiting(isCleared: Bool) throws(ImagingError) {
+        let ink = try GIFInk(of: waiting, over: shown, clearing: isCleared)
+        let indexing = GIFIndexing(ink, common: common)
+        let palette = indexing.palette
+        let isFirst = common == nil
+        if isFirst {
+            try writer.begin(size, palette.entries, loopCount: loopCount)
+            common = palette
+        }
+        let control = GIFWriter.Control(
+            delay: clock.delay(for: duration ?? 0), isCleared: isCleared,
+            transparent: ink.isOpaque ? nil : palette.transparent)
+        try writer.frame(
+            ink.rectangle, isFirst || indexing.isCommon ? nil : palette.entries, control)
+        try indexing.rows { (row) throws(ImagingError) in try writer.row(row) }
+    }
+}
+
+/// Durations in hundredths of a second, rounded so that their sum stays right.
+struct GIFClock {
+    /// In milliseconds.
+    private var due = 0
+    private var written = 0
+
+    /// - Parameter duration: in milliseconds.
+    /// - Returns: at least 2: browsers take less for a tenth of a second.
+    mutating func delay(for duration: Int) -> Int {
+        due += duration
+        let delay = min(max(2, (due + 5) / 10 - written), 65_535)
+        written += delay
+        return delay
+    }
+}

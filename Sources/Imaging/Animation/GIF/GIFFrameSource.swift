@@ -1,0 +1,145 @@
+import CGIF
+
+/// A GIF, frame by frame, composed as browsers do: what the background disposes of becomes transparent.
+final class GIFFrameSource: FrameSource {
+    /// What becomes of a frame before the next one is drawn.
+    private enum Disposal {
+        case keep
+        case clear(PixelRectangle)
+        case restore
+    }
+
+    let canvas: PixelSize
+    let loopCount: Int
+    let frameCount: Int
+
+    private let reader: GIFReader
+    private let shown: PixelBuffer
+    /// What was shown before a frame that is going to be taken back; there once a frame asks for it.
+    private var saved: PixelBuffer?
+    private var disposal = Disposal.keep
+
+    /// - Parameter bytes: must stay where they are as long as the source is in use.
+    /// - Throws: class `too-many-pixels` before anything is allocated by the header; `truncated` or `bad-image` where
+    ///   there is no frame.
+    init(bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws(ImagingError) {
+        guard let facts = AnimationFacts(gif: bytes) else {
+            throw ImagingError(code: .truncated, message: "The GIF ends within its header.")
+        }
+        try facts.check(limits)
+        guard facts.frames > 0 else {
+            throw ImagingError(code: facts.endsEarly ? .truncated : .badImage, message: "The GIF has no frame.")
+        }
+        reader = try GIFReader(bytes)
+        guard reader.canvas == facts.canvas else {
+            throw ImagingError(code: .badImage, message: "giflib reads another size from the GIF's header.")
+        }
+        canvas = facts.canvas
+        loopCount = facts.loopCount
+        frameCount = facts.frames
+        shown = try PixelBuffer(canvas)
+    }
+
+    func next() throws(ImagingError) -> AnimationFrame? {
+        var control = GraphicsControlBlock(
+            DisposalMode: DISPOSAL_UNSPECIFIED, UserInputFlag: false, DelayTime: 0,
+            TransparentColor: NO_TRANSPARENT_COLOR)
+        while true {
+            switch reader.record() {
+            case .end: return nil
+            case .extension: control = try reader.graphicControl() ?? control
+            case .image:
+                dispose()
+                try draw(control)
+                return AnimationFrame(shown, lasting: Int(control.DelayTime) * 10)
+            }
+        }
+    }
+
+    private func dispose() {
+        switch disposal {
+        case .keep: break
+        case .clear(let rectangle): shown.clear(rectangle)
+        case .restore: if let saved { shown.copy(from: saved) }
+        }
+    }
+
+    private func draw(_ control: GraphicsControlBlock) throws(ImagingError) {
+        let (rectangle, isInterlaced) = try reader.imageHeader()
+        disposal = try disposal(control, rectangle)
+        guard !rectangle.isEmpty else { return try reader.skipImage() }
+        let inks = Self.inks(reader.colours(), transparent: Int(control.TransparentColor))
+        let row = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: rectangle.width)
+        defer { row.deallocate() }
+        for line in GIFLines(height: rectangle.height, isInterlaced: isInterlaced) {
+            try reader.row(into: row)
+            paint(row, at: rectangle.top + line, rectangle, inks)
+        }
+    }
+
+    /// Saves what is shown, where this frame is going to be taken back.
+    private func disposal(
+        _ control: GraphicsControlBlock, _ rectangle: PixelRectangle,
+    ) throws(ImagingError) -> Disposal {
+        switch control.DisposalMode {
+        case DISPOSE_BACKGROUND: return .clear(rectangle)
+        // Some encoders write 4 for 3, and browsers take it for that.
+        case DISPOSE_PREVIOUS, 4:
+            let copy = if let saved { saved } else { try PixelBuffer(canvas) }
+            copy.copy(from: shown)
+            saved = copy
+            return .restore
+        default: return .keep
+        }
+    }
+
+    /// A colour for each index. Transparent black leaves what is there: the transparent index, and those without a
+    /// colour.
+    private static func inks(_ colours: [Pixel], transparent: Int) -> [Pixel] {
+        var inks = colours + [Pixel](repeating: Pixel(), count: max(0, 256 - colours.count))
+        if inks.indices.contains(transparent) { inks[transparent] = Pixel() }
+        return inks
+    }
+
+    /// Draws what of the row lies on the canvas.
+    private func paint(
+        _ row: UnsafeMutableBufferPointer<UInt8>, at y: Int, _ rectangle: PixelRectangle, _ inks: [Pixel]
+    ) {
+        guard y < canvas.height, rectangle.left < canvas.width else { return }
+        let count = min(rectangle.width, canvas.width - rectangle.left)
+        let start = y * canvas.width + rectangle.left
+        shown.lend { pixels in
+            inks.withUnsafeBufferPointer { inks in
+                for x in 0..<count {
+                    let ink = inks[Int(row[x])]
+                    if ink != Pixel() { pixels[start + x] = ink }
+                }
+            }
+        }
+    }
+}
+
+/// The rows of an image in the order in which a GIF has them. GIF89a, appendix E.
+struct GIFLines: Sequence, IteratorProtocol {
+    private let height: Int
+    private var passes: ArraySlice<(start: Int, step: Int)>
+    private var line: Int
+
+    init(height: Int, isInterlaced: Bool) {
+        self.height = height
+        passes = isInterlaced ? [(0, 8), (4, 8), (2, 4), (1, 2)] : [(0, 1)]
+        line = 0
+    }
+
+    mutating func next() -> Int? {
+        while let pass = passes.first {
+            if line < height {
+                defer { line += pass.step }
+                return line
+            }
+            passes = passes.dropFirst()
+            line = passes.first?.start ?? 0
+        }
+        return nil
+    }
+}

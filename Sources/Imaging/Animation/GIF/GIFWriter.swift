@@ -1,0 +1,152 @@
+import CGIF
+import SystemPackage
+
+/// giflib's encoder, record by record, straight to a file.
+///
+/// The one owner of its handle. https://giflib.sourceforge.net/gif_lib.html
+final class GIFWriter {
+    /// Where the callback writes to; giflib has its address.
+    private final class Output {
+        private static let most = 1 << 16
+        private let descriptor: FileDescriptor
+        private var held: [UInt8] = []
+        /// The first failure; nothing is written after it.
+        var error: (any Error)?
+
+        init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
+
+        func write(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
+            held.append(contentsOf: bytes)
+            if held.count >= Self.most { flush() }
+            return error == nil ? bytes.count : 0
+        }
+
+        func flush() {
+            defer { held.removeAll(keepingCapacity: true) }
+            guard error == nil else { return }
+            do {
+                _ = try descriptor.writeAll(held)
+            } catch {
+                self.error = error
+            }
+        }
+    }
+
+    /// How a frame stands in time, and what becomes of it.
+    struct Control {
+        /// In hundredths of a second, up to 65,535.
+        var delay: Int
+        /// The frame's rectangle becomes transparent before the next.
+        var isCleared: Bool
+        var transparent: Int?
+    }
+
+    private let output: Output
+    /// Nil once it is closed.
+    private var handle: UnsafeMutablePointer<GifFileType>?
+
+    init(_ descriptor: FileDescriptor) throws(ImagingError) {
+        output = Output(descriptor)
+        handle = EGifOpen(
+            Unmanaged.passUnretained(output).toOpaque(),
+            { file, bytes, count in
+                guard let file, let bytes, let data = file.pointee.UserData else { return 0 }
+                let output = Unmanaged<Output>.fromOpaque(data).takeUnretainedValue()
+                return CInt(output.write(UnsafeBufferPointer(start: bytes, count: Int(count))))
+            }, nil)
+        guard let handle else { throw failure() }
+        EGifSetGifVersion(handle, true)
+    }
+
+    deinit { close() }
+
+    /// Writes what comes before all frames.
+    ///
+    /// - Parameter loopCount: 0 is for ever; 1 is what a file without a count means.
+    func begin(_ size: PixelSize, _ colours: [Pixel], loopCount: Int) throws(ImagingError) {
+        let map = try ColourMap(colours)
+        let depth = CInt(GifBitSize(CInt(colours.count)))
+        try call { EGifPutScreenDesc($0, CInt(size.width), CInt(size.height), depth, 0, map.object) }
+        if loopCount != 1 { try putLoop(min(max(0, loopCount), 65_535)) }
+    }
+
+    private func putLoop(_ count: Int) throws(ImagingError) {
+        let name = Array("NETSCAPE2.0".utf8)
+        let block: [UInt8] = [1, UInt8(count & 0xFF), UInt8(count >> 8)]
+        try call { EGifPutExtensionLeader($0, APPLICATION_EXT_FUNC_CODE) }
+        try call { EGifPutExtensionBlock($0, CInt(name.count), name) }
+        try call { EGifPutExtensionBlock($0, CInt(block.count), block) }
+        try call { EGifPutExtensionTrailer($0) }
+    }
+
+    /// Begins a frame; its rows follow, as many as it is high.
+    ///
+    /// - Parameter colours: nil for the file's.
+    func frame(_ rectangle: PixelRectangle, _ colours: [Pixel]?, _ control: Control) throws(ImagingError) {
+        try put(control)
+        let map: ColourMap? = if let colours { try ColourMap(colours) } else { nil }
+        try call {
+            EGifPutImageDesc(
+                $0, CInt(rectangle.left), CInt(rectangle.top), CInt(rectangle.width), CInt(rectangle.height), false,
+                map?.object)
+        }
+    }
+
+    private func put(_ control: Control) throws(ImagingError) {
+        var block = GraphicsControlBlock(
+            DisposalMode: control.isCleared ? DISPOSE_BACKGROUND : DISPOSE_DO_NOT, UserInputFlag: false,
+            DelayTime: CInt(control.delay), TransparentColor: control.transparent.map(CInt.init) ?? NO_TRANSPARENT_COLOR
+        )
+        var bytes = [UInt8](repeating: 0, count: 4)
+        let count = EGifGCBToExtension(&block, &bytes)
+        try call { EGifPutExtension($0, GRAPHICS_EXT_FUNC_CODE, CInt(count), bytes) }
+    }
+
+    func row(_ indices: UnsafeMutableBufferPointer<UInt8>) throws(ImagingError) {
+        try call { EGifPutLine($0, indices.baseAddress, CInt(indices.count)) }
+    }
+
+    /// Writes the trailer and what is held.
+    func finish() throws(ImagingError) {
+        close()
+        output.flush()
+        if output.error != nil { throw failure() }
+    }
+
+    private func close() {
+        // Whether it could write its trailer is known from the output.
+        if let handle { EGifCloseFile(handle, nil) }
+        handle = nil
+    }
+
+    private func call(_ body: (UnsafeMutablePointer<GifFileType>) -> CInt) throws(ImagingError) {
+        guard let handle, body(handle) == GIF_OK, output.error == nil else { throw failure() }
+    }
+
+    private func failure() -> ImagingError {
+        if let error = output.error {
+            return ImagingError(code: .encode, message: "The GIF could not be written: \(error)")
+        }
+        let reason = handle.flatMap { GifErrorString($0.pointee.Error) }.map { String(cString: $0) }
+        return ImagingError(
+            code: .encode, message: "giflib could not encode the GIF: \(reason ?? "it gave no reason")")
+    }
+}
+
+/// giflib's own form of a palette; giflib copies what it is given.
+private final class ColourMap {
+    let object: UnsafeMutablePointer<ColorMapObject>
+
+    /// - Parameter colours: as many as a power of two, 2 to 256.
+    init(_ colours: [Pixel]) throws(ImagingError) {
+        let entries = colours.map {
+            GifColorType(Red: UInt8($0.red), Green: UInt8($0.green), Blue: UInt8($0.blue))
+        }
+        guard let object = GifMakeMapObject(CInt(entries.count), entries) else {
+            throw ImagingError(code: .encode, message: "giflib refuses a palette of \(entries.count) colours.")
+        }
+        self.object = object
+    }
+
+    deinit { GifFreeMapObject(object) }
+}

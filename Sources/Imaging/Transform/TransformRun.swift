@@ -1,0 +1,63 @@
+internal import SystemPackage
+
+/// The making of one source's variants: a decode for those that stand still, another for those that move.
+struct TransformRun {
+    let source: DecodedSource
+    let limits: ImageLimits
+    /// Pictures that effects name.
+    let assets: [String: FileDescriptor]
+
+    /// - Returns: a rendition for each plan, in their order.
+    func write(_ plans: [VariantPlan]) throws(ImagingError) -> [Rendition] {
+        if let animation = source.animation { try animation.checkEnd() }
+        let pictures = try decodedAssets()
+        var renditions: [Int: Rendition] = [:]
+        let numbered = Array(plans.enumerated())
+        let moving = numbered.filter(\.element.isMoving)
+        let still = numbered.filter { !$0.element.isMoving }
+        for (index, rendition) in zip(still.map(\.offset), try writeStills(still.map(\.element), pictures)) {
+            renditions[index] = rendition
+        }
+        for (index, rendition) in zip(moving.map(\.offset), try writeMoving(moving.map(\.element), pictures)) {
+            renditions[index] = rendition
+        }
+        return plans.indices.compactMap { renditions[$0] }
+    }
+
+    private func writeMoving(
+        _ plans: [VariantPlan], _ assets: [String: Picture],
+    ) throws(ImagingError) -> [Rendition] {
+        guard !plans.isEmpty else { return [] }
+        let transformer = try AnimationTransformer(source, limits: limits, assets: assets)
+        return try transformer.write(plans)
+    }
+
+    /// One decode serves all that want the same colours: sRGB's, or those of the source's own profile.
+    private func writeStills(
+        _ plans: [VariantPlan], _ assets: [String: Picture],
+    ) throws(ImagingError) -> [Rendition] {
+        var bases: [Bool: Picture] = [:]
+        var renditions: [Rendition] = []
+        for plan in plans {
+            let keepsProfile = plan.metadata.keepsProfile
+            if bases[keepsProfile] == nil {
+                let sizes = plans.filter { $0.metadata.keepsProfile == keepsProfile }.map(\.neededSize)
+                bases[keepsProfile] = try source.pixels(for: sizes, keepingProfile: keepsProfile)
+            }
+            guard let base = bases[keepsProfile] else { continue }
+            renditions.append(try plan.write(from: base, assets: assets))
+        }
+        return renditions
+    }
+
+    private func decodedAssets() throws(ImagingError) -> [String: Picture] {
+        var pictures: [String: Picture] = [:]
+        for (name, file) in assets {
+            pictures[name] = try SourceMapping(file).lend { bytes throws(ImagingError) in
+                let source = try DecodedSource(bytes, limits: limits)
+                return try source.pixels(for: [PixelSize(width: source.facts.width, height: source.facts.height)])
+            }
+        }
+        return pictures
+    }
+}

@@ -1,0 +1,101 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+/// Files put together by libwebp's own tools; composed frames against a few lines that do what the container's
+/// specification says.
+@Suite(.timeLimit(.minutes(3)))
+struct AnimationWebPTests {
+    struct Part: Sendable {
+        var left: Int
+        var top: Int
+        var width: Int
+        var height: Int
+        var duration: Int
+        var isCleared: Bool
+        var isBlended: Bool
+
+        /// Opaque stripes with holes, of one colour a part.
+        func pixel(_ x: Int, _ y: Int, _ number: Int) -> [UInt8] {
+            (x / 3 + y / 2 + number) % 3 == 0 ? [0, 0, 0, 0] : [UInt8(40 * number), UInt8(x * 5), UInt8(y * 7), 255]
+        }
+
+        /// As `webpmux` wants it.
+        var option: String {
+            "+\(duration)+\(left)+\(top)+\(isCleared ? 1 : 0)\(isBlended ? "+b" : "-b")"
+        }
+    }
+
+    private static let size = PixelSize(width: 20, height: 16)
+
+    private static func parts(_ seed: Int) -> [Part] {
+        let places = [(0, 0, 20, 16), (2, 4, 9, 7), (10, 8, 10, 8), (0, 0, 5, 16), (18, 14, 2, 2)]
+        return places.enumerated().map { number, place in
+            Part(
+                left: place.0, top: place.1, width: place.2, height: place.3,
+                duration: [100, 5, 10, 11, 70_000][number],
+                isCleared: (seed >> (number % 3)) & 1 == 1, isBlended: (seed >> (number % 2 + 1)) & 1 == 0)
+        }
+    }
+
+    private static func file(_ parts: [Part], loopCount: Int) throws -> [UInt8] {
+        try withTemporaryDirectory { directory in
+            var arguments: [String] = []
+            for (number, part) in parts.enumerated() {
+                let png = directory.appending("\(number).png")
+                let webp = directory.appending("\(number).webp")
+                let image = TestImages.png(part.width, part.height, kind: .rgba) { x, y in
+                    let pixel = part.pixel(x, y, number)
+                    return (pixel[0], pixel[1], pixel[2], pixel[3])
+                }
+                try Film.write(image, to: png)
+                let status = try ChildProcess.run(
+                    "cwebp", ["-quiet", "-lossless", "-exact", png.string, "-o", webp.string])
+                #expect(status == 0)
+                arguments += ["-frame", webp.string, part.option]
+            }
+            let output = directory.appending("out.webp")
+            let status = try ChildProcess.run("webpmux", arguments + ["-loop", "\(loopCount)", "-o", output.string])
+            #expect(status == 0)
+            return try Corpus.bytes(output)
+        }
+    }
+
+    /// https://developers.google.com/speed/webp/docs/riff_container#assembling_the_canvas_from_frames
+    private static func composed(_ parts: [Part]) -> [[UInt8]] {
+        var canvas = [UInt8](repeating: 0, count: size.pixels * 4)
+        var frames: [[UInt8]] = []
+        for (number, part) in parts.enumerated() {
+            let before = parts[..<number].last
+            if let before, before.isCleared { fill(&canvas, before) { _, _ in [0, 0, 0, 0] } }
+            let shown = canvas
+            fill(&canvas, part) { x, y in
+                let pixel = part.pixel(x, y, number)
+                let start = ((part.top + y) * size.width + part.left + x) * 4
+                return part.isBlended && pixel[3] == 0 ? Array(shown[start..<(start + 4)]) : pixel
+            }
+            frames.append(canvas)
+        }
+        return frames
+    }
+
+    private static func fill(_ canvas: inout [UInt8], _ part: Part, _ pixel: (Int, Int) -> [UInt8]) {
+        for y in 0..<part.height {
+            for x in 0..<part.width {
+                let start = ((part.top + y) * size.width + part.left + x) * 4
+                canvas.replaceSubrange(start..<(start + 4), with: pixel(x, y))
+            }
+        }
+    }
+
+    @Test(arguments: 0..<8)
+    func framesAreBlendedAndDisposedOf(seed: Int) throws {
+        let parts = Self.parts(seed)
+        let film = try Film(Self.file(parts, loopCount: seed))
+        #expect(film.size == Self.size && film.loopCount == seed)
+        #expect(film.durations == [100, 100, 100, 11, 70_000])
+        #expect(film.frames == Self.composed(parts))
+    }
+}
