@@ -92,7 +92,7 @@ public struct Worker: Sendable {
             disk: disk,
             settings: PipelineSettings(
                 retries: configuration.retries, maxAge: configuration.maxAge, now: configuration.now),
-            logger: logger,
+            assets: configuration.assets, logger: logger,
         )
     }
 

@@ -18,6 +18,8 @@ public struct WorkerConfiguration: Sendable {
     /// How long a cached source is used without asking the origin, in milliseconds; negative for ever. 7 days, as in
     /// SDWebImage.
     public var maxAge: Int64 = 7 * 86_400_000
+    /// The folder of the pictures that effects name, such as watermarks; nil for none.
+    public var assets: String?
     /// Bytes kept free on the cache's disk.
     public var minimumFree: Int64 = 1 << 30
     /// How long what is in flight may take once a stop was asked for, in milliseconds.

@@ -105,7 +105,7 @@ import Testing
         try await withTemporaryDirectory { folder in
             let source = try file([1, 2, 3], in: try ContentCache(directory: folder.appending("cache")))
             _ = await withCheckedContinuation { continuation in
-                let work = HelperWork(source: source, variants: [], answer: continuation)
+                let work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
                 #expect(throws: Errno.badFileDescriptor) { try work.sourceForReading().descriptor.writeAll([4]) }
                 continuation.resume(returning: .stopped)
             }

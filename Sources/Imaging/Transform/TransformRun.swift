@@ -53,11 +53,20 @@ struct TransformRun {
     private func decodedAssets() throws(ImagingError) -> [String: Picture] {
         var pictures: [String: Picture] = [:]
         for (name, file) in assets {
-            pictures[name] = try SourceMapping(file).lend { bytes throws(ImagingError) in
-                let source = try DecodedSource(bytes, limits: limits)
-                return try source.pixels(for: [PixelSize(width: source.facts.width, height: source.facts.height)])
+            do throws(ImagingError) {
+                pictures[name] = try decoded(file)
+            } catch {
+                // It is not the source's fault, and nothing to blacklist it for.
+                throw ImagingError(code: .transform, message: "The picture '\(name)': \(error.message)")
             }
         }
         return pictures
+    }
+
+    private func decoded(_ file: FileDescriptor) throws(ImagingError) -> Picture {
+        try SourceMapping(file).lend { bytes throws(ImagingError) in
+            let source = try DecodedSource(bytes, limits: limits)
+            return try source.pixels(for: [PixelSize(width: source.facts.width, height: source.facts.height)])
+        }
     }
 }

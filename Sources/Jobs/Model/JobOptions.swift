@@ -24,12 +24,18 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     /// Use the first frame of an animation.
     public static let decodeFirstFrameOnly = JobOptions(rawValue: 1 << 9)
 
+    /// Apply effects to every frame of an animation, which else is only brought to its size.
+    public static let transformAnimatedImage = JobOptions(rawValue: 1 << 10)
+    /// Take a source of more than 60 MiB of pixels for a smaller one.
+    public static let scaleDownLargeImages = JobOptions(rawValue: 1 << 11)
+
     /// The names people write.
     public static let names: [(name: String, option: JobOptions)] = [
         ("retry-failed", .retryFailed), ("refresh-cached", .refreshCached), ("from-cache-only", .fromCacheOnly),
         ("from-loader-only", .fromLoaderOnly), ("low-priority", .lowPriority), ("high-priority", .highPriority),
         ("allow-invalid-ssl-certificates", .allowInvalidCertificates), ("keep-original", .keepOriginal),
         ("discard-original", .discardOriginal), ("decode-first-frame-only", .decodeFirstFrameOnly),
+        ("transform-animated-image", .transformAnimatedImage), ("scale-down-large-images", .scaleDownLargeImages),
     ]
 
     /// Reads `jobs.options`: names separated by commas or white space.

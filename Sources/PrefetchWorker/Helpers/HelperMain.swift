@@ -58,12 +58,16 @@ public enum HelperMain {
     private static func answer(_ bytes: [UInt8], _ descriptors: [FileDescriptor]) -> HelperReply {
         do {
             let request = try JSONDecoder().decode(HelperRequest.self, from: Data(bytes))
-            guard let source = descriptors.first, descriptors.count == request.variants.count + 1 else {
+            let count = 1 + request.variants.count + request.assets.count
+            guard let source = descriptors.first, descriptors.count == count else {
                 return .failed(ImagingError(code: .transform, message: "The helper got \(descriptors.count) files."))
             }
             limitProcessorTime(request.seconds)
             let outputs = zip(request.variants, descriptors.dropFirst()).map { VariantOutput(spec: $0, output: $1) }
-            return .made(try Transformer(limits: request.limits).transform(source, into: outputs))
+            let pictures = zip(request.assets, descriptors.dropFirst(1 + request.variants.count))
+            let assets = Dictionary(uniqueKeysWithValues: pictures.map { ($0, $1) })
+            return .made(
+                try Transformer(limits: request.limits).transform(source, into: outputs, assets: assets))
         } catch let error as ImagingError {
             return .failed(error)
         } catch {

@@ -1,9 +1,12 @@
 internal import Imaging
 
-/// What the worker asks of a helper. The source and then one empty file for each variant come as descriptors.
+/// What the worker asks of a helper. The source, then one empty file for each variant, then one for each asset come as
+/// descriptors.
 struct HelperRequest: Codable, Sendable {
     let limits: ImageLimits
     let variants: [VariantSpec]
+    /// The names of the pictures that effects use.
+    let assets: [String]
     /// CPU seconds this image may use.
     let seconds: Int
 }

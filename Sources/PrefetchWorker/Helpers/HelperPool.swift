@@ -27,9 +27,13 @@ final class HelperPool: Sendable {
     }
 
     /// Makes every variant of a source, in the order given.
-    func transform(_ source: BlobFile, into variants: [VariantSpec]) async -> HelperOutcome {
+    ///
+    /// - Parameter assets: the pictures that the variants' effects name.
+    func transform(
+        _ source: BlobFile, into variants: [VariantSpec], assets: [String: Asset] = [:],
+    ) async -> HelperOutcome {
         await withCheckedContinuation { continuation in
-            let work = HelperWork(source: source, variants: variants, answer: continuation)
+            let work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
             if !queue.put(work) { continuation.resume(returning: .stopped) }
         }
     }

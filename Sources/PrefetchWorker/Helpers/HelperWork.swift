@@ -31,12 +31,17 @@ enum HelperExchange: Sendable {
 struct HelperWork: Sendable {
     let source: BlobFile
     let variants: [VariantSpec]
+    let assets: [String: Asset]
     let answer: CheckedContinuation<HelperOutcome, Never>
     private(set) var crashes = 0
 
-    init(source: BlobFile, variants: [VariantSpec], answer: CheckedContinuation<HelperOutcome, Never>) {
+    init(
+        source: BlobFile, variants: [VariantSpec], assets: [String: Asset],
+        answer: CheckedContinuation<HelperOutcome, Never>,
+    ) {
         self.source = source
         self.variants = variants
+        self.assets = assets
         self.answer = answer
     }
 
@@ -52,9 +57,12 @@ struct HelperWork: Sendable {
     ) -> HelperExchange {
         do {
             let files = try variants.map { _ in try cache.makeFile() }
-            let request = HelperRequest(limits: limits, variants: variants, seconds: configuration.processorSeconds)
+            let names = assets.keys.sorted()
+            let request = HelperRequest(
+                limits: limits, variants: variants, assets: names, seconds: configuration.processorSeconds)
             let source = try sourceForReading()
-            let descriptors = [source.descriptor] + files.map(\.descriptor)
+            let pictures = names.compactMap { assets[$0]?.file.descriptor }
+            let descriptors = [source.descriptor] + files.map(\.descriptor) + pictures
             guard send(try Array(JSONEncoder().encode(request)), descriptors, over: socket) else { return .crashed }
             guard try socket.wait(milliseconds: Int64(configuration.wallSeconds) * 1_000) else { return .timedOut }
             guard let (bytes, strays) = try socket.receive() else { return .crashed }

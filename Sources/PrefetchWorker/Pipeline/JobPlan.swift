@@ -7,6 +7,8 @@ struct JobPlan: Sendable {
     let definition: JobDefinition
     let options: JobOptions
     let variants: [VariantSpec]
+    /// The pictures that the variants' effects name.
+    let assetNames: Set<String>
 
     /// - Throws: what is wrong with the job, as a sentence for `jobs.error`.
     init(_ definition: JobDefinition) throws(JobPlanError) {
@@ -17,7 +19,9 @@ struct JobPlan: Sendable {
             throw JobPlanError(message: error.message)
         }
         do {
-            variants = try VariantSpec.parseList(definition.variants)
+            let defaults = options.variantDefaults
+            variants = try VariantSpec.parseList(definition.variants).map { try $0.with(defaults) }
+            assetNames = variants.reduce(into: []) { $0.formUnion($1.assetNames) }
         } catch {
             throw JobPlanError(message: "\(error)")
         }
@@ -26,12 +30,26 @@ struct JobPlan: Sendable {
     var keepsOriginal: Bool { !options.contains(.discardOriginal) }
 }
 
+extension JobOptions {
+    /// What a job says of all its variants.
+    fileprivate var variantDefaults: Set<VariantOption> {
+        let pairs: [(JobOptions, VariantOption)] = [
+            (.decodeFirstFrameOnly, .decodeFirstFrameOnly), (.transformAnimatedImage, .transformAnimatedImage),
+            (.scaleDownLargeImages, .scaleDownLargeImages),
+        ]
+        return Set(pairs.filter { contains($0.0) }.map(\.1))
+    }
+}
+
 struct JobPlanError: Error {
     let message: String
 }
 
 /// The identity of a rendition: the same picture under many URLs is made once, and neither a refreshed source nor
 /// another version of a coder can be answered with a stale one.
-func variantIdentity(source: String, spec: VariantSpec, coder: String) -> String {
-    BlobHash(of: "\(source)\n\(spec.canonical)\n\(coder)".utf8).hex
+///
+/// - Parameter assets: the pictures that its effects name, which count by their bytes and not by their names.
+func variantIdentity(source: String, spec: VariantSpec, coder: String, assets: [String: Asset] = [:]) -> String {
+    let pictures = spec.assetNames.sorted().map { "\n\($0)=\(assets[$0]?.hash ?? "")" }.joined()
+    return BlobHash(of: "\(source)\n\(spec.canonical)\n\(coder)\(pictures)".utf8).hex
 }

@@ -51,8 +51,9 @@ extension Pipeline {
         _ holdings: inout Holdings,
     ) async -> MakeOutcome {
         do {
+            let assets = try await assets.open(plan.assetNames)
             let wanted = plan.variants.map {
-                (spec: $0, identity: variantIdentity(source: source.hash, spec: $0, coder: coder))
+                (spec: $0, identity: variantIdentity(source: source.hash, spec: $0, coder: coder, assets: assets))
             }
             var known = try await existing(wanted.map(\.identity))
             if known.count == Set(wanted.map(\.identity)).count, source.format != nil {
@@ -67,7 +68,9 @@ extension Pipeline {
                 return .made(collect(source, wanted, known, made: []))
             }
             guard let file = try await file() else { return .sourceMissing }
-            return await transform(source, file, wanted, known, missing)
+            return await transform(source, file, assets, wanted, known, missing)
+        } catch let error as AssetError {
+            return .failed(FetchFailure(failure: .transform, message: error.message))
         } catch let error as CacheError {
             return await sourceUnreadable(source, error)
         } catch {
@@ -76,13 +79,13 @@ extension Pipeline {
     }
 
     private func transform(
-        _ source: SourceRecord, _ file: BlobFile, _ wanted: [Wanted], _ known: [String: VariantRecord],
-        _ missing: [Wanted],
+        _ source: SourceRecord, _ file: BlobFile, _ assets: [String: Asset], _ wanted: [Wanted],
+        _ known: [String: VariantRecord], _ missing: [Wanted],
     ) async -> MakeOutcome {
         // Two names for one rendition are one piece of work.
         var seen: Set<String> = []
         let distinct = missing.filter { seen.insert($0.identity).inserted }
-        switch await helpers.transform(file, into: distinct.map(\.spec)) {
+        switch await helpers.transform(file, into: distinct.map(\.spec), assets: assets) {
         case .failed(let failure, let message):
             return .failed(FetchFailure(failure: failure, message: message))
         case .disk(let error):

@@ -17,13 +17,14 @@ final class Pipeline: Sendable {
     let settings: PipelineSettings
     let fetches = SharedFetches<Fetched>()
     let sources = KeyedLock()
-    let reading = BlockingQueue("cache.reading", width: 4)
+    let reading: BlockingQueue
+    let assets: Assets
     let coder = ImagingRuntime.coderVersion
     let logger: Logger
 
     init(
         store: JobStore, cache: ContentCache, downloader: Downloader, helpers: HelperPool, publisher: Publisher,
-        disk: DiskWatch, settings: PipelineSettings, logger: Logger,
+        disk: DiskWatch, settings: PipelineSettings, assets directory: String?, logger: Logger,
     ) {
         self.store = store
         self.cache = cache
@@ -33,6 +34,8 @@ final class Pipeline: Sendable {
         self.disk = disk
         self.settings = settings
         self.logger = logger
+        reading = BlockingQueue("cache.reading", width: 4)
+        assets = Assets(directory: directory, store: store, cache: cache, reading: reading)
     }
 
     /// Takes an item to its end.

@@ -43,6 +43,9 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Order of jobs that name none: fifo or lifo (fifo).")
     var order: String?
 
+    @Option(help: ArgumentHelp("Folder of the pictures that effects name, such as watermarks.", valueName: "folder"))
+    var assets: String?
+
     @Flag(help: "Refuse to run where image decoders can't be confined by Landlock and seccomp.")
     var requireSandbox = false
 
@@ -79,6 +82,7 @@ struct RunCommand: AsyncParsableCommand {
         }
         configuration.order = order
         configuration.helpers.requiresSandbox = requireSandbox
+        configuration.assets = settings.text("assets", flag: assets)
         try limits.apply(to: &configuration, settings)
         return configuration
     }
