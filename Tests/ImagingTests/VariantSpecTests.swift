@@ -157,3 +157,22 @@ struct CanonicalTests {
         }
     }
 }
+
+@Suite(.timeLimit(.minutes(5)))
+struct VariantPageTests {
+    /// The page that explains variants, from this file on up.
+    private static func page() throws -> String {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        return String(decoding: try Data(contentsOf: root.appending(path: "docs/variants.md")), as: UTF8.self)
+    }
+
+    @Test func everyPartIsExplained() throws {
+        let page = try Self.page()
+        let parts =
+            EffectKind.allCases.map(\.rawValue) + VariantOption.allCases.map(\.rawValue) + EffectKind.blendModes
+            + Gravity.allCases.map(\.rawValue) + VariantSpec.Fit.allCases.map(\.rawValue)
+            + VariantSpec.Output.allCases.map(\.rawValue)
+        for part in parts { #expect(page.contains("`\(part)"), "docs/variants.md doesn't explain \(part)") }
+    }
+}

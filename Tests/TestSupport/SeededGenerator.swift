@@ -2,7 +2,8 @@
 public struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
-    public init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
+    /// - Parameter seed: multiplied by another number than the generator's step, or neighbours would walk the same way.
+    public init(seed: UInt64) { state = (seed &+ 1) &* 0xD1B5_4A32_D192_ED03 }
 
     /// SplitMix64.
     public mutating func next() -> UInt64 {

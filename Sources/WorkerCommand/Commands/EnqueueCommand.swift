@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Imaging
 import Jobs
 import PrefetchWorker
 
@@ -11,13 +12,19 @@ struct EnqueueCommand: AsyncParsableCommand {
             Prints the job's number. URLs come from the command line, from a file (one on a line; blank lines and lines
             that begin with # are left out), from standard input, or from a manifest.
 
-            A variant is NAME=WIDTHxHEIGHT[,fit][,enlarge][,format][,qN]; either side of x may be empty.
-            Fits: inside (default), outside, cover, contain, fill. Formats: jpeg, png, webp, avif, gif.
+            A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option]…[,effect]…; either side of x
+            may be empty. docs/variants.md explains the parts:
+              fits       inside (default), outside, cover, contain, fill
+              positions  \(VariantReference.positions.joined(separator: ", "))
+              formats    \(VariantReference.formats.joined(separator: ", "))
+              options    \(VariantReference.options.joined(separator: ", "))
+              effects    \(VariantReference.effects.joined(separator: "\n             "))
 
             EXAMPLES:
               worker enqueue https://example.com/a.jpg https://example.com/b.png
               worker enqueue -f urls.txt --variant thumb=320x240,cover,webp,q80 --variant card=640x,webp
               generate-urls | worker enqueue -f - --name nightly --option refresh-cached --priority -10
+              worker enqueue -f urls.txt --variant 'card=640x400,cover,attention,auto,sharpen,round:12'
               worker enqueue --manifest catalogue.yaml
             """,
     )

@@ -1,0 +1,116 @@
+import FoundationEssentials
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+/// Laws of the two ways of writing a variant and of its identity, on specs made from the tables at random.
+@Suite(.timeLimit(.minutes(5)))
+struct VariantPropertyTests {
+    @Test(arguments: 0..<40)
+    func bothFormsMeanTheSame(seed: UInt64) throws {
+        var maker = SpecMaker(seed: seed)
+        for _ in 0..<25 {
+            let parts = maker.parts()
+            let spec = try VariantSpec.parse(parts.text)
+            let json = try JSONEncoder().encode(spec)
+            #expect(try JSONDecoder().decode(VariantSpec.self, from: json) == spec)
+            #expect(try VariantSpec.parse(maker.shuffled(parts).text).canonical == spec.canonical)
+            #expect(try VariantSpec.parse("other" + parts.text.dropFirst(4)).canonical == spec.canonical)
+        }
+    }
+
+    @Test(arguments: 0..<40)
+    func anyOtherValueIsAnotherIdentity(seed: UInt64) throws {
+        var maker = SpecMaker(seed: seed &+ 1_000)
+        for _ in 0..<25 {
+            let parts = maker.parts()
+            let spec = try VariantSpec.parse(parts.text)
+            guard let changed = maker.changed(parts) else { continue }
+            #expect(try VariantSpec.parse(changed.text).canonical != spec.canonical, "\(parts.text) \(changed.text)")
+        }
+    }
+}
+
+/// Parts of a variant's short form.
+struct SpecParts {
+    var size: String
+    /// In any order.
+    var loose: [String]
+    /// In theirs.
+    var effects: [(kind: EffectKind, values: [String])]
+
+    var text: String {
+        let effects = effects.map { ([$0.kind.rawValue] + $0.values).joined(separator: ":") }
+        return "name=" + ([size] + loose + effects).joined(separator: ",")
+    }
+}
+
+struct SpecMaker {
+    private var random: SeededGenerator
+
+    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+
+    mutating func parts() -> SpecParts {
+        let size = "\(Int.random(in: 1...4_000, using: &random))x\(Int.random(in: 1...4_000, using: &random))"
+        let format = pick(VariantSpec.Output.allCases)
+        var loose = [pick(["cover", "contain"]), format.rawValue]
+        loose.append(pick(Gravity.allCases.map(\.rawValue) + ["attention", "entropy", "focus:0.25:0.75"]))
+        if Bool.random(using: &random) { loose.append("enlarge") }
+        if format.defaultQuality != nil { loose.append("q\(Int.random(in: 1...100, using: &random))") }
+        for option in VariantOption.allCases where option != .auto && option.applies(to: format) {
+            guard Bool.random(using: &random) else { continue }
+            let range = option == .effort ? format.efforts : nil
+            let value = range.map { "\(Int.random(in: $0, using: &random))" } ?? self.value(of: option.parameter)
+            loose.append("\(option.rawValue):\(value)")
+        }
+        let kinds = EffectKind.allCases.filter { $0 != .resize }
+        let effects = (0..<Int.random(in: 0...5, using: &random)).map { _ in
+            let kind = pick(kinds)
+            return (kind: kind, values: kind.parameters.map { value(of: $0) })
+        }
+        return SpecParts(size: size, loose: loose, effects: effects)
+    }
+
+    mutating func shuffled(_ parts: SpecParts) -> SpecParts {
+        var parts = parts
+        parts.loose.shuffle(using: &random)
+        return parts
+    }
+
+    /// With one value of one effect replaced by another, or an effect more.
+    mutating func changed(_ parts: SpecParts) -> SpecParts? {
+        var parts = parts
+        guard let place = parts.effects.indices.randomElement(using: &random) else {
+            parts.effects.append((kind: .invert, values: []))
+            return parts
+        }
+        let kind = parts.effects[place].kind
+        guard let which = kind.parameters.indices.randomElement(using: &random) else { return nil }
+        let before = parts.effects[place].values[which]
+        for _ in 0..<50 {
+            let other = value(of: kind.parameters[which])
+            if other != before {
+                parts.effects[place].values[which] = other
+                return parts
+            }
+        }
+        return nil
+    }
+
+    private mutating func pick<Element>(_ elements: [Element]) -> Element {
+        elements[Int.random(in: 0..<elements.count, using: &random)]
+    }
+
+    private mutating func value(of parameter: Parameter) -> String {
+        switch parameter.kind {
+        case .flag: pick(["yes", "no"])
+        case .whole(let range): "\(Int.random(in: range, using: &random))"
+        case .number(let range):
+            "\(Double(Int.random(in: Int((range.lowerBound * 10).rounded(.up))...Int(range.upperBound * 10), using: &random)) / 10)"
+        case .word(let words), .words(let words): pick(words)
+        case .colour: pick(["#102030", "#10203040", "white", "transparent", "#fed"])
+        case .text: pick(["logo.png", "marks/logo.webp"])
+        }
+    }
+}
