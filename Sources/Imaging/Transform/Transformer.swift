@@ -56,7 +56,7 @@ public struct Transformer: Sendable {
             }
             let base = try source.pixels(for: plans.map(\.placement.scaled))
             let renditions = try plans.map { plan throws(ImagingError) in try plan.write(from: base) }
-            return TransformReport(facts: source.facts, renditions: renditions)
+            return TransformReport(facts: try source.facts(with: base), renditions: renditions)
         }
     }
 }
