@@ -9,6 +9,8 @@ struct PerceptualHash: Equatable {
 
     let bits: UInt64
 
+    init(bits: UInt64) { self.bits = bits }
+
     /// The same bits, as SQLite stores them.
     var signed: Int64 { Int64(bitPattern: bits) }
 
