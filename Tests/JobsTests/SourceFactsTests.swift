@@ -9,7 +9,8 @@ import Testing
 struct SourceFactsTests {
     private static func looks(_ hash: UInt64?) -> SourceLooks {
         SourceLooks(
-            dominantColour: "#0a0b0c", blurHash: "L$HVCg2Y$5Sgl|azjtf7gcfjfQfj", thumbHash: "3wcKPZqAh4dwiIh4h3iHiICACPh3",
+            dominantColour: "#0a0b0c", blurHash: "L$HVCg2Y$5Sgl|azjtf7gcfjfQfj",
+            thumbHash: "3wcKPZqAh4dwiIh4h3iHiICACPh3",
             perceptualHash: hash.map { Int64(bitPattern: $0) })
     }
 
@@ -61,7 +62,8 @@ struct SourceFactsTests {
     @Test func `Pairs of up to six bits are found, once`() async throws {
         let base: UInt64 = 0x9F3A_5C71_E2D4_680B
         let apart: [UInt64] = [
-            0, 1, 1 << 63, 0b111111, 0b111111 << 58, 0x0003_0003_0003_0000, 0x8001_8001_0001_0001, 0x0007_0007_0001_0000,
+            0, 1, 1 << 63, 0b111111, 0b111111 << 58, 0x0003_0003_0003_0000, 0x8001_8001_0001_0001,
+            0x0007_0007_0001_0000,
         ]
         try await withQueue { queue in
             try await Self.end(apart.map { base ^ $0 }, in: queue)

@@ -43,6 +43,8 @@ extension Picture {
         )
         let channels = bands
         return Placeholders(
-            of: try withPixels { Miniature(sampling: $0, of: from, channels: channels, width: size.width, height: size.height) })
+            of: try withPixels {
+                Miniature(sampling: $0, of: from, channels: channels, width: size.width, height: size.height)
+            })
     }
 }
