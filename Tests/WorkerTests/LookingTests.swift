@@ -57,7 +57,11 @@ import Testing
             let path = try #require(rows[1].path)
             #expect(access("\(w.cache)/\(path)", R_OK) == 0)
             let csv = try await w.run("results", "1", "--format", "csv")
-            #expect(csv.lines[0] == "job,item,url,state,cached,variant,format,width,height,size,path,class,message")
+            #expect(
+                csv.lines[0] == """
+                    job,item,url,state,cached,variant,format,width,height,size,path,class,message,dominant_colour,\
+                    blurhash,thumbhash,phash
+                    """)
             #expect(csv.lines.count == 4)
             #expect(csv.lines[2].contains(",thumb,webp,16,12,"))
         }

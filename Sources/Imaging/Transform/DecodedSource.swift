@@ -59,6 +59,11 @@ struct DecodedSource {
         }
     }
 
+    /// Small, and large enough for what is told of every picture.
+    var glimpse: PixelSize {
+        PixelSize(width: facts.width, height: facts.height).scaledDown(toBytes: 4 * Miniature.side * Miniature.side)
+    }
+
     /// In all, as the origin sent it.
     var byteCount: Int { bytes.count }
 

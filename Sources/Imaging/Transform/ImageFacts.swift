@@ -1,4 +1,4 @@
-/// What an image's header says.
+/// What an image's header says, and what its pixels told if any were decoded.
 public struct ImageFacts: Codable, Hashable, Sendable {
     public let format: ImageFormat
     /// In pixels, as seen: after its orientation is applied. Of the first frame.
@@ -8,13 +8,18 @@ public struct ImageFacts: Codable, Hashable, Sendable {
     public let frames: Int
     /// Whether there is an alpha channel, used or not.
     public let hasAlpha: Bool
+    /// Nil where no pixel was decoded, as for a source that is only kept.
+    public var placeholders: Placeholders?
 
-    public init(format: ImageFormat, width: Int, height: Int, frames: Int, hasAlpha: Bool) {
+    public init(
+        format: ImageFormat, width: Int, height: Int, frames: Int, hasAlpha: Bool, placeholders: Placeholders? = nil,
+    ) {
         self.format = format
         self.width = width
         self.height = height
         self.frames = frames
         self.hasAlpha = hasAlpha
+        self.placeholders = placeholders
     }
 }
 

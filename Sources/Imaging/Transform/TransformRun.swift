@@ -7,21 +7,23 @@ struct TransformRun {
     /// Pictures that effects name.
     let assets: [String: FileDescriptor]
 
-    /// - Returns: a rendition for each plan, in their order.
-    func write(_ plans: [VariantPlan]) throws(ImagingError) -> [Rendition] {
+    /// - Returns: the facts, and a rendition for each plan in their order.
+    func write(_ plans: [VariantPlan]) throws(ImagingError) -> TransformReport {
         if let animation = source.animation { try animation.checkEnd() }
         let pictures = try decodedAssets()
         var renditions: [Int: Rendition] = [:]
         let numbered = Array(plans.enumerated())
         let moving = numbered.filter(\.element.isMoving)
         let still = numbered.filter { !$0.element.isMoving }
-        for (index, rendition) in zip(still.map(\.offset), try writeStills(still.map(\.element), pictures)) {
-            renditions[index] = rendition
-        }
+        let (base, stills) = try writeStills(still.map(\.element), pictures)
+        for (index, rendition) in zip(still.map(\.offset), stills) { renditions[index] = rendition }
         for (index, rendition) in zip(moving.map(\.offset), try writeMoving(moving.map(\.element), pictures)) {
             renditions[index] = rendition
         }
-        return plans.indices.compactMap { renditions[$0] }
+        return TransformReport(
+            facts: try source.facts(with: base ?? source.pixels(for: [source.glimpse])),
+            renditions: plans.indices.compactMap { renditions[$0] },
+        )
     }
 
     private func writeMoving(
@@ -33,9 +35,11 @@ struct TransformRun {
     }
 
     /// One decode serves all that want the same colours: sRGB's, or those of the source's own profile.
+    ///
+    /// - Returns: the pixels in sRGB too, if there was a decode to it.
     private func writeStills(
         _ plans: [VariantPlan], _ assets: [String: Picture],
-    ) throws(ImagingError) -> [Rendition] {
+    ) throws(ImagingError) -> (base: Picture?, [Rendition]) {
         var bases: [Bool: Picture] = [:]
         var renditions: [Rendition] = []
         for plan in plans {
@@ -47,7 +51,7 @@ struct TransformRun {
             guard let base = bases[keepsProfile] else { continue }
             renditions.append(try plan.write(from: base, assets: assets))
         }
-        return renditions
+        return (bases[false], renditions)
     }
 
     private func decodedAssets() throws(ImagingError) -> [String: Picture] {

@@ -56,8 +56,7 @@ public struct Transformer: Sendable {
                 try source.checkEnd()
                 return TransformReport(facts: source.facts, renditions: [])
             }
-            let renditions = try TransformRun(source: source, limits: limits, assets: assets).write(plans)
-            return TransformReport(facts: source.facts, renditions: renditions)
+            return try TransformRun(source: source, limits: limits, assets: assets).write(plans)
         }
     }
 }

@@ -37,9 +37,9 @@ struct VariantPlan {
         try check(placement)
     }
 
-    /// The pixels that a base must have for this variant. Who passes through only looks whether there are any.
+    /// The pixels that a base must have for this variant. Who passes through only looks whether they are all there.
     var neededSize: PixelSize {
-        if isPassedThrough { return PixelSize(width: 1, height: 1) }
+        if isPassedThrough { return source.glimpse }
         return spec.effectsInOrder.first?.kind == .resize ? placement.scaled : sourceSize
     }
 

@@ -87,6 +87,8 @@ public struct SourceRecord: Hashable, Sendable, Codable {
     public var height: Int?
     public var frames: Int?
     public var hasAlpha: Bool?
+    /// What the pixels told; nil until some were decoded.
+    public var looks: SourceLooks?
     public var etag: String?
     public var lastModified: String?
     /// UTC milliseconds.
@@ -94,8 +96,8 @@ public struct SourceRecord: Hashable, Sendable, Codable {
 
     public init(
         key: String, hash: String, size: Int64, isKept: Bool, finalURL: String? = nil, format: String? = nil,
-        width: Int? = nil, height: Int? = nil, frames: Int? = nil, hasAlpha: Bool? = nil, etag: String? = nil,
-        lastModified: String? = nil, fetchedAt: Int64,
+        width: Int? = nil, height: Int? = nil, frames: Int? = nil, hasAlpha: Bool? = nil,
+        looks: SourceLooks? = nil, etag: String? = nil, lastModified: String? = nil, fetchedAt: Int64,
     ) {
         self.key = key
         self.hash = hash
@@ -107,6 +109,7 @@ public struct SourceRecord: Hashable, Sendable, Codable {
         self.height = height
         self.frames = frames
         self.hasAlpha = hasAlpha
+        self.looks = looks
         self.etag = etag
         self.lastModified = lastModified
         self.fetchedAt = fetchedAt

@@ -13,6 +13,9 @@ enum Schema {
             try db.execute(sql: itemTriggers)
             try db.execute(sql: views)
         }
+        migrator.registerMigration("2-source-facts") { db in
+            try db.execute(sql: sourceFacts)
+        }
         return migrator
     }
 

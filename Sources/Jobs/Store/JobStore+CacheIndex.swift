@@ -66,13 +66,14 @@ extension JobStore {
     }
 
     static func source(key: String, in db: Database) throws -> SourceRecord? {
-        let statement = try db.cachedStatement(sql: "SELECT * FROM sources WHERE key = ?")
+        let statement = try db.cachedStatement(
+            sql: "SELECT * FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?")
         return try Row.fetchOne(statement, arguments: [key]).map { row in
             SourceRecord(
                 key: row["key"], hash: row["hash"], size: row["size"], isKept: row["kept"], finalURL: row["final_url"],
                 format: row["format"], width: row["width"], height: row["height"], frames: row["frames"],
-                hasAlpha: row["has_alpha"], etag: row["etag"], lastModified: row["last_modified"],
-                fetchedAt: row["fetched_at"],
+                hasAlpha: row["has_alpha"], looks: looks(row), etag: row["etag"],
+                lastModified: row["last_modified"], fetchedAt: row["fetched_at"],
             )
         }
     }
@@ -88,6 +89,7 @@ extension JobStore {
             source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
             source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.fetchedAt,
         ])
+        if let looks = source.looks { try save(looks, hash: source.hash, in: db) }
     }
 
     static func save(_ variant: VariantRecord, now: Int64, in db: Database) throws {

@@ -19,10 +19,19 @@ public struct ResultRow: Hashable, Sendable, Codable {
     public let httpStatus: Int?
     public let message: String?
     public let finishedAt: String?
+    /// Of the source, as the three that follow: `#rrggbb`.
+    public let dominantColour: String?
+    public let blurHash: String?
+    /// Base64.
+    public let thumbHash: String?
+    /// Sixteen hexadecimal digits.
+    public let perceptualHash: String?
 
     enum CodingKeys: String, CodingKey {
         case job, item, url, state, cached, variant, format, width, height, size, blob, path, message
         case failure = "class", httpStatus = "http_status", finishedAt = "finished_at"
+        case dominantColour = "dominant_colour", blurHash = "blurhash", thumbHash = "thumbhash"
+        case perceptualHash = "phash"
     }
 }
 
@@ -79,6 +88,8 @@ private func resultRow(_ row: Row) -> ResultRow {
         cached: row["cached"], variant: row["variant"], format: row["format"], width: row["width"],
         height: row["height"], size: row["size"], blob: row["blob"], path: row["path"], failure: row["class"],
         httpStatus: row["http_status"], message: row["message"], finishedAt: row["finished_at"],
+        dominantColour: row["dominant_colour"], blurHash: row["blurhash"], thumbHash: row["thumbhash"],
+        perceptualHash: row["phash"],
     )
 }
 

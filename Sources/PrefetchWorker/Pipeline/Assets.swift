@@ -1,3 +1,5 @@
+// For struct timespec, which belongs to whichever C module names it first.
+internal import CDescriptorPassing
 internal import ContentCache
 internal import FoundationEssentials
 internal import Glibc

@@ -101,6 +101,7 @@ extension Pipeline {
             source.height = report.facts.height
             source.frames = report.facts.frames
             source.hasAlpha = report.facts.hasAlpha
+            source.looks = report.facts.placeholders.flatMap(SourceLooks.init) ?? source.looks
             let made = zip(zip(distinct, report.renditions), blobs).map { pair, blob in
                 VariantRecord(
                     identity: pair.0.identity, source: source.hash, spec: pair.0.spec.canonical, coder: coder,

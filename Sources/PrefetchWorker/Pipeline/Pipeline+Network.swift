@@ -134,5 +134,6 @@ extension SourceRecord {
         height = known.height
         frames = known.frames
         hasAlpha = known.hasAlpha
+        looks = known.looks
     }
 }

@@ -61,6 +61,7 @@ struct ExplainCommand: AsyncParsableCommand {
             )
             lines.append("            sha256 \(source.hash)")
             if let final = source.finalURL { lines.append("            came from \(final)") }
+            if let looks = source.looks { lines += self.lines(looks) }
         } else {
             lines.append("  source    not cached")
         }
@@ -80,6 +81,11 @@ struct ExplainCommand: AsyncParsableCommand {
         for item in report.items { lines.append(line(item)) }
         if report.items.isEmpty { lines.append("  No job has asked for it.") }
         return lines
+    }
+
+    private func lines(_ looks: SourceLooks) -> [String] {
+        let colour = "mostly \(looks.dominantColour ?? "transparent"), phash \(looks.perceptualHex ?? "none")"
+        return ["            \(colour)", "            blurhash \(looks.blurHash), thumbhash \(looks.thumbHash)"]
     }
 
     private func line(_ item: ItemRecord) -> String {

@@ -46,7 +46,7 @@ struct ResultsCommand: AsyncParsableCommand {
 
     private static let columns: [String?] = [
         "job", "item", "url", "state", "cached", "variant", "format", "width", "height", "size", "path", "class",
-        "message",
+        "message", "dominant_colour", "blurhash", "thumbhash", "phash",
     ]
 
     private func show(_ rows: [ResultRow]) throws {
@@ -59,7 +59,8 @@ struct ResultsCommand: AsyncParsableCommand {
                     Output.csv([
                         "\(row.job)", "\(row.item)", row.url, row.state.rawValue, row.cached ? "1" : "0", row.variant,
                         row.format, row.width.map(String.init), row.height.map(String.init), row.size.map(String.init),
-                        row.path, row.failure, row.message,
+                        row.path, row.failure, row.message, row.dominantColour, row.blurHash, row.thumbHash,
+                        row.perceptualHash,
                     ]))
             }
         case .table:

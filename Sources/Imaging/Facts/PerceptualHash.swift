@@ -1,0 +1,45 @@
+/// 64 bits that pictures which look alike share, whatever their size, format and quality.
+///
+/// The DCT hash of Christoph Zauner's thesis, <https://www.phash.org/docs/pubs/thesis_zauner.pdf>, in the form of
+/// Python's `imagehash.phash`: brightness of 32×32 pixels, its 8×8 lowest waves by rows, and a bit for each that is
+/// above their median, most significant first. Copies differ in a few bits, others in about 32.
+struct PerceptualHash: Equatable {
+    /// Of the square it is told from, in pixels.
+    static let side = 32
+
+    let bits: UInt64
+
+    init(bits: UInt64) { self.bits = bits }
+
+    /// The same bits, as SQLite stores them.
+    var signed: Int64 { Int64(bitPattern: bits) }
+
+    /// - Parameter picture: ``side`` pixels wide and high; its alpha is ignored.
+    /// - Returns: nil for a picture without structure. The bits of one would be noise, and all such pictures alike.
+    init?(of picture: Miniature) {
+        precondition(picture.width == Self.side && picture.height == Self.side)
+        let waves = picture.brightness.waves(columns: 8, rows: 8, phase: 0.5)
+        let pixels = Double(Self.side * Self.side)
+        guard waves.dropFirst().contains(where: { abs($0) / pixels >= Self.faintest }) else { return nil }
+        let sorted = waves.sorted()
+        let median = (sorted[31] + sorted[32]) / 2
+        bits = waves.reduce(0) { $0 << 1 | ($1 > median ? 1 : 0) }
+    }
+
+    func distance(to other: PerceptualHash) -> Int { (bits ^ other.bits).nonzeroBitCount }
+
+    /// The mean amplitude, in steps of 255, that a wave needs to count as structure: about one visible step.
+    private static let faintest = 0.5
+}
+
+extension Miniature {
+    /// By the weights of ITU-R BT.601, which JPEG uses.
+    fileprivate var brightness: Plane {
+        Plane(
+            width: width, height: height,
+            values: stride(from: 0, to: bytes.count, by: 4).map { pixel in
+                let (red, green, blue) = (Int(bytes[pixel]), Int(bytes[pixel + 1]), Int(bytes[pixel + 2]))
+                return Double(299 * red + 587 * green + 114 * blue) / 1_000
+            })
+    }
+}

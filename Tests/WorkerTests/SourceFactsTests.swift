@@ -1,0 +1,70 @@
+import TestSupport
+import Testing
+
+/// What a picture looks like, from its pixels to what people ask for.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct SourceFactsTests {
+    private struct Row: Decodable {
+        let variant: String?
+        let dominantColour, blurhash, thumbhash, phash: String?
+    }
+
+    private struct Report: Decodable {
+        struct Source: Decodable { let looks: Looks? }
+        struct Looks: Decodable { let dominantColour, blurhash, thumbhash, phash: String? }
+        let source: Source?
+    }
+
+    private static func reply(_ request: LoopbackOrigin.Request) -> LoopbackReply {
+        switch request.path {
+        case "/one.png", "/again.png": .ok(Scene.png(1))
+        case "/smaller.png": .ok(Scene.png(1, width: 200))
+        case "/other.png": .ok(Scene.png(2))
+        case "/plain.png": .ok(TestImages.png(30, 30, pixel: TestImages.solid((10, 200, 30, 255))))
+        default: .status(404)
+        }
+    }
+
+    @Test func resultsTellThem() async throws {
+        try await withWorker(Self.reply) { w in
+            try await w.enqueue(w.url("/plain.png"), w.url("/one.png"), "--variant", "thumb=64x,png")
+            try await w.drain()
+            let rows = try await w.run("results", "1", "--format", "jsonl").jsonLines(Row.self)
+            #expect(rows.map(\.variant) == ["original", "thumb", "original", "thumb"])
+            #expect(rows[0].dominantColour == "#0ac81e" && rows[0].phash == nil)
+            #expect(rows[2].blurhash?.count == 28 && rows[2].phash?.count == 16)
+            #expect(rows[2].thumbhash == rows[3].thumbhash)
+            let csv = try await w.run("results", "1", "--format", "csv")
+            #expect(csv.lines[1].contains(",#0ac81e,"))
+            #expect(!(try await w.run("results", "1").output.contains("#0ac81e")))
+            #expect(try await w.value("SELECT phash FROM results WHERE item = 2 LIMIT 1") == rows[2].phash)
+            let explained = try await w.run("explain", w.url("/plain.png"))
+            #expect(explained.output.contains("mostly #0ac81e, phash none"))
+            let looks = try await w.run("explain", w.url("/one.png"), "--json").json(Report.self).source?.looks
+            #expect(looks?.phash == rows[2].phash && looks?.blurhash == rows[2].blurhash)
+        }
+    }
+
+    @Test func copiesAreFoundAndOthersAreNot() async throws {
+        try await withWorker(Self.reply) { w in
+            let names = ["/one.png", "/again.png", "/smaller.png", "/other.png", "/plain.png"]
+            try await w.enqueue(names.map(w.url), "--variant", "thumb=64x,webp")
+            try await w.drain()
+            let near = try await w.rows(
+                "SELECT near_url FROM near_duplicates WHERE url = '\(w.url("/one.png"))' ORDER BY near_url")
+            #expect(near == [w.url("/again.png"), w.url("/smaller.png")])
+            #expect(try await w.value("SELECT count(*) FROM near_duplicates WHERE url LIKE '%/other.png'") == "0")
+        }
+    }
+
+    @Test func aSourceThatIsOnlyKeptHasNone() async throws {
+        try await withWorker(Self.reply) { w in
+            try await w.enqueue(w.url("/one.png"))
+            try await w.drain()
+            #expect(try await w.value("SELECT blurhash IS NULL, phash IS NULL FROM results") == "1|1")
+            // A later job that decodes it fills them in, without another request.
+            try await w.enqueue(w.url("/one.png"), "--variant", "thumb=64x,webp")
+            try await w.drain()
+            #expect(try await w.value("SELECT length(blurhash), length(phash) FROM results WHERE job = 1") == "28|16")
+        }
+    }
+}
