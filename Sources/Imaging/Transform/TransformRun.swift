@@ -20,8 +20,9 @@ struct TransformRun {
         for (index, rendition) in zip(moving.map(\.offset), try writeMoving(moving.map(\.element), pictures)) {
             renditions[index] = rendition
         }
+        let seen: Picture = if let base { base } else { try source.pixels(for: [source.glimpse]) }
         return TransformReport(
-            facts: try source.facts(with: base ?? source.pixels(for: [source.glimpse])),
+            facts: try source.facts(with: seen),
             renditions: plans.indices.compactMap { renditions[$0] },
         )
     }
