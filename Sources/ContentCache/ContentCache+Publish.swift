@@ -60,6 +60,8 @@ extension ContentCache {
         guard fstat(raw, &info) == 0, Int64(info.st_size) == blob.size else {
             throw CacheError(.damaged, "A new blob has another length than was written.")
         }
+        // Before its mode is changed: root could take a device from everybody.
+        guard info.st_mode & S_IFMT == S_IFREG else { throw CacheError(.damaged, "A new blob is no regular file.") }
         guard fchmod(raw, 0o444) == 0, fsync(raw) == 0 else {
             throw CacheError(Errno(rawValue: errno), "A new blob can't be synced")
         }

@@ -80,8 +80,10 @@ struct PublishTests {
             let foreign = PendingBlob(file: BlobFile(owning: zero), hash: BlobHash(of: []), size: 0)
             let good = try cache.pending("good")
             let outcome = cache.publish([foreign, good])
-            #expect(outcome[0] != nil)
+            #expect(outcome[0]?.message == "A new blob is no regular file.")
             #expect(outcome[1] == nil)
+            var status = stat()
+            #expect(stat("/dev/null", &status) == 0 && status.st_mode & 0o777 == 0o666)
             #expect(try cache.files().blobs == [good.hash])
         }
     }
