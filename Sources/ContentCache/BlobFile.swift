@@ -9,6 +9,14 @@ public final class BlobFile: Sendable {
         self.descriptor = descriptor
     }
 
+    /// All of its bytes, whatever its position. For small files.
+    public func contents() throws -> [UInt8] {
+        let count = Int(try descriptor.seek(offset: 0, from: .end))
+        return try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            filled = try descriptor.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
+        }
+    }
+
     deinit {
         // The data was synced, or is thrown away on purpose; a failed close changes neither.
         try? descriptor.close()

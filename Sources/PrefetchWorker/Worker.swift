@@ -84,15 +84,16 @@ public struct Worker: Sendable {
             makeFile: { try cache.makeDescriptor() },
             inspect: { BodyVerdict(inspector.inspect($0)) },
         )
+        let helpers = HelperPool(
+            configuration: configuration.helpers, limits: configuration.images, cache: cache, logger: logger)
         return Pipeline(
-            store: store, cache: cache, downloader: downloader,
-            helpers: HelperPool(
-                configuration: configuration.helpers, limits: configuration.images, cache: cache, logger: logger),
+            store: store, cache: cache, downloader: downloader, helpers: helpers,
             publisher: Publisher(store: store, cache: cache, disk: disk, logger: logger),
             disk: disk,
             settings: PipelineSettings(
                 retries: configuration.retries, maxAge: configuration.maxAge, now: configuration.now),
-            assets: configuration.assets, logger: logger,
+            assets: configuration.assets,
+            previews: configuration.onPreview.map { Previews(helpers: helpers, show: $0) }, logger: logger,
         )
     }
 

@@ -20,6 +20,8 @@ public struct WorkerConfiguration: Sendable {
     public var maxAge: Int64 = 7 * 86_400_000
     /// The folder of the pictures that effects name, such as watermarks; nil for none.
     public var assets: String?
+    /// Sees pictures of jobs with the option `progressive` while they arrive. Called from any thread.
+    public var onPreview: (@Sendable (Preview) -> Void)?
     /// Bytes kept free on the cache's disk.
     public var minimumFree: Int64 = 1 << 30
     /// How long what is in flight may take once a stop was asked for, in milliseconds.

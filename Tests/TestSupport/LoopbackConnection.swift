@@ -58,6 +58,8 @@ struct LoopbackConnection {
             return false
         case .drip(let rate, let total):
             return sendHead(200, [], length: total) && drip(total, perSecond: rate)
+        case .slowly(let body, let pieces, let pause):
+            return sendHead(200, [], length: body.count) && sendPieces(body, pieces, pause)
         case .hugeHeaders(let bytes, let inOneLine):
             return sendHugeHeaders(bytes, inOneLine: inOneLine)
         case .garbage:
@@ -130,6 +132,16 @@ struct LoopbackConnection {
             guard sendFiller(min(part, left)) else { return false }
             left -= part
             if socket.waitForClient(milliseconds: 1000 * part / rate) { return false }
+        }
+        return true
+    }
+
+    /// - Parameter pause: in milliseconds.
+    private func sendPieces(_ body: [UInt8], _ pieces: Int, _ pause: Int) -> Bool {
+        let length = body.count / max(1, pieces) + 1
+        for start in stride(from: 0, to: body.count, by: length) {
+            guard socket.send(Array(body[start..<min(start + length, body.count)])) else { return false }
+            if socket.waitForClient(milliseconds: pause) { return false }
         }
         return true
     }

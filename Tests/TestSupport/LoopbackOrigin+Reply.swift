@@ -17,6 +17,8 @@ public indirect enum LoopbackReply: Sendable {
     case silence
     /// A body of `of` bytes, a little at a time.
     case drip(bytesPerSecond: Int, of: Int)
+    /// This body, whole, in a number of pieces of the same length with a pause after each.
+    case slowly([UInt8], pieces: Int, pause: Int)
     /// So many bytes of headers, in lines of 1,000 or in a single one.
     case hugeHeaders(bytes: Int, inOneLine: Bool = false)
     case delayed(milliseconds: Int, then: LoopbackReply)

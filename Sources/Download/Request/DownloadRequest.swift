@@ -13,6 +13,8 @@ public struct DownloadRequest: Sendable {
     public var lastModified: String?
     /// Accept any certificate from this URL's servers.
     public var allowInvalidCertificates: Bool
+    /// Who looks at the body while it arrives.
+    public var watch: BodyWatch?
     /// The caller's own name for this download, for ``Downloader/update(priority:rank:for:)``.
     public var id: Int64?
 

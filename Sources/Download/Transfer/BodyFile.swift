@@ -72,6 +72,12 @@ final class BodyWriter {
         size += Int64(bytes.count)
     }
 
+    /// Another descriptor of the file, for the caller to close.
+    func duplicate() throws -> FileDescriptor {
+        guard let descriptor else { throw Errno.badFileDescriptor }
+        return try descriptor.duplicate()
+    }
+
     /// - Throws: `Errno` of lseek(2).
     func finish(onConsumed: @escaping @Sendable () -> Void) throws -> BodyFile {
         guard let descriptor else { throw Errno.badFileDescriptor }

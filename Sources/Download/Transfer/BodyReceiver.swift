@@ -11,10 +11,17 @@ final class BodyReceiver {
     /// The first bytes, kept until the inspector has decided.
     private var beginning: [UInt8]? = []
 
-    init(tools: Transfer.Tools, limit: Int64, host: String) {
+    private let watch: BodyWatch?
+    private let expected: Int64?
+    private var lastLook = ContinuousClock.now
+
+    /// - Parameter expected: the bytes that were announced.
+    init(tools: Transfer.Tools, limit: Int64, host: String, watch: BodyWatch?, expected: Int64?) {
         self.tools = tools
         self.limit = limit
         self.host = host
+        self.watch = watch
+        self.expected = expected
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) throws(DownloadFailure) {
@@ -23,6 +30,15 @@ final class BodyReceiver {
         }
         try inspect(bytes)
         try onDisk { try openWriter().write(bytes) }
+        showIfDue()
+    }
+
+    private func showIfDue() {
+        guard let watch, let writer, .now - lastLook >= watch.interval else { return }
+        lastLook = .now
+        // A look that can't be had is missed, and that is all.
+        guard let file = try? writer.duplicate() else { return }
+        watch.look(PartialBody(file: file, received: writer.size, expected: expected))
     }
 
     /// - Parameter onConsumed: called when the body no longer counts as unconsumed.

@@ -60,7 +60,10 @@ extension Transfer {
             cut(.tooLarge, "The body from \(hop.host) is announced with \(length) bytes; the limit is \(limit).")
             return false
         }
-        phase = .body(BodyReceiver(tools: tools, limit: limit, host: hop.host))
+        phase = .body(
+            BodyReceiver(
+                tools: tools, limit: limit, host: hop.host, watch: ticket.request.watch,
+                expected: headers.contentLength))
         return true
     }
 }

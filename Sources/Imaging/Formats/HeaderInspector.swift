@@ -24,15 +24,21 @@ public struct HeaderInspector: Sendable {
         guard let format = ImageFormat.sniff(prefix) else {
             return prefix.count < Self.longestSignature ? .undecided : .refused(Self.notAnImage)
         }
-        switch format {
-        case .jpeg: return judge(format, JPEGHeader.size(reader))
-        case .png: return judge(format, Self.pngSize(reader))
-        case .gif: return judge(format, Self.gifSize(reader))
-        case .webp: return judge(format, WebPHeader.size(reader))
-        case .tiff, .jxl: return .acceptable(format)
-        case .heic, .avif:
-            let isDecided = FileTypeBox(reader)?.isDecided ?? false
-            return isDecided ? .acceptable(format) : .undecided
+        if let size = Self.size(prefix, format) { return judge(format, size) }
+        guard format == .heic || format == .avif else { return .acceptable(format) }
+        let isDecided = FileTypeBox(reader)?.isDecided ?? false
+        return isDecided ? .acceptable(format) : .undecided
+    }
+
+    /// The size by the header, as stored. Nil for formats that may keep it anywhere.
+    static func size(_ prefix: UnsafeRawBufferPointer, _ format: ImageFormat) -> HeaderFinding? {
+        let reader = ByteReader(prefix)
+        return switch format {
+        case .jpeg: JPEGHeader.size(reader)
+        case .png: pngSize(reader)
+        case .gif: gifSize(reader)
+        case .webp: WebPHeader.size(reader)
+        case .tiff, .jxl, .heic, .avif: nil
         }
     }
 

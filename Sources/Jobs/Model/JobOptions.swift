@@ -29,6 +29,9 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     /// Take a source of more than 60 MiB of pixels for a smaller one.
     public static let scaleDownLargeImages = JobOptions(rawValue: 1 << 11)
 
+    /// Show pictures while they arrive.
+    public static let progressive = JobOptions(rawValue: 1 << 12)
+
     /// The names people write.
     public static let names: [(name: String, option: JobOptions)] = [
         ("retry-failed", .retryFailed), ("refresh-cached", .refreshCached), ("from-cache-only", .fromCacheOnly),
@@ -36,6 +39,7 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
         ("allow-invalid-ssl-certificates", .allowInvalidCertificates), ("keep-original", .keepOriginal),
         ("discard-original", .discardOriginal), ("decode-first-frame-only", .decodeFirstFrameOnly),
         ("transform-animated-image", .transformAnimatedImage), ("scale-down-large-images", .scaleDownLargeImages),
+        ("progressive", .progressive),
     ]
 
     /// Reads `jobs.options`: names separated by commas or white space.

@@ -58,11 +58,15 @@ public enum HelperMain {
     private static func answer(_ bytes: [UInt8], _ descriptors: [FileDescriptor]) -> HelperReply {
         do {
             let request = try JSONDecoder().decode(HelperRequest.self, from: Data(bytes))
+            limitProcessorTime(request.seconds)
+            if let bytes = request.preview, descriptors.count == 2 {
+                let maker = PreviewMaker(limits: request.limits)
+                return .preview(try maker.preview(descriptors[0], count: bytes, into: descriptors[1]))
+            }
             let count = 1 + request.variants.count + request.assets.count
             guard let source = descriptors.first, descriptors.count == count else {
                 return .failed(ImagingError(code: .transform, message: "The helper got \(descriptors.count) files."))
             }
-            limitProcessorTime(request.seconds)
             let outputs = zip(request.variants, descriptors.dropFirst()).map { VariantOutput(spec: $0, output: $1) }
             let pictures = zip(request.assets, descriptors.dropFirst(1 + request.variants.count))
             let assets = Dictionary(uniqueKeysWithValues: pictures.map { ($0, $1) })

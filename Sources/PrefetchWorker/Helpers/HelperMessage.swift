@@ -7,6 +7,8 @@ struct HelperRequest: Codable, Sendable {
     let variants: [VariantSpec]
     /// The names of the pictures that effects use.
     let assets: [String]
+    /// Asks for a preview of so many first bytes, into one file; there are no variants then.
+    var preview: Int?
     /// CPU seconds this image may use.
     let seconds: Int
 }
@@ -14,5 +16,6 @@ struct HelperRequest: Codable, Sendable {
 /// What the helper answers.
 enum HelperReply: Codable, Sendable {
     case made(TransformReport)
+    case preview(PreviewReport?)
     case failed(ImagingError)
 }

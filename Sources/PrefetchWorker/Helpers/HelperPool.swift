@@ -38,6 +38,21 @@ final class HelperPool: Sendable {
         }
     }
 
+    /// Shows what can be seen in the first `count` bytes of a picture.
+    ///
+    /// - Returns: nil where nothing is known yet, and where it fails for whatever reason.
+    func preview(_ source: BlobFile, count: Int) async -> (PreviewReport, image: [UInt8])? {
+        let outcome = await withCheckedContinuation { continuation in
+            var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
+            work.preview = count
+            if !queue.put(work) { continuation.resume(returning: .stopped) }
+        }
+        guard case .preview(let report?, let file) = outcome else { return nil }
+        // A preview that can't be read is missed, and that is all.
+        guard let image = try? file.contents() else { return nil }
+        return (report, image)
+    }
+
     /// Runs the helpers until `close()`, and returns when the last of them has ended.
     func run() async {
         await withTaskGroup { group in

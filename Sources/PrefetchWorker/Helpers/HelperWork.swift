@@ -8,6 +8,8 @@ internal import SystemPackage
 enum HelperOutcome: Sendable {
     /// The facts, and a file for each variant, complete but not published.
     case made(TransformReport, [PendingBlob])
+    /// What can be seen so far, and a file with it.
+    case preview(PreviewReport?, BlobFile)
     case failed(FailureClass, String)
     /// The disk refused a file; no fault of the image.
     case disk(CacheError)
@@ -33,6 +35,8 @@ struct HelperWork: Sendable {
     let variants: [VariantSpec]
     let assets: [String: Asset]
     let answer: CheckedContinuation<HelperOutcome, Never>
+    /// Asks for a preview of so many first bytes, and for nothing else.
+    var preview: Int?
     private(set) var crashes = 0
 
     init(
@@ -56,10 +60,12 @@ struct HelperWork: Sendable {
         over socket: DescriptorSocket, cache: ContentCache, limits: ImageLimits, configuration: HelperConfiguration,
     ) -> HelperExchange {
         do {
-            let files = try variants.map { _ in try cache.makeFile() }
+            let count = preview == nil ? variants.count : 1
+            let files = try (0..<count).map { _ in try cache.makeFile() }
             let names = assets.keys.sorted()
             let request = HelperRequest(
-                limits: limits, variants: variants, assets: names, seconds: configuration.processorSeconds)
+                limits: limits, variants: variants, assets: names, preview: preview,
+                seconds: configuration.processorSeconds)
             let source = try sourceForReading()
             let pictures = names.compactMap { assets[$0]?.file.descriptor }
             let descriptors = [source.descriptor] + files.map(\.descriptor) + pictures
@@ -122,6 +128,8 @@ struct HelperWork: Sendable {
             return .disk(CacheError(.diskFull, "The disk of \(cache.directory) is full."))
         case .failed(let error):
             return .failed(FailureClass(error.code), error.message)
+        case .preview(let report):
+            return .preview(report, files[0])
         case .made(let report):
             guard report.renditions.count == files.count else {
                 return .failed(.transform, "The helper made \(report.renditions.count) of \(files.count) variants.")

@@ -92,7 +92,7 @@ extension Pipeline {
             return .release(error.message)
         case .unavailable(let reason):
             return .release(reason)
-        case .stopped:
+        case .stopped, .preview:
             return .release(nil)
         case .made(let report, let blobs):
             var source = source

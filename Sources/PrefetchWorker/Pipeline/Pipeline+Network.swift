@@ -44,7 +44,7 @@ extension Pipeline {
 
     private func request(for item: ClaimedItem, _ plan: JobPlan) -> DownloadRequest {
         let validators = plan.options.contains(.fromLoaderOnly) ? nil : validators(of: item, plan)
-        return DownloadRequest(
+        var request = DownloadRequest(
             url: item.key,
             headers: plan.definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) },
             priority: plan.definition.priority,
@@ -52,6 +52,8 @@ extension Pipeline {
             etag: validators?.etag, lastModified: validators?.lastModified,
             allowInvalidCertificates: plan.options.contains(.allowInvalidCertificates),
         )
+        if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
+        return request
     }
 
     /// Only what is whole in the cache may be confirmed by a 304; otherwise the bytes are needed.

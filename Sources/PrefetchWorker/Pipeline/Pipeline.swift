@@ -19,12 +19,15 @@ final class Pipeline: Sendable {
     let sources = KeyedLock()
     let reading: BlockingQueue
     let assets: Assets
+    /// Nil where nobody watches.
+    let previews: Previews?
     let coder = ImagingRuntime.coderVersion
     let logger: Logger
 
     init(
         store: JobStore, cache: ContentCache, downloader: Downloader, helpers: HelperPool, publisher: Publisher,
-        disk: DiskWatch, settings: PipelineSettings, assets directory: String?, logger: Logger,
+        disk: DiskWatch, settings: PipelineSettings, assets directory: String?,
+        previews: Previews?, logger: Logger,
     ) {
         self.store = store
         self.cache = cache
@@ -34,6 +37,7 @@ final class Pipeline: Sendable {
         self.disk = disk
         self.settings = settings
         self.logger = logger
+        self.previews = previews
         reading = BlockingQueue("cache.reading", width: 4)
         assets = Assets(directory: directory, store: store, cache: cache, reading: reading)
     }

@@ -46,6 +46,12 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Folder of the pictures that effects name, such as watermarks.", valueName: "folder"))
     var assets: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Folder for previews of pictures that are still arriving, of jobs with the option progressive.",
+            valueName: "folder"))
+    var previews: String?
+
     @Flag(help: "Refuse to run where image decoders can't be confined by Landlock and seccomp.")
     var requireSandbox = false
 
@@ -83,8 +89,20 @@ struct RunCommand: AsyncParsableCommand {
         configuration.order = order
         configuration.helpers.requiresSandbox = requireSandbox
         configuration.assets = settings.text("assets", flag: assets)
+        configuration.onPreview = try settings.text("previews", flag: previews).map(Self.previewWriter)
         try limits.apply(to: &configuration, settings)
         return configuration
+    }
+
+    private static func previewWriter(_ path: String) throws -> @Sendable (Preview) -> Void {
+        let folder: PreviewFolder
+        do {
+            folder = try PreviewFolder(path)
+        } catch {
+            throw SettingsError(message: "previews: the folder \(path) can't be made: \(error)")
+        }
+        // A preview that can't be written is missed; the next one may be.
+        return { preview in try? folder.show(preview) }
     }
 
     /// Runs the worker beside its progress and the signals that stop it.

@@ -1,0 +1,94 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+@Suite(.timeLimit(.minutes(5)))
+struct PreviewTests {
+    private struct Look {
+        let report: PreviewReport
+        let picture: Raster?
+    }
+
+    private static let photograph = TestImages.png(240, 160) { x, y in
+        (UInt8(x), UInt8(y), UInt8((x * y / 40) % 256), 255)
+    }
+
+    private func look(_ bytes: some Sequence<UInt8>) throws -> Look? {
+        let bytes = Array(bytes)
+        return try withFile(bytes) { source in
+            try withFile([]) { output in
+                let maker = PreviewMaker(limits: ImageLimits())
+                guard let report = try maker.preview(source, count: bytes.count, into: output) else { return nil }
+                let file = try readAll(output)
+                return Look(report: report, picture: file.isEmpty ? nil : try Raster(file))
+            }
+        }
+    }
+
+    @Test func aProgressiveJPEGIsSeenWholeFromItsFirstScanOn() throws {
+        let file = try make(one: Self.photograph, "x,jpeg,progressive,q90")
+        let whole = try Raster(file)
+        var differences: [Double] = []
+        for share in [0.05, 0.3, 0.5, 0.7, 0.9] {
+            guard let look = try look(file.prefix(Int(Double(file.count) * share))) else { continue }
+            #expect(look.report.width == 240 && look.report.height == 160 && look.report.format == .jpeg)
+            guard let picture = look.picture else { continue }
+            #expect(look.report.rows == 160 && picture.size == "240x160")
+            differences.append(picture.difference(to: whole))
+        }
+        #expect(differences.count >= 3)
+        // It sharpens, and even the first is the picture and not grey.
+        #expect(differences == differences.sorted(by: >))
+        #expect(try #require(differences.first) < 30 && #require(differences.last) < 6)
+    }
+
+    @Test func aBaselineJPEGTellsItsSizeOnly() throws {
+        let file = try make(one: Self.photograph, "x,jpeg,q90")
+        let look = try #require(try look(file.prefix(file.count / 2)))
+        #expect(look.report == PreviewReport(format: .jpeg, width: 240, height: 160, rows: 0))
+        #expect(look.picture == nil)
+    }
+
+    @Test(arguments: ["x,webp,q90", "x,webp,lossless"])
+    func aWebPShowsItsCompleteRows(spec: String) throws {
+        let file = try make(one: Self.photograph, spec)
+        let whole = try Raster(file)
+        let look = try #require(try look(file.prefix(file.count * 2 / 3)))
+        let picture = try #require(look.picture)
+        #expect((16..<160).contains(look.report.rows) && picture.size == "240x\(look.report.rows)")
+        // The last complete row is the picture's, not what a decoder had there before.
+        let last = look.report.rows - 1
+        #expect(isNear(picture[100, last], whole[100, last], within: 40))
+    }
+
+    @Test func whereNothingIsKnownThereIsNoPreview() throws {
+        #expect(try look(Array("GIF8".utf8)) == nil)
+        #expect(try look([]) == nil)
+        #expect(try look(Array("<html>".utf8)) == nil)
+    }
+
+    @Test func anyPrefixOfAnyFormatIsHarmless() throws {
+        for format in ["jpeg,progressive", "webp", "webp,lossless", "png", "gif", "avif"] {
+            let file = try make(one: Self.photograph, "60x,\(format)")
+            for count in stride(from: 0, to: file.count, by: 41) { _ = try look(file.prefix(count)) }
+        }
+    }
+
+    @Test func aLargeOneIsScaledAndTooLargeIsRefused() throws {
+        let large = TestImages.png(1_300, 650) { x, y in (UInt8(x % 256), UInt8(y % 256), 0, 255) }
+        let file = try make(one: large, "x,jpeg,progressive,q60")
+        let look = try #require(try look(file.dropLast(2)))
+        #expect(look.report.width == 1_300 && look.picture?.size == "640x320")
+        let refused = failure {
+            try withFile(file) { source in
+                try withFile([]) {
+                    _ = try PreviewMaker(limits: ImageLimits(pixels: 1_000)).preview(
+                        source, count: file.count, into: $0)
+                }
+            }
+        }
+        #expect(refused == .tooManyPixels)
+    }
+}

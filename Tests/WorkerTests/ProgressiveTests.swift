@@ -1,0 +1,27 @@
+import TestSupport
+import Testing
+
+/// Pictures that are seen while they arrive.
+@Suite(.timeLimit(.minutes(5))) struct ProgressiveTests {
+    @Test func aSlowPictureIsSeenBeforeItIsThere() async throws {
+        try await withWorker { w in
+            try await w.enqueue(
+                w.url("/1.png"), "--variant", "v=900x,enlarge,webp,lossless", "--option", "discard-original")
+            try await w.drain()
+            let webP = try w.bytes(of: try await w.path(w.url("/1.png"), variant: "v"))
+            let slow = try LoopbackOrigin { _ in .slowly(webP, pieces: 12, pause: 300) }
+            defer { slow.stop() }
+            let folder = w.place("previews")
+            try await w.enqueue(slow.url("/slow.webp"), "--option", "progressive")
+            try await w.enqueue(slow.url("/unwatched.webp"))
+            let run = try w.start("--drain", "--quiet", "--previews", folder)
+            try await w.eventually("a preview is there") { fileNames(in: folder).contains { $0.hasSuffix(".webp") } }
+            #expect(try await w.value("SELECT ended FROM progress WHERE job = 2") == "0")
+            #expect(try await run.wait() == .code(0))
+            #expect(try await w.counts("2") == "1|0|0|0|0")
+            // Only the job that says so is watched, and a watched picture ends like any other.
+            #expect(fileNames(in: folder).count == 1)
+            #expect(try w.bytes(of: try await w.path(slow.url("/slow.webp"))) == webP)
+        }
+    }
+}
