@@ -23,6 +23,13 @@ public struct Backlog: Hashable, Sendable {
     /// When the next delayed item is due, in UTC milliseconds.
     public let nextDue: Int64?
 
+    public init(queued: Int, active: Int = 0, delayed: Int = 0, nextDue: Int64? = nil) {
+        self.queued = queued
+        self.active = active
+        self.delayed = delayed
+        self.nextDue = nextDue
+    }
+
     public var isEmpty: Bool { queued + active + delayed == 0 }
 }
 

@@ -18,12 +18,14 @@ struct RunProgress {
     /// Runs until its task is cancelled.
     func run() async {
         var last = ""
+        var total = 0
         var recent: [(time: Double, ended: Int)] = []
         while !Task.isCancelled {
             // Cancellation cuts the nap short and ends the loop.
             try? await Task.sleep(for: line == nil ? .seconds(5) : .milliseconds(200))
             guard !Task.isCancelled, let backlog = await backlog() else { continue }
             let counts = statistics.counts
+            total = counts.ended + backlog.queued + backlog.active + backlog.delayed
             let now = Self.seconds()
             recent.append((now, counts.ended))
             while recent.count > 2, now - recent[0].time > 10 { recent.removeFirst() }
@@ -35,7 +37,16 @@ struct RunProgress {
                 last = text
             }
         }
+        showEnd(of: total)
         line?.finish()
+    }
+
+    /// What ended since the last look is shown before the line goes.
+    private func showEnd(of total: Int) {
+        let counts = statistics.counts
+        guard let line, counts.ended > 0 else { return }
+        let left = Backlog(queued: max(0, total - counts.ended))
+        line.draw(bar(counts, left) + describe(counts, left, rate: 0))
     }
 
     private func backlog() async -> Backlog? {
