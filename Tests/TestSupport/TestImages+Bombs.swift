@@ -47,10 +47,12 @@ extension TestImages {
         return [0x78, 0x01] + bits.finished + big(count % 65_521 << 16 | 1, 4)
     }
 
-    /// A grey PNG of zeros, compressed a thousandfold.
-    public static func pngOfZeros(_ width: Int, _ height: Int, extra: [[UInt8]] = []) -> [UInt8] {
+    /// A PNG of one colour, black unless another is given, compressed a thousandfold.
+    public static func pngOfZeros(
+        _ width: Int, _ height: Int, colour: [UInt8] = [0, 0, 0], extra: [[UInt8]] = [],
+    ) -> [UInt8] {
         var file: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
-        file += pngChunk("IHDR", big(width, 4) + big(height, 4) + [8, 0, 0, 0, 0])
+        file += pngChunk("IHDR", big(width, 4) + big(height, 4) + [8, 3, 0, 0, 0]) + pngChunk("PLTE", colour)
         for chunk in extra { file += chunk }
         return file + pngChunk("IDAT", zlibZeros((width + 1) * height)) + pngChunk("IEND", [])
     }

@@ -7,11 +7,12 @@ import Testing
 
 /// Damaged files, thousands of them, in real helpers: none dies of one, and each ends done or in a class.
 ///
-/// 3,000 mutations, the same each time; `MUTATIONS=20000` in the environment makes more, and `MUTATION_SEED=n` others.
+/// 20,000 mutations, the same each time, take a minute; `MUTATIONS=n` in the environment makes more or fewer, and
+/// `MUTATION_SEED=n` others.
 @Suite(.serialized, .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct MutationTests {
     private static func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
-    static let count = number("MUTATIONS") ?? 3_000
+    static let count = number("MUTATIONS") ?? 20_000
     static let seed = UInt64(number("MUTATION_SEED") ?? 1)
 
     struct Seed: Sendable {
