@@ -159,7 +159,8 @@ struct PhotographTests {
             // Of what has an alpha, only the visible.
             guard ours.channels % 2 == 1 else { continue }
             let step = ours.channels == 1 ? 3 : 1
-            let grey = step == 3 ? stride(from: 0, to: theirs.bytes.count, by: 3).map { theirs.bytes[$0] } : theirs.bytes
+            let grey =
+                step == 3 ? stride(from: 0, to: theirs.bytes.count, by: 3).map { theirs.bytes[$0] } : theirs.bytes
             let same = grey.count == ours.bytes.count
             let total = zip(grey, ours.bytes).reduce(0) { $0 + abs(Int($1.0) - Int($1.1)) }
             #expect(same && Double(total) / Double(ours.bytes.count) < 1, "\(name): \(total)")

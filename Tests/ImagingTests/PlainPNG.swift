@@ -45,7 +45,9 @@ struct PlainPNG {
 
     private var channels: Int { [0: 1, 2: 3, 3: 1, 4: 2, 6: 4][type] ?? 1 }
 
-    private mutating func draw(_ pass: (left: Int, top: Int, across: Int, down: Int), _ raw: [UInt8], _ start: inout Int) {
+    private mutating func draw(
+        _ pass: (left: Int, top: Int, across: Int, down: Int), _ raw: [UInt8], _ start: inout Int
+    ) {
         let columns = (width - pass.left + pass.across - 1) / pass.across
         let rows = (height - pass.top + pass.down - 1) / pass.down
         guard columns > 0, rows > 0 else { return }
