@@ -50,6 +50,12 @@ struct ChecklistTests {
 
     // MARK: - Large images
 
+    /// SDWebImage's own example; its pixels would take an unoptimised scaler a minute.
+    @Test func sixtyMebibytesAreSoManyPixels() {
+        let size = PixelSize(width: 5_250, height: 3_450).scaledDown(toBytes: 62_914_560)
+        #expect(size == PixelSize(width: 4_892, height: 3_214))
+    }
+
     struct Large: Sendable, CustomTestStringConvertible {
         let width, height: Int
         let bytes: String
@@ -58,7 +64,6 @@ struct ChecklistTests {
     }
 
     @Test(arguments: [
-        Large(width: 5_250, height: 3_450, bytes: "62914560", size: [4_892, 3_214]),
         Large(width: 2_000, height: 2_000, bytes: "4000000", size: [1_000, 1_000]),
         Large(width: 300, height: 200, bytes: "1", size: [1, 1]),
         Large(width: 1, height: 900, bytes: "1", size: [1, 1]),
