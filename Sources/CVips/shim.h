@@ -268,6 +268,21 @@ static inline int pw_vips_save_jxl(
     return vips_jxlsave_target(in, target, "Q", quality, "effort", effort, "lossless", lossless, "strip", strip, NULL);
 }
 
+// What was written to a target in memory, with a reference of the caller's, or NULL. Savers end their target, and what
+// vips_target_steal() would take is gone by then (8.14 reads through a null pointer); g_object_get is variadic.
+static inline VipsBlob *_Nullable pw_vips_target_blob(VipsTarget *target) {
+    VipsBlob *blob = NULL;
+    if (vips_target_end(target) == 0) {
+        g_object_get(target, "blob", &blob, NULL);
+    }
+    return blob;
+}
+
+// A cast that C does with a macro.
+static inline void pw_vips_blob_unref(VipsBlob *blob) {
+    vips_area_unref(VIPS_AREA(blob));
+}
+
 static inline int pw_vips_save_gif(VipsImage *in, VipsTarget *target, int effort, int bits, gboolean strip) {
     return vips_gifsave_target(in, target, "effort", effort, "bitdepth", bits, "strip", strip, NULL);
 }

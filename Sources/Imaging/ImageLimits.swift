@@ -7,11 +7,21 @@ public struct ImageLimits: Codable, Hashable, Sendable {
     public var frames: Int = 1_000
     /// Frames times the pixels of the canvas, for an animation that stays one: what all of it costs to decode.
     public var animationPixels: Int = 250_000_000
+    /// Bytes that a decoder may hold which can't deliver its rows one by one: the coefficients of a progressive JPEG,
+    /// an interlaced PNG. Half of what a helper may allocate; the pixels of the variants come on top.
+    public var decoderBytes: Int = 512 << 20
+    /// Scans of a progressive JPEG. Encoders write about ten; each costs a pass over the whole picture.
+    public var scans: Int = 100
 
-    public init(pixels: Int = 100_000_000, frames: Int = 1_000, animationPixels: Int = 250_000_000) {
+    public init(
+        pixels: Int = 100_000_000, frames: Int = 1_000, animationPixels: Int = 250_000_000,
+        decoderBytes: Int = 512 << 20, scans: Int = 100,
+    ) {
         self.pixels = pixels
         self.frames = frames
         self.animationPixels = animationPixels
+        self.decoderBytes = decoderBytes
+        self.scans = scans
     }
 
     /// What is missing has its default: limits may have been written before animations had any.
@@ -21,6 +31,8 @@ public struct ImageLimits: Codable, Hashable, Sendable {
         pixels = try values.decodeIfPresent(Int.self, forKey: .pixels) ?? usual.pixels
         frames = try values.decodeIfPresent(Int.self, forKey: .frames) ?? usual.frames
         animationPixels = try values.decodeIfPresent(Int.self, forKey: .animationPixels) ?? usual.animationPixels
+        decoderBytes = try values.decodeIfPresent(Int.self, forKey: .decoderBytes) ?? usual.decoderBytes
+        scans = try values.decodeIfPresent(Int.self, forKey: .scans) ?? usual.scans
     }
 
     /// What is wrong with an image of this size, if anything.

@@ -9,7 +9,7 @@ public struct ImagingError: Error, Codable, Hashable, Sendable, CustomStringConv
         case badImage = "bad-image"
         /// The bytes end before the image does.
         case truncated
-        /// More pixels than ``ImageLimits/pixels``, judged from the header.
+        /// More pixels, frames or bytes to decode than ``ImageLimits`` has, judged without decoding any.
         case tooManyPixels = "too-many-pixels"
         /// The image is fine, and what was asked of it could not be done.
         case transform

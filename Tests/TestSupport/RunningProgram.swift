@@ -56,11 +56,7 @@ public final class RunningProgram: Sendable {
     }
 
     /// The most memory it has had at once, in MiB; `nil` when it has ended.
-    public var peakMemory: Int? {
-        let fields = ProcessTable.text("/proc/\(pid)/status").split(separator: "\n")
-        let line = fields.first { $0.hasPrefix("VmHWM:") }
-        return line.flatMap { Int($0.filter(\.isNumber)) }.map { $0 / 1024 }
-    }
+    public var peakMemory: Int? { ProcessTable.peakMemory(of: pid) }
 }
 
 /// What /proc tells of processes.
@@ -82,6 +78,13 @@ public enum ProcessTable {
             let fields = rest.split(separator: " ")
             return fields.count > 1 && fields[0] != "Z" && pid_t(fields[1]) == parent
         }
+    }
+
+    /// The most memory it has had at once, in MiB; `nil` when it has ended.
+    public static func peakMemory(of pid: pid_t) -> Int? {
+        let fields = text("/proc/\(pid)/status").split(separator: "\n")
+        let line = fields.first { $0.hasPrefix("VmHWM:") }
+        return line.flatMap { Int($0.filter(\.isNumber)) }.map { $0 / 1024 }
     }
 
     /// A file's bytes; `nil` when there is nothing to be read.

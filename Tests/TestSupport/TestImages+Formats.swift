@@ -37,7 +37,7 @@ extension TestImages {
         return bytes
     }
 
-    private static func subBlocks(_ data: [UInt8]) -> [UInt8] {
+    static func subBlocks(_ data: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         for start in stride(from: 0, to: data.count, by: 255) {
             let part = data[start..<min(start + 255, data.count)]

@@ -33,10 +33,12 @@ final class EncodedFile {
         guard let target = vips_target_new_to_memory() else { throw VipsFailure.take() }
         defer { g_object_unref(target) }
         guard save(target) == 0 else { throw VipsFailure.take() }
+        guard let blob = pw_vips_target_blob(target) else { throw VipsFailure.take() }
         var length = 0
-        guard let start = vips_target_steal(target, &length) else { throw VipsFailure.take() }
-        self.init(owning: UnsafeRawBufferPointer(start: start, count: length)) {
-            g_free(UnsafeMutableRawPointer(mutating: $0))
+        guard let start = vips_blob_get(blob, &length), length > 0 else {
+            pw_vips_blob_unref(blob)
+            throw VipsFailure(text: "the encoder wrote nothing")
         }
+        self.init(owning: UnsafeRawBufferPointer(start: start, count: length)) { _ in pw_vips_blob_unref(blob) }
     }
 }

@@ -13,6 +13,10 @@ struct DecodedSource {
         if case .refused(let error) = HeaderInspector(limits: limits).inspect(bytes), error.code == .tooManyPixels {
             throw error
         }
+        if let objection = DecoderCost(bytes, as: format, limits: limits).objection(limits) { throw objection }
+        if [.heic, .avif].contains(format), let objection = HEIFBoxes(ByteReader(bytes)).objection(limits) {
+            throw objection
+        }
         do throws(VipsFailure) {
             header = try Picture(of: bytes, as: format)
         } catch {

@@ -11,7 +11,10 @@ struct PixelSize: Hashable, Sendable {
         let most = Double(max(1, bytes / 4))
         guard Double(pixels) > most else { return self }
         let factor = (most / Double(pixels)).squareRoot()
-        return PixelSize(width: max(1, Int(Double(width) * factor)), height: max(1, Int(Double(height) * factor)))
+        let width = max(1, Int(Double(width) * factor))
+        let height = max(1, Int(Double(height) * factor))
+        // A line can't get thinner, so it gets shorter.
+        return PixelSize(width: min(width, max(1, Int(most) / height)), height: min(height, max(1, Int(most) / width)))
     }
 
     /// Cannot overflow: neither side passes libvips' 10,000,000.

@@ -1,0 +1,65 @@
+/// What a decoder would need beyond the rows it delivers, judged without decoding.
+///
+/// Most decoders hold a few rows, whatever the picture's size; those here hold all of it, or can be made to go over the
+/// file again and again.
+struct DecoderCost {
+    /// What is held at once, beside the pixels that are asked for.
+    private(set) var bytes = 0
+    /// How often the decoder goes over the picture.
+    private(set) var scans = 1
+    /// Frames that are listed even where only the first is wanted.
+    private(set) var frames = 1
+
+    init(_ bytes: UnsafeRawBufferPointer, as format: ImageFormat, limits: ImageLimits) {
+        let reader = ByteReader(bytes)
+        switch format {
+        case .jpeg:
+            let found = JPEGScans(reader, upTo: limits.scans)
+            (self.bytes, scans) = (found.coefficientBytes, found.count)
+        case .png: self.bytes = Self.interlacedBytes(reader)
+        case .webp: frames = Self.frames(reader)
+        case .gif, .tiff, .heic, .avif, .jxl: break
+        }
+    }
+
+    /// An interlaced PNG has its rows only at its end. W3C PNG, 11.2.1: width, height, depth, colour type, …, interlace.
+    private static func interlacedBytes(_ reader: ByteReader) -> Int {
+        guard let width = reader.big(4, at: 16), let height = reader.big(4, at: 20), let depth = reader.byte(at: 24),
+            let type = reader.byte(at: 25), reader.byte(at: 28) == 1
+        else { return 0 }
+        // With the alpha that a tRNS chunk may add.
+        let sample = (type & 2 == 0 ? 2 : 4) * (depth == 16 ? 2 : 1)
+        return width.multipliedReportingOverflow(by: height).partialValue * sample
+    }
+
+    /// RFC 9649, 2.3: chunks of name, length and data, filled up to an even length.
+    private static func frames(_ reader: ByteReader) -> Int {
+        var offset = 12
+        var count = 0
+        while let length = reader.little(4, at: offset + 4) {
+            if reader.has("ANMF", at: offset) { count += 1 }
+            offset += 8 + length + length % 2
+        }
+        return count
+    }
+
+    /// What is wrong with that, if anything.
+    func objection(_ limits: ImageLimits) -> ImagingError? {
+        if scans > limits.scans {
+            return ImagingError(
+                code: .badImage, message: "The picture comes in more than \(limits.scans) scans, which nobody needs.")
+        }
+        if frames / Self.listedFrames > limits.frames {
+            return ImagingError(
+                code: .tooManyPixels,
+                message: "The animation has \(frames) frames, too many to look for the first of them.")
+        }
+        guard bytes > limits.decoderBytes else { return nil }
+        return ImagingError(
+            code: .tooManyPixels,
+            message: "Its decoder would hold \(bytes >> 20) MiB, and the limit is \(limits.decoderBytes >> 20) MiB.")
+    }
+
+    /// libwebp goes through the list of frames anew for each of them: 10,000 take a tenth of a second, 100,000 eight.
+    private static let listedFrames = 10
+}

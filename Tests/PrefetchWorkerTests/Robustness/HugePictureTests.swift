@@ -1,0 +1,69 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+/// Pictures far beyond the usual limit, where somebody has raised it: memory follows the result, not the source.
+@Suite(.serialized, .timeLimit(.minutes(4)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+struct HugePictureTests {
+    static let hasVips = ChildProcess.find("vips") != nil
+
+    /// What SDWebImage scales large images down to, by default.
+    private static let scaledDown = "big=4892x,scale-down-large-images,jpeg"
+
+    /// A scaler that wasn't optimised takes minutes for all of it; a tenth shows the same there.
+    private static let height: Int = {
+        #if DEBUG
+            1_500
+        #else
+            15_000
+        #endif
+    }()
+
+    private func answer(_ saved: String, _ height: Int = height) async throws -> PictureHelper.Answer {
+        try await withTemporaryDirectory { folder in
+            let grey = folder.appending("grey.v")
+            let colours = folder.appending("colours.v")
+            let file = folder.appending("picture" + saved.prefix { $0 != "[" })
+            let wide = folder.appending("wide.v")
+            for command in [
+                ["grey", grey.string, "20000", "1"],
+                ["bandjoin", "\(grey) \(grey) \(grey)", colours.string],
+                ["linear", colours.string, wide.string, "255 200 100", "0 20 80", "--uchar"],
+                ["replicate", wide.string, file.string + saved.drop { $0 != "[" }, "1", "\(height)"],
+            ] {
+                #expect(try ChildProcess.run("vips", command) == 0, "\(command)")
+            }
+            return try await PictureHelper.lend(limits: ImageLimits(pixels: 400_000_000)) { helper in
+                let source = try FileDescriptor.open(file, .readOnly, options: .closeOnExec)
+                defer { try? source.close() }
+                return try await helper.make(source, Self.scaledDown, within: 100)
+            }
+        }
+    }
+
+    @Test(.enabled(if: hasVips, "The command-line tools of libvips are not installed."), arguments: [".jpg", ".png"])
+    func threeHundredMillionPixels(_ saved: String) async throws {
+        let answer = try await answer(saved)
+        #expect(answer.isDone && answer.peak < 300, "\(answer)")
+        let size = try #require(answer.report?.renditions.first)
+        #expect(size.width * size.height <= 62_914_560 / 4 && size.width > 4_500)
+    }
+
+    /// libjpeg would hold all coefficients.
+    @Test(.enabled(if: hasVips, "The command-line tools of libvips are not installed."))
+    func aProgressiveOneIsRefused() async throws {
+        let answer = try await answer(".jpg[interlace]", 15_000)
+        #expect(answer.end == "too-many-pixels" && answer.peak < 150 && answer.seconds < 5, "\(answer)")
+    }
+
+    /// 240 million pixels in all, or a tenth of them.
+    @Test func fiveHundredFrames() async throws {
+        let gif = TestImages.gif(800, 600, frames: Self.height / 30)
+        try await PictureHelper.lend { helper in
+            let answer = try await helper.make(gif, "a=80x60,gif", within: 100)
+            #expect(answer.isDone && answer.peak < 150, "\(answer)")
+        }
+    }
+}
