@@ -1,3 +1,5 @@
+public import SystemPackage
+
 /// What a decoder would need beyond the rows it delivers, judged without decoding.
 ///
 /// Most decoders hold a few rows, whatever the picture's size; those here hold all of it, or can be made to go over the
@@ -62,4 +64,23 @@ struct DecoderCost {
 
     /// libwebp goes through the list of frames anew for each of them: 10,000 take a tenth of a second, 100,000 eight.
     private static let listedFrames = 10
+}
+
+/// Tells what a decoder would hold of a picture besides the rows it delivers, so that several large ones are not decoded
+/// at once.
+public struct DecoderEstimate: Sendable {
+    private let limits: ImageLimits
+
+    public init(limits: ImageLimits) {
+        self.limits = limits
+    }
+
+    /// - Returns: bytes; 0 for what is decoded row by row, and for what can't be read.
+    public func bytes(_ source: FileDescriptor) -> Int {
+        // Whoever decodes it will find the same, and say it.
+        let cost = try? SourceMapping(source).lend { bytes throws(ImagingError) in
+            ImageFormat.sniff(bytes).map { DecoderCost(bytes, as: $0, limits: limits).bytes } ?? 0
+        }
+        return cost ?? 0
+    }
 }

@@ -13,6 +13,9 @@ public struct HelperConfiguration: Sendable {
     public var recycleAfterImages: Int = 10_000
     /// Bytes of a helper's own memory, between two images, above which it is replaced as well.
     public var recycleAboveBytes: Int = 512 << 20
+    /// Bytes that all helpers' decoders together may hold of pictures they can't take row by row, such as progressive
+    /// JPEGs: estimated before decoding; who would pass it waits.
+    public var decoderBytes: Int = 768 << 20
     /// Give no image to a helper that Landlock and a filter of system calls don't both guard.
     public var requiresSandbox = false
 

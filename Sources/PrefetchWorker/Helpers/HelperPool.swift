@@ -15,6 +15,7 @@ final class HelperPool: Sendable {
     let logger: Logger
     private let cache: ContentCache
     private let queue = WorkQueue<HelperWork>()
+    private let budget: MemoryBudget
     private let results = DispatchQueue(label: "helper.results")
     /// Whether somebody was told already that helpers are not fully guarded.
     let hasWarned = Mutex(false)
@@ -24,6 +25,7 @@ final class HelperPool: Sendable {
         self.limits = limits
         self.cache = cache
         self.logger = logger
+        budget = MemoryBudget(bytes: configuration.decoderBytes)
     }
 
     /// Makes every variant of a source, in the order given.
@@ -32,9 +34,20 @@ final class HelperPool: Sendable {
     func transform(
         _ source: BlobFile, into variants: [VariantSpec], assets: [String: Asset] = [:],
     ) async -> HelperOutcome {
+        await budget.holding(await decoderBytes(of: source)) {
+            await withCheckedContinuation { continuation in
+                let work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
+                if !queue.put(work) { continuation.resume(returning: .stopped) }
+            }
+        }
+    }
+
+    /// What a decoder would hold of this picture. One that can't be read says why when it is its turn.
+    private func decoderBytes(of source: BlobFile) async -> Int {
         await withCheckedContinuation { continuation in
-            let work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
-            if !queue.put(work) { continuation.resume(returning: .stopped) }
+            results.async { [limits] in
+                continuation.resume(returning: DecoderEstimate(limits: limits).bytes(source.descriptor))
+            }
         }
     }
 

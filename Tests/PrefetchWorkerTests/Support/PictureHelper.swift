@@ -90,7 +90,7 @@ struct PictureHelper: Sendable {
     private func answer(
         _ source: FileDescriptor, _ specs: [VariantSpec], _ files: [BlobFile], _ seconds: Int,
     ) throws -> Answer {
-        let request = HelperRequest(limits: limits, variants: specs, seconds: seconds)
+        let request = HelperRequest(limits: limits, variants: specs, assets: [], seconds: seconds)
         do {
             try socket.send(Array(JSONEncoder().encode(request)), [source] + files.map(\.descriptor))
         } catch {
@@ -101,6 +101,7 @@ struct PictureHelper: Sendable {
         switch try JSONDecoder().decode(HelperReply.self, from: Data(bytes)) {
         case .made(let report): return Answer(end: "done", report: report)
         case .failed(let error): return Answer(end: error.code.rawValue, message: error.message)
+        case .preview: return Answer(end: "preview")
         }
     }
 

@@ -1,0 +1,56 @@
+internal import DequeModule
+internal import Synchronization
+
+/// Bytes that several may hold together: who asks for more than is left waits, first come, first served.
+final class MemoryBudget: Sendable {
+    private struct State {
+        var left: Int
+        var waiting: Deque<(bytes: Int, turn: CheckedContinuation<Void, Never>)> = []
+    }
+
+    private let total: Int
+    private let state: Mutex<State>
+
+    init(bytes: Int) {
+        total = max(1, bytes)
+        state = Mutex(State(left: max(1, bytes)))
+    }
+
+    /// Runs `body` while it holds so many bytes; who asks for more than there are holds all of them.
+    func holding<Result>(_ bytes: Int, _ body: () async -> Result) async -> Result {
+        let share = min(bytes, total)
+        guard share > 0 else { return await body() }
+        await take(share)
+        defer { giveBack(share) }
+        return await body()
+    }
+
+    private func take(_ bytes: Int) async {
+        await withCheckedContinuation { turn in
+            let isServed = state.withLock { state in
+                // Whoever needs much isn't overtaken for ever by those who need little.
+                guard state.waiting.isEmpty, state.left >= bytes else {
+                    state.waiting.append((bytes, turn))
+                    return false
+                }
+                state.left -= bytes
+                return true
+            }
+            if isServed { turn.resume() }
+        }
+    }
+
+    private func giveBack(_ bytes: Int) {
+        let served = state.withLock { state in
+            state.left += bytes
+            var served: [CheckedContinuation<Void, Never>] = []
+            while let first = state.waiting.first, first.bytes <= state.left {
+                state.left -= first.bytes
+                served.append(first.turn)
+                state.waiting.removeFirst()
+            }
+            return served
+        }
+        for turn in served { turn.resume() }
+    }
+}
