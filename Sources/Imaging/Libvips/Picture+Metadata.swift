@@ -20,7 +20,7 @@ extension Picture {
     fileprivate static let written = [VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, VIPS_META_ICC_NAME]
 
     /// EXIF's names of whose picture it is: kept always, since taking them off is forbidden in many places.
-    fileprivate static let copyright = ["exif-ifd0-Copyright", "exif-ifd0-Artist"]
+    fileprivate static let copyright = CopyrightBlock.tags.map(\.name)
 
     private var metadataFields: [String] {
         guard let fields = lend({ vips_image_get_fields($0) }) else { return [] }
@@ -38,6 +38,7 @@ extension Picture {
     func withMetadata(_ policy: MetadataPolicy) throws(VipsFailure) -> Picture {
         let picture = try then { pw_vips_copy($0, &$1) }
         for name in metadataFields where policy.forbids(name) { _ = picture.lend { vips_image_remove($0, name) } }
+        if !policy.keepsAll, let block = CopyrightBlock(text) { picture.set(exif: block.bytes) }
         return picture
     }
 

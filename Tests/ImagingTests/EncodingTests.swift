@@ -1,0 +1,187 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+/// What encoders are told, read back from the bytes they wrote.
+@Suite(.timeLimit(.minutes(5)))
+struct EncodingTests {
+    /// Texture enough that settings matter.
+    private static let picture = TestImages.png(96, 64) { x, y in
+        (UInt8((x * 3 + y) % 256), UInt8((x * y) % 256), UInt8(128 + (x / 8 + y / 8) % 2 * 90), 255)
+    }
+
+    private func file(_ spec: String) throws -> [UInt8] { try make(one: Self.picture, "x,\(spec)") }
+
+    /// The frame header's marker and its components' sampling factors.
+    private func frame(_ jpeg: [UInt8]) -> (marker: UInt8, sampling: [UInt8])? {
+        for offset in 2..<(jpeg.count - 20) where jpeg[offset] == 0xFF && [0xC0, 0xC2].contains(jpeg[offset + 1]) {
+            return (jpeg[offset + 1], (0..<3).map { jpeg[offset + 11 + 3 * $0] })
+        }
+        return nil
+    }
+
+    @Test func jpegIsBaselineUnlessItIsToSharpen() throws {
+        #expect(try frame(file("jpeg"))?.marker == 0xC0)
+        #expect(try frame(file("jpeg,progressive"))?.marker == 0xC2)
+    }
+
+    @Test(arguments: [("420", 0x22), ("444", 0x11)])
+    func chromaIsHalvedOrNot(chroma: String, luma: UInt8) throws {
+        #expect(try frame(file("jpeg,q95,chroma:\(chroma)"))?.sampling == [luma, 0x11, 0x11])
+        #expect(try frame(file("jpeg,q50,chroma:\(chroma)"))?.sampling == [luma, 0x11, 0x11])
+    }
+
+    @Test(arguments: [(256, 8), (100, 4), (16, 4), (4, 2), (2, 1)])
+    func aPaletteHasAtMostSoManyColours(colours: Int, bits: UInt8) throws {
+        let png = try file("png,colours:\(colours)")
+        #expect(png[25] == 3 && png[24] <= bits)
+        let raster = try Raster(png)
+        let seen = Set((0..<64).flatMap { y in (0..<96).map { raster[$0, y] } })
+        #expect(seen.count <= colours && seen.count >= 2)
+    }
+
+    @Test func pngIsInterlacedWhereThatIsAskedFor() throws {
+        #expect(try file("png")[28] == 0 && file("png,progressive")[28] == 1)
+    }
+
+    @Test(arguments: ["webp,lossless", "jxl,lossless", "png", "tiff", "webp,near-lossless:100"])
+    func losslessIsEveryPixel(spec: String) throws {
+        let bytes = try file(spec)
+        #expect(try Raster(make(one: bytes, "x,png")).bytes == Raster(Self.picture).bytes)
+    }
+
+    @Test func nearLosslessIsSmallerAndNear() throws {
+        let exact = try file("webp,lossless")
+        let near = try file("webp,near-lossless:20")
+        #expect(near.count < exact.count)
+        let difference = try Raster(near).difference(to: Raster(Self.picture))
+        #expect(difference > 0 && difference < 12)
+    }
+
+    @Test(arguments: ["webp,lossless", "avif,q50", "jxl,q70"])
+    func effortIsToldToTheEncoder(spec: String) throws {
+        let low = spec.hasPrefix("jxl") ? 3 : 0
+        let high = spec.hasPrefix("webp") ? 6 : 7
+        #expect(try file("\(spec),effort:\(low)") != file("\(spec),effort:\(high)"))
+    }
+
+    @Test(arguments: VariantSpec.Output.allCases.filter { $0.defaultQuality != nil })
+    func aHigherQualityIsALargerFileAndANearerPicture(format: VariantSpec.Output) throws {
+        let low = try file("\(format.rawValue),q30")
+        let high = try file("\(format.rawValue),q90")
+        #expect(low.count < high.count)
+        let whole = try Raster(Self.picture)
+        #expect(try Raster(low).difference(to: whole) > Raster(high).difference(to: whole))
+    }
+
+    @Test func autoTakesTheSmallest() throws {
+        let sizes = try ["jpeg", "webp", "avif"].map { ($0, try file($0).count) }
+        let smallest = try #require(sizes.min { $0.1 < $1.1 })
+        let auto = try make(Self.picture, "v=x,auto")
+        #expect(auto.report.renditions.first?.format.rawValue == smallest.0)
+        #expect(auto.files.first?.count == smallest.1)
+        #expect(try make(Self.picture, "v=x,auto:jpeg").report.renditions.first?.format == .jpeg)
+        let clear = TestImages.png(20, 20, kind: .rgba) { x, _ in (9, 90, 9, x < 9 ? 0 : 255) }
+        let kept = try make(clear, "v=x,auto:jpeg+png")
+        #expect(kept.report.renditions.first?.format == .png)
+    }
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct PassThroughTests {
+    private static func jpeg() throws -> [UInt8] { try make(one: TestImages.png(60, 40), "x,jpeg,q93") }
+
+    @Test func whatIsThereAlreadyIsPassedOn() throws {
+        let source = try Self.jpeg()
+        for spec in ["60x40", "x,jpeg", "100x100", "60x,keep-metadata", "x,max-bytes:100000"] {
+            let made = try make(source, "v=\(spec)")
+            #expect(made.files == [source], "\(spec)")
+            #expect(made.report.renditions == [Rendition(name: "v", width: 60, height: 40, format: .jpeg)])
+            #expect(made.report.facts.placeholders != nil)
+        }
+    }
+
+    @Test func whatIsAskedForInAnyOtherWayIsMade() throws {
+        let source = try Self.jpeg()
+        for spec in ["59x", "x,jpeg,q60", "x,webp", "x,invert", "x,progressive", "60x50,contain"] {
+            #expect(try make(one: source, spec) != source, "\(spec) gives the same")
+        }
+    }
+
+    @Test func aPictureThatIsNotWholeIsNotPassedOn() throws {
+        let source = try Self.jpeg()
+        #expect(failure { _ = try make(source.dropLast(source.count / 3) + [], "v=x,jpeg") } == .truncated)
+    }
+
+    @Test func anAnimationIsPassedOnWithAllItsFrames() throws {
+        let gif = TestImages.gif(20, 10, frames: [200, 10, 90])
+        #expect(try make(one: gif, "x,gif") == gif)
+        #expect(try make(one: gif, "100x") == gif)
+        #expect(try make(one: gif, "x,gif,decode-first-frame-only") != gif)
+    }
+}
+
+@Suite(.timeLimit(.minutes(5)))
+struct MetadataTests {
+    /// A JPEG whose EXIF names a camera, an artist and a copyright.
+    private static func tagged() throws -> [UInt8] {
+        let entries: [(tag: UInt16, text: String)] = [
+            (0x010F, "SecretCamera\0"), (0x013B, "Ann Artist\0"), (0x8298, "(c) Ann 2020\0"),
+        ]
+        var directory = little(UInt16(entries.count))
+        var values: [UInt8] = []
+        let start = 8 + 2 + 12 * entries.count + 4
+        for entry in entries {
+            directory += little(entry.tag) + little(UInt16(2)) + little(UInt32(entry.text.utf8.count))
+            directory += little(UInt32(start + values.count))
+            values += Array(entry.text.utf8)
+        }
+        let tiff = [0x49, 0x49, 0x2A, 0, 8, 0, 0, 0] + directory + [0, 0, 0, 0] + values
+        let payload = Array("Exif\0\0".utf8) + tiff
+        let length = payload.count + 2
+        let jpeg = try make(one: TestImages.png(40, 30), "x,jpeg,q90")
+        return jpeg[..<2] + [0xFF, 0xE1, UInt8(length >> 8), UInt8(length & 255)] + payload + jpeg[2...]
+    }
+
+    private static func little<Number: FixedWidthInteger>(_ number: Number) -> [UInt8] {
+        withUnsafeBytes(of: number.littleEndian) { Array($0) }
+    }
+
+    private func says(_ file: [UInt8], _ text: String) -> Bool {
+        file.indices.dropLast(text.utf8.count).contains { file[$0...].starts(with: text.utf8) }
+    }
+
+    @Test(arguments: ["jpeg", "webp", "png", "avif"])
+    func whosePictureItIsStaysAndTheRestGoes(format: String) throws {
+        let file = try make(one: Self.tagged(), "20x,\(format)")
+        #expect(says(file, "(c) Ann 2020") && says(file, "Ann Artist"))
+        #expect(!says(file, "SecretCamera"))
+    }
+
+    @Test(arguments: ["jpeg", "webp", "png", "avif"])
+    func allOfItStaysWhereThatIsAskedFor(format: String) throws {
+        let file = try make(one: Self.tagged(), "20x,\(format),keep-metadata")
+        #expect(says(file, "SecretCamera") && says(file, "(c) Ann 2020"))
+    }
+
+    @Test func aPictureWithoutTagsGetsNone() throws {
+        for format in ["jpeg", "webp", "png", "avif"] {
+            #expect(!says(try make(one: TestImages.png(40, 30), "20x,\(format)"), "Exif"))
+        }
+    }
+
+    @Test func whatHasTagsToStripIsNotPassedOn() throws {
+        let source = try Self.tagged()
+        #expect(try make(one: source, "x,jpeg") != source)
+        #expect(try make(one: source, "x,jpeg,keep-metadata") == source)
+    }
+
+    @Test(.enabled(if: Corpus.isThere, "\(Corpus.missing)"))
+    func theProfileStaysWhereThatIsAskedFor() throws {
+        let source = try Corpus.bytes(#require(Corpus.files("samples").first { $0.string.hasSuffix("image-p3.jpg") }))
+        #expect(says(try make(one: source, "50x,jpeg,keep-profile"), "ICC_PROFILE"))
+        #expect(!says(try make(one: source, "50x,jpeg"), "ICC_PROFILE"))
+    }
+}
