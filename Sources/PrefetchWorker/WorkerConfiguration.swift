@@ -20,6 +20,12 @@ public struct WorkerConfiguration: Sendable {
     public var maxAge: Int64 = 7 * 86_400_000
     /// The folder of the pictures that effects name, such as watermarks; nil for none.
     public var assets: String?
+    /// What the program adds to the built-in coders and effects. Its helpers must be given the same: see
+    /// ``HelperMain/runIfHelper(_:)``.
+    public var extensions = ImagingExtensions()
+    /// Programs that variants may name, each by a name of its own.
+    public var commands: [TransformCommand] = []
+    public var commandLimits = CommandLimits()
     /// Bytes kept free on the cache's disk.
     public var minimumFree: Int64 = 1 << 30
     /// How long what is in flight may take once a stop was asked for, in milliseconds.

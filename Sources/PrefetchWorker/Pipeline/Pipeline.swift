@@ -19,12 +19,15 @@ final class Pipeline: Sendable {
     let sources = KeyedLock()
     let reading: BlockingQueue
     let assets: Assets
-    let coder = ImagingRuntime.coderVersion
+    let commands: Commands
+    let coder: String
+    let delegates: DelegateVersions
     let logger: Logger
 
     init(
         store: JobStore, cache: ContentCache, downloader: Downloader, helpers: HelperPool, publisher: Publisher,
-        disk: DiskWatch, settings: PipelineSettings, assets directory: String?, logger: Logger,
+        disk: DiskWatch, settings: PipelineSettings, assets directory: String?, commands: Commands,
+        extensions: ImagingExtensions, logger: Logger,
     ) {
         self.store = store
         self.cache = cache
@@ -33,6 +36,9 @@ final class Pipeline: Sendable {
         self.publisher = publisher
         self.disk = disk
         self.settings = settings
+        self.commands = commands
+        coder = extensions.coders.version
+        delegates = DelegateVersions(extensions, commands.installed)
         self.logger = logger
         reading = BlockingQueue("cache.reading", width: 4)
         assets = Assets(directory: directory, store: store, cache: cache, reading: reading)

@@ -46,6 +46,8 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Folder of the pictures that effects name, such as watermarks.", valueName: "folder"))
     var assets: String?
 
+    @OptionGroup var commands: RunCommands
+
     @Flag(help: "Refuse to run where image decoders can't be confined by Landlock and seccomp.")
     var requireSandbox = false
 
@@ -84,6 +86,7 @@ struct RunCommand: AsyncParsableCommand {
         configuration.helpers.requiresSandbox = requireSandbox
         configuration.assets = settings.text("assets", flag: assets)
         try limits.apply(to: &configuration, settings)
+        try commands.apply(to: &configuration, settings)
         return configuration
     }
 
