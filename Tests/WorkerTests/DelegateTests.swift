@@ -95,7 +95,7 @@ import Testing
                 try await w.enqueue(w.url("/\(name).png"), "--variant", "v=20x,command:\(name)")
             }
             try await w.run(arguments, expecting: 2)
-            let rows = try await w.rows("SELECT failure || ': ' || message FROM results ORDER BY item")
+            let rows = try await w.rows("SELECT class || ': ' || message FROM failures ORDER BY item")
             let words = [
                 "code 3: oh dear", "can't be used", "more than 1048576 bytes", "says: no", "longer than 500 ms",
             ]
