@@ -71,7 +71,10 @@ import Testing
         #expect(result == .failure(.failed("The command 'it' answered more than 100000 bytes")))
     }
 
-    @Test(arguments: ["sleep 60", "sleep 60 & exec >&- 2>&-; sleep 60", "(sleep 60; echo x) | cat"])
+    @Test(arguments: [
+        "sleep 60", "sleep 60 & exec >&- 2>&-; sleep 60", "exec >&- 2>&-; sleep 60 & sleep 60",
+        "(sleep 60; echo x) | cat", "trap : TERM INT; sleep 60; sleep 60",
+    ])
     func whoTakesTooLongIsEndedWithAllThatItStarted(script: String) async throws {
         let clock = ContinuousClock()
         let mark = "PW\(UInt32.random(in: 0 ... .max))"
@@ -80,6 +83,15 @@ import Testing
         #expect(result == .failure(.failed("The command 'it' took longer than 300 ms")))
         #expect(clock.now - started < .seconds(10))
         try await waitUntilGone(mark)
+    }
+
+    /// What has left the group lives on, and holds nobody up.
+    @Test func aDaemonThatKeepsThePipesHoldsNobodyUp() async throws {
+        let clock = ContinuousClock()
+        let started = clock.now
+        let result = try await run("setsid sleep 15 & sleep 60") { $0.time = .milliseconds(300) }
+        #expect(result == .failure(.failed("The command 'it' took longer than 300 ms")))
+        #expect(clock.now - started < .seconds(8))
     }
 
     @Test func aCancelledOneIsEnded() async throws {

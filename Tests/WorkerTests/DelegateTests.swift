@@ -81,6 +81,30 @@ import Testing
         }
     }
 
+    /// And an animation stays one in the variants without commands.
+    @Test(.enabled(if: hasVips)) func ofAnAnimationACommandGetsTheFirstFrame() async throws {
+        let gif = TestImages.gif(40, 30, frames: [100, 200])
+        try await withWorker({ _ in .ok(gif) }) { w in
+            try await w.enqueue(
+                w.url("/a.gif"), "--variant", "v=20x,webp,command:sepia", "--variant", "moving=20x,webp")
+            try await w.drain("--transform-command", "sepia=\(Self.sepia)@1")
+            #expect(try await w.counts("1") == "1|0|0|0|0")
+            let still = try w.bytes(of: try await w.path(w.url("/a.gif"), variant: "v"))
+            let moving = try w.bytes(of: try await w.path(w.url("/a.gif"), variant: "moving"))
+            // The chunk of an animation's settings.
+            #expect(!String(decoding: still, as: UTF8.self).contains("ANIM"))
+            #expect(String(decoding: moving, as: UTF8.self).contains("ANIM"))
+        }
+    }
+
+    @Test func doctorListsTheCodersInTheOrderTheyAreAsked() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let line = try #require(try await w.run("doctor").lines.first { $0.hasPrefix("ok: coders: ") })
+            #expect(line.hasPrefix("ok: coders: bmp (1), ") && line.contains("jpeg (vips "))
+        }
+    }
+
     @Test func whatACommandDoesWrongIsOfItsClass() async throws {
         try await withWorker(Self.grey) { w in
             let scripts = [

@@ -41,6 +41,9 @@ struct CommandRun: Sendable {
         var platform = PlatformOptions()
         // A group of its own, so that what it starts is ended with it.
         platform.processGroupID = 0
+        platform.teardownSequence = [
+            .send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .milliseconds(100))
+        ]
         do {
             let result = try await Subprocess.run(
                 .path(command.path), environment: .custom(Self.environment), workingDirectory: "/",
