@@ -5,7 +5,8 @@ let package = Package(
     name: "PrefetchWorker",
     products: [
         .executable(name: "worker", targets: ["WorkerCommand"]),
-        .library(name: "PrefetchWorker", targets: ["PrefetchWorker"]),
+        // Who embeds the worker puts jobs into its queue, and may bring coders and addresses.
+        .library(name: "PrefetchWorker", targets: ["PrefetchWorker", "Jobs", "Imaging", "Download"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -83,6 +84,15 @@ let package = Package(
             ],
         ),
 
+        // How a program embeds the worker; tests run it.
+        .executableTarget(
+            name: "SepiaWorker",
+            dependencies: [
+                "PrefetchWorker", "Jobs", "Download", "Imaging", .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Examples/SepiaWorker",
+        ),
+
         .target(
             name: "TestSupport",
             dependencies: [.product(name: "SystemPackage", package: "swift-system")],
@@ -102,15 +112,19 @@ let package = Package(
             name: "ContentCacheTests",
             dependencies: ["ContentCache", "TestSupport", .product(name: "SystemPackage", package: "swift-system")],
         ),
+        .executableTarget(name: "TestHelper", dependencies: ["PrefetchWorker", "Imaging"], path: "Tests/TestHelper"),
         .testTarget(
             name: "PrefetchWorkerTests",
             dependencies: [
-                "PrefetchWorker", "Jobs", "Download", "Imaging", "ContentCache", "TestSupport",
+                "TestHelper", "PrefetchWorker", "Jobs", "Download", "Imaging", "ContentCache", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
-        .testTarget(name: "WorkerTests", dependencies: ["WorkerCommand", "PrefetchWorker", "TestSupport"]),
+        .testTarget(
+            name: "WorkerTests",
+            dependencies: ["WorkerCommand", "SepiaWorker", "PrefetchWorker", "TestSupport"],
+        ),
     ],
     swiftLanguageModes: [.v6],
 )

@@ -13,6 +13,8 @@ public struct ImagingError: Error, Codable, Hashable, Sendable, CustomStringConv
         case tooManyPixels = "too-many-pixels"
         /// The image is fine, and what was asked of it could not be done.
         case transform
+        /// A transform of the program's own, or a command, could not do what it was asked.
+        case delegate
         /// The rendition could not be encoded, or not be written.
         case encode
     }

@@ -22,8 +22,9 @@ extension ImagingRuntime {
     private static func decodes(_ format: ImageFormat) -> Bool {
         SampleImage.bytes(of: format).withUnsafeBytes { bytes in
             // The error would only say again that it doesn't work.
-            let count = try? Picture(of: bytes, as: format).inWebColours().withPixels { $0.count }
-            return count.map { $0 >= 256 } ?? false
+            let source = try? DecodedSource(bytes, limits: ImageLimits())
+            let size = try? source?.pixels(for: [PixelSize(width: 16, height: 16)]).storedSize
+            return size?.pixels == 256
         }
     }
 

@@ -28,10 +28,10 @@ public enum ImagingRuntime {
     /// libvips' own list of untrusted loaders leaves some open, so the block begins at the root of all of them.
     private static func allowOnlyOurLoaders() throws(ImagingError) {
         vips_operation_block_set("VipsForeignLoad", 1)
-        for format in ImageFormat.allCases { vips_operation_block_set(format.loaderClass, 0) }
-        for format in ImageFormat.allCases where pw_vips_is_blocked(format.loaderClass) != 0 {
-            throw ImagingError(
-                code: .transform, message: "libvips has no usable loader \(format.loaderClass) for \(format.rawValue).")
+        let ours = ImageFormat.allCases.compactMap(\.loaderClass)
+        for loader in ours { vips_operation_block_set(loader, 0) }
+        for loader in ours where pw_vips_is_blocked(loader) != 0 {
+            throw ImagingError(code: .transform, message: "libvips has no usable loader \(loader).")
         }
         for other in mustBeBlocked where pw_vips_is_blocked(other) == 0 {
             throw ImagingError(code: .transform, message: "libvips' loader \(other) could not be blocked.")

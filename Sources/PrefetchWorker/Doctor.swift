@@ -1,6 +1,6 @@
 internal import ContentCache
 internal import Download
-internal import Imaging
+public import Imaging
 internal import Jobs
 internal import Logging
 internal import SystemPackage
@@ -17,16 +17,21 @@ public struct Doctor: Sendable {
 
     private let database: String
     private let cache: String
+    private let extensions: ImagingExtensions
     let helpers: HelperConfiguration
 
-    public init(database: String, cache: String, helpers: HelperConfiguration = HelperConfiguration(count: 1)) {
+    public init(
+        database: String, cache: String, helpers: HelperConfiguration = HelperConfiguration(count: 1),
+        extensions: ImagingExtensions = ImagingExtensions(),
+    ) {
+        self.extensions = extensions
         self.database = database
         self.cache = cache
         self.helpers = helpers
     }
 
     public func examine() async -> [Finding] {
-        var findings = [examineLibraries()]
+        var findings = [examineLibraries(), coders]
         findings.append(await examineDatabase())
         let (cacheFinding, cache) = examineCache()
         findings.append(cacheFinding)
@@ -54,6 +59,12 @@ public struct Doctor: Sendable {
                 detail: "\(detail). Not readable here: \(missing.joined(separator: ", ")); run scripts/bootstrap.")
         }
         return Finding(part: "libraries", verdict: .ok, detail: detail)
+    }
+
+    /// In the order they are asked.
+    private var coders: Finding {
+        let list = extensions.coders.listing.map { "\($0.name) (\($0.version))" }
+        return Finding(part: "coders", verdict: .ok, detail: list.joined(separator: ", "))
     }
 
     private func examineDatabase() async -> Finding {
@@ -112,7 +123,7 @@ public struct Doctor: Sendable {
             let facts = report.facts
             return Finding(
                 part: "helper", verdict: .ok,
-                detail: "a helper process read a \(facts.width)x\(facts.height) \(facts.format)")
+                detail: "a helper process read a \(facts.width)x\(facts.height) \(facts.formatName)")
         }
         return Finding(part: "helper", verdict: .failure, detail: "a helper process could not read a GIF: \(outcome)")
     }

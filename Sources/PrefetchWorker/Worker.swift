@@ -78,7 +78,10 @@ public struct Worker: Sendable {
     private func makePipeline(_ store: JobStore) throws -> Pipeline {
         let cache = try ContentCache(directory: FilePath(configuration.cache))
         let disk = DiskWatch(cache: cache, minimumFree: configuration.minimumFree)
-        let inspector = HeaderInspector(limits: configuration.images)
+        let inspector = HeaderInspector(limits: configuration.images, coders: configuration.extensions.coders)
+        let commands = Commands(
+            try configuration.commands.map { try InstalledCommand($0) }, limits: configuration.commandLimits,
+            width: configuration.helpers.count, cache: cache)
         let downloader = try Downloader(
             configuration: configuration.downloads,
             makeFile: { try cache.makeDescriptor() },
@@ -93,7 +96,8 @@ public struct Worker: Sendable {
             settings: PipelineSettings(
                 retries: configuration.retries, maxAge: configuration.maxAge, now: configuration.now),
             assets: configuration.assets,
-            previews: configuration.onPreview.map { Previews(helpers: helpers, show: $0) }, logger: logger,
+            previews: configuration.onPreview.map { Previews(helpers: helpers, show: $0) },
+            commands: commands, extensions: configuration.extensions, logger: logger,
         )
     }
 

@@ -22,6 +22,12 @@ public struct WorkerConfiguration: Sendable {
     public var assets: String?
     /// Sees pictures of jobs with the option `progressive` while they arrive. Called from any thread.
     public var onPreview: (@Sendable (Preview) -> Void)?
+    /// What the program adds to the built-in coders and effects. Its helpers must be given the same: see
+    /// ``HelperMain/runIfHelper(_:)``.
+    public var extensions = ImagingExtensions()
+    /// Programs that variants may name, each by a name of its own.
+    public var commands: [TransformCommand] = []
+    public var commandLimits = CommandLimits()
     /// Bytes kept free on the cache's disk.
     public var minimumFree: Int64 = 1 << 30
     /// How long what is in flight may take once a stop was asked for, in milliseconds.

@@ -80,7 +80,7 @@ struct EncodingTests {
         let sizes = try ["jpeg", "webp", "avif"].map { ($0, try file($0).count) }
         let smallest = try #require(sizes.min { $0.1 < $1.1 })
         let auto = try make(Self.picture, "v=x,auto")
-        #expect(auto.report.renditions.first?.format.rawValue == smallest.0)
+        #expect(auto.report.renditions.first?.formatName == smallest.0)
         #expect(auto.files.first?.count == smallest.1)
         #expect(try make(Self.picture, "v=x,auto:jpeg").report.renditions.first?.format == .jpeg)
         let clear = TestImages.png(20, 20, kind: .rgba) { x, _ in (9, 90, 9, x < 9 ? 0 : 255) }

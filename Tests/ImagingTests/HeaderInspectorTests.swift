@@ -8,7 +8,7 @@ struct HeaderInspectorTests {
     private static func verdict(_ bytes: [UInt8], pixels: Int = 100_000_000) -> String {
         switch bytes.withUnsafeBytes(HeaderInspector(limits: ImageLimits(pixels: pixels)).inspect) {
         case .undecided: "undecided"
-        case .acceptable(let format): format.rawValue
+        case .acceptable(let format): format
         case .refused(let error): error.code.rawValue
         }
     }

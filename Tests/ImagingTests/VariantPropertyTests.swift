@@ -110,7 +110,7 @@ struct SpecMaker {
             "\(Double(Int.random(in: Int((range.lowerBound * 10).rounded(.up))...Int(range.upperBound * 10), using: &random)) / 10)"
         case .word(let words), .words(let words): pick(words)
         case .colour: pick(["#102030", "#10203040", "white", "transparent", "#fed"])
-        case .text: pick(["logo.png", "marks/logo.webp"])
+        case .text, .name, .argument: pick(["logo.png", "mark_2"])
         }
     }
 }

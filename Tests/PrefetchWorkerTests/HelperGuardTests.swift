@@ -101,14 +101,11 @@ import Testing
         #expect(log.messages(containing: "replaced") == 0)
     }
 
-    @Test func aSourceCanOnlyBeReadByAHelper() async throws {
-        try await withTemporaryDirectory { folder in
+    @Test func aSourceCanOnlyBeReadByAHelper() throws {
+        try withTemporaryDirectory { folder in
             let source = try file([1, 2, 3], in: try ContentCache(directory: folder.appending("cache")))
-            _ = await withCheckedContinuation { continuation in
-                let work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
-                #expect(throws: Errno.badFileDescriptor) { try work.sourceForReading().descriptor.writeAll([4]) }
-                continuation.resume(returning: .stopped)
-            }
+            let reading = try source.openedForReading()
+            #expect(throws: Errno.badFileDescriptor) { try reading.descriptor.writeAll([4]) }
         }
     }
 

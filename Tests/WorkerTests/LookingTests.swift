@@ -168,11 +168,11 @@ import Testing
             let text = try await w.run("doctor")
             #expect(
                 text.lines.map { $0.split(separator: ":").dropFirst().first.map(String.init) } == [
-                    " libraries", " database", " cache", " helper", " sandbox",
+                    " libraries", " coders", " database", " cache", " helper", " sandbox",
                 ])
             #expect(text.output.contains("pid \(child.pid)"))
             let findings = try await w.run("doctor", "--json").json([Finding].self)
-            #expect(findings.map(\.part) == ["libraries", "database", "cache", "helper", "sandbox"])
+            #expect(findings.map(\.part) == ["libraries", "coders", "database", "cache", "helper", "sandbox"])
             #expect(findings.allSatisfy { $0.verdict != "failure" })
         }
     }

@@ -4,16 +4,16 @@ struct AnimationTransformer {
     private let runner: EffectRunner
 
     /// - Throws: class `too-many-pixels`, `truncated` or `bad-image`.
-    init(_ source: DecodedSource, limits: ImageLimits, assets: [String: Picture]) throws(ImagingError) {
+    init(_ source: DecodedSource, limits: ImageLimits, runner: EffectRunner) throws(ImagingError) {
         let bytes = source.lend { $0 }
         switch source.facts.format {
         case .gif: self.source = try GIFFrameSource(bytes: bytes, limits: limits)
         case .webp: self.source = try WebPFrameSource(bytes: bytes, limits: limits)
-        case .jpeg, .png, .tiff, .heic, .avif, .jxl:
+        case .jpeg, .png, .tiff, .heic, .avif, .jxl, .bmp, nil:
             throw ImagingError(
-                code: .transform, message: "Animated \(source.facts.format.rawValue) is not supported.")
+                code: .transform, message: "Animated \(source.facts.formatName) is not supported.")
         }
-        runner = EffectRunner(assets: assets, limits: limits)
+        self.runner = runner
     }
 
     /// Decodes all frames and writes every variant.

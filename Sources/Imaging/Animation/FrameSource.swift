@@ -47,7 +47,7 @@ struct AnimationFacts: Equatable {
         switch format {
         case .gif: self.init(gif: bytes)
         case .webp: self.init(webp: bytes)
-        case .jpeg, .png, .tiff, .heic, .avif, .jxl: return nil
+        case .jpeg, .png, .tiff, .heic, .avif, .jxl, .bmp: return nil
         }
     }
 

@@ -20,7 +20,7 @@ struct DecoderCost {
             (self.bytes, scans) = (found.coefficientBytes, found.count)
         case .png: self.bytes = Self.interlacedBytes(reader)
         case .webp: frames = Self.frames(reader)
-        case .gif, .tiff, .heic, .avif, .jxl: break
+        case .gif, .tiff, .heic, .avif, .jxl, .bmp: break
         }
     }
 

@@ -7,47 +7,61 @@ public struct HeaderInspector: Sendable {
     public enum Verdict: Sendable {
         /// More bytes are needed to say.
         case undecided
-        case acceptable(ImageFormat)
+        /// With the format's name.
+        case acceptable(String)
         case refused(ImagingError)
     }
 
     private let limits: ImageLimits
+    private let coders: CoderRegistry
 
-    public init(limits: ImageLimits) {
+    public init(limits: ImageLimits, coders: CoderRegistry = CoderRegistry()) {
         self.limits = limits
+        self.coders = coders
     }
 
     /// - Parameter prefix: the image from its first byte on, as much as has arrived. Longer prefixes of the same image
     ///   never turn `refused` into anything else.
     public func inspect(_ prefix: UnsafeRawBufferPointer) -> Verdict {
         let reader = ByteReader(prefix)
-        guard let format = ImageFormat.sniff(prefix) else {
-            return prefix.count < Self.longestSignature ? .undecided : .refused(Self.notAnImage)
+        switch coders.coder(for: prefix) {
+        case nil: return prefix.count < coders.signatureLength ? .undecided : .refused(Self.notAnImage)
+        case .registered(let coder)?: return judge(prefix, coder)
+        case .library(let format)?: return judge(reader, format)
         }
-        if let size = Self.size(prefix, format) { return judge(format, size) }
-        guard format == .heic || format == .avif else { return .acceptable(format) }
-        let isDecided = FileTypeBox(reader)?.isDecided ?? false
-        return isDecided ? .acceptable(format) : .undecided
     }
 
-    /// The size by the header, as stored. Nil for formats that may keep it anywhere.
-    static func size(_ prefix: UnsafeRawBufferPointer, _ format: ImageFormat) -> HeaderFinding? {
-        let reader = ByteReader(prefix)
-        return switch format {
+    private func judge(_ prefix: UnsafeRawBufferPointer, _ coder: any ImageCoder) -> Verdict {
+        do throws(ImagingError) {
+            return try coder.checkedHeader(of: prefix, limits: limits) == nil ? .undecided : .acceptable(coder.name)
+        } catch {
+            return .refused(error)
+        }
+    }
+
+    private func judge(_ reader: ByteReader, _ format: ImageFormat) -> Verdict {
+        if let size = Self.size(reader, format) { return judge(format, size) }
+        guard format == .heic || format == .avif else { return .acceptable(format.rawValue) }
+        let isDecided = FileTypeBox(reader)?.isDecided ?? false
+        return isDecided ? .acceptable(format.rawValue) : .undecided
+    }
+
+    /// The size by the header, as stored. Nil for formats that may keep it anywhere, and for BMP, which has a coder of
+    /// its own.
+    static func size(_ reader: ByteReader, _ format: ImageFormat) -> HeaderFinding? {
+        switch format {
         case .jpeg: JPEGHeader.size(reader)
         case .png: pngSize(reader)
         case .gif: gifSize(reader)
         case .webp: WebPHeader.size(reader)
-        case .tiff, .jxl, .heic, .avif: nil
+        case .tiff, .jxl, .heic, .avif, .bmp: nil
         }
     }
 
     static let notAnImage = ImagingError(
         code: .notAnImage,
-        message: "The first bytes are not those of a JPEG, PNG, WebP, GIF, TIFF, HEIC, AVIF or JPEG XL image.",
+        message: "The first bytes are not those of a JPEG, PNG, WebP, GIF, TIFF, HEIC, AVIF, JPEG XL or BMP image.",
     )
-
-    private static let longestSignature = 16
 
     private func judge(_ format: ImageFormat, _ finding: HeaderFinding) -> Verdict {
         switch finding {
@@ -55,7 +69,7 @@ public struct HeaderInspector: Sendable {
         case .broken(let why): return .refused(ImagingError(code: .badImage, message: why))
         case .size(let width, let height):
             if let objection = limits.objection(width: width, height: height) { return .refused(objection) }
-            return .acceptable(format)
+            return .acceptable(format.rawValue)
         }
     }
 

@@ -1,6 +1,6 @@
 /// A format that is decoded here; ``VariantSpec/Output`` has those that are written.
 public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
-    case jpeg, png, webp, gif, tiff, heic, avif, jxl
+    case jpeg, png, webp, gif, tiff, heic, avif, jxl, bmp
 
     public var mediaType: String { "image/\(rawValue)" }
 
@@ -9,13 +9,13 @@ public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
         switch self {
         case .jpeg: "jpg"
         case .tiff: "tif"
-        case .png, .webp, .gif, .heic, .avif, .jxl: rawValue
+        case .png, .webp, .gif, .heic, .avif, .jxl, .bmp: rawValue
         }
     }
 
     /// The format whose whole signature `prefix` begins with, or nil.
     ///
-    /// Twelve bytes are enough, but for an ISO container of the neutral brands `mif1` and `msf1`: whether that is HEIC
+    /// Twelve bytes are enough, eighteen for BMP, but for an ISO container of the neutral brands `mif1` and `msf1`: whether that is HEIC
     /// or AVIF stands further on in its first box, and HEIC is assumed until that is seen.
     public static func sniff(_ prefix: UnsafeRawBufferPointer) -> ImageFormat? {
         let reader = ByteReader(prefix)
@@ -25,6 +25,7 @@ public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
         if reader.has("RIFF", at: 0), reader.has("WEBP", at: 8) { return .webp }
         if tiffSignatures.contains(where: { reader.has($0, at: 0) }) { return .tiff }
         if reader.has([0xFF, 0x0A], at: 0) || reader.has(jxlSignature, at: 0) { return .jxl }
+        if BMPHeader.begins(reader) { return .bmp }
         if reader.has("ftyp", at: 4) { return FileTypeBox(reader)?.format }
         return nil
     }
@@ -33,6 +34,8 @@ public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
     static func mayBegin(_ prefix: UnsafeRawBufferPointer) -> Bool {
         let starts: [[UInt8]] = [[0xFF, 0xD8, 0xFF], pngSignature, Array("GIF8".utf8), Array("RIFF".utf8)]
         let reader = ByteReader(prefix)
+        if reader.has("BM", at: 0) { return prefix.count < BMPHeader.signatureLength }
+        guard prefix.count < 12 else { return false }
         return (starts + tiffSignatures).contains { reader.has(Array($0.prefix(prefix.count)), at: 0) }
             || reader.has(Array("ftyp".utf8.prefix(max(0, prefix.count - 4))), at: min(4, prefix.count))
     }

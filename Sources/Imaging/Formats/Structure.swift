@@ -18,6 +18,7 @@ enum Structure: Equatable {
             case .tiff: TIFFStructure(reader).endsEarly
             case .heic, .avif: Self.boxesEndEarly(reader)
             case .jxl: Self.jxlEndsEarly(reader)
+            case .bmp: BMPHeader.endsEarly(reader)
             }
         self = endsEarly ? .endsEarly : .whole
     }

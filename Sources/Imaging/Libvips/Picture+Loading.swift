@@ -33,14 +33,16 @@ extension Picture {
             case .tiff: return pw_vips_load_tiff(source, &result)
             case .heic, .avif: return pw_vips_load_heif(source, &result)
             case .jxl: return pw_vips_load_jxl(source, &result)
+            // It has a coder of its own, and libvips' way to it is blocked.
+            case .bmp: return -1
             }
         }
     }
 }
 
 extension ImageFormat {
-    /// The one libvips class that decodes it here: all others are blocked.
-    var loaderClass: String {
+    /// The one libvips class that decodes it here: all others are blocked. Nil for what libvips doesn't decode.
+    var loaderClass: String? {
         switch self {
         case .jpeg: "VipsForeignLoadJpegSource"
         case .png: "VipsForeignLoadPngSource"
@@ -49,6 +51,7 @@ extension ImageFormat {
         case .tiff: "VipsForeignLoadTiffSource"
         case .heic, .avif: "VipsForeignLoadHeifSource"
         case .jxl: "VipsForeignLoadJxlSource"
+        case .bmp: nil
         }
     }
 }

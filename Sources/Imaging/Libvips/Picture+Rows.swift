@@ -28,7 +28,7 @@ extension Picture {
     }
 
     /// With this one's metadata and kind of pixels, in memory, for its lines to be written.
-    private func emptyCopy(of size: PixelSize) throws(VipsFailure) -> Picture {
+    func emptyCopy(of size: PixelSize) throws(VipsFailure) -> Picture {
         try Picture { result in
             result = vips_image_new_memory()
             guard let target = result else { return -1 }

@@ -61,7 +61,7 @@ public struct PreviewMaker: Sendable {
     }
 
     private static func size(_ bytes: UnsafeRawBufferPointer, _ format: ImageFormat) -> PixelSize? {
-        guard case .size(let width, let height) = HeaderInspector.size(bytes, format) else { return nil }
+        guard case .size(let width, let height) = HeaderInspector.size(ByteReader(bytes), format) else { return nil }
         return PixelSize(width: width, height: height)
     }
 

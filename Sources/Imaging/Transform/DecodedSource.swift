@@ -4,36 +4,63 @@ struct DecodedSource {
     /// Nil for a still.
     let animation: AnimationFacts?
     private let bytes: UnsafeRawBufferPointer
-    private let header: Picture
+    private let pixels: Pixels
+    private let limits: ImageLimits
+
+    /// Who decodes it.
+    private enum Pixels {
+        case library(ImageFormat, header: Picture)
+        case registered(any ImageCoder, ImageHeader)
+    }
 
     /// Reads the header and holds it to the limits.
-    init(_ bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws(ImagingError) {
-        let format = try Self.format(of: bytes)
-        // Before libvips sees it: some of its loaders allocate by the header.
-        if case .refused(let error) = HeaderInspector(limits: limits).inspect(bytes), error.code == .tooManyPixels {
-            throw error
+    init(
+        _ bytes: UnsafeRawBufferPointer, limits: ImageLimits, coders: CoderRegistry = CoderRegistry(),
+    ) throws(ImagingError) {
+        self.bytes = bytes
+        self.limits = limits
+        switch try Self.coder(for: bytes, coders) {
+        case .registered(let coder):
+            guard let header = try coder.checkedHeader(of: bytes, limits: limits) else {
+                throw ImagingError(code: .truncated, message: "The \(coder.name) ends within its header.")
+            }
+            pixels = .registered(coder, header)
+            animation = nil
+            facts = ImageFacts(
+                formatName: coder.name, width: header.width, height: header.height, frames: 1,
+                hasAlpha: header.hasAlpha)
+        case .library(let format):
+            let header = try Self.header(bytes, format, limits: limits, coders: coders)
+            pixels = .library(format, header: header)
+            animation = AnimationFacts(bytes, as: format).flatMap { $0.isAnimation ? $0 : nil }
+            let size = animation?.canvas ?? header.seenSize
+            if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
+            facts = ImageFacts(
+                formatName: format.rawValue, width: size.width, height: size.height,
+                frames: animation?.frames ?? header.frames, hasAlpha: header.hasAlpha)
         }
+    }
+
+    private static func header(
+        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, limits: ImageLimits, coders: CoderRegistry,
+    ) throws(ImagingError) -> Picture {
+        // Before libvips sees it: some of its loaders allocate by the header.
+        let verdict = HeaderInspector(limits: limits, coders: coders).inspect(bytes)
+        if case .refused(let error) = verdict, error.code == .tooManyPixels { throw error }
         if let objection = DecoderCost(bytes, as: format, limits: limits).objection(limits) { throw objection }
         if [.heic, .avif].contains(format), let objection = HEIFBoxes(ByteReader(bytes)).objection(limits) {
             throw objection
         }
         do throws(VipsFailure) {
-            header = try Picture(of: bytes, as: format)
+            return try Picture(of: bytes, as: format)
         } catch {
-            throw Self.failure(error, bytes, format)
+            throw failure(error, bytes, format)
         }
-        let animation = AnimationFacts(bytes, as: format).flatMap { $0.isAnimation ? $0 : nil }
-        let size = animation?.canvas ?? header.seenSize
-        if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
-        self.bytes = bytes
-        self.animation = animation
-        facts = ImageFacts(
-            format: format,
-            width: size.width,
-            height: size.height,
-            frames: animation?.frames ?? header.frames,
-            hasAlpha: header.hasAlpha,
-        )
+    }
+
+    /// The registered coder that reads it; nil where a library does.
+    var coder: (any ImageCoder)? {
+        if case .registered(let coder, _) = pixels { coder } else { nil }
     }
 
     /// Upright, in web colours, in memory, and no smaller than any of `sizes` but where the source itself is.
@@ -47,14 +74,36 @@ struct DecodedSource {
             width: min(facts.width, sizes.map(\.width).max() ?? 1),
             height: min(facts.height, sizes.map(\.height).max() ?? 1),
         )
+        switch pixels {
+        case .registered(let coder, let header):
+            return try registered(coder, header, wanted)
+        case .library(let format, let header):
+            return try library(format, header, wanted, isShared: sizes.count > 1, keepingProfile: keepingProfile)
+        }
+    }
+
+    private func registered(
+        _ coder: any ImageCoder, _ header: ImageHeader, _ size: PixelSize,
+    ) throws(ImagingError) -> Picture {
+        let image = try coder.checkedImage(of: bytes, header, limits: limits)
+        do throws(VipsFailure) {
+            return try image.picture(hasAlpha: header.hasAlpha).resized(to: size).inMemory()
+        } catch {
+            throw error.error(.transform, "The \(coder.name) could not be scaled")
+        }
+    }
+
+    private func library(
+        _ format: ImageFormat, _ header: Picture, _ wanted: PixelSize, isShared: Bool, keepingProfile: Bool,
+    ) throws(ImagingError) -> Picture {
         let stored = header.isTurnedByAQuarter ? wanted.transposed : wanted
         let decoded: Picture
         do throws(VipsFailure) {
             // Pixels are read from the top, once: who wants them a second time opens the file anew.
-            let opened = try keepingProfile ? Picture(of: bytes, as: facts.format) : header
-            decoded = try loaded(opened, for: stored, isShared: sizes.count > 1).resized(to: stored).inMemory()
+            let opened = try keepingProfile ? Picture(of: bytes, as: format) : header
+            decoded = try loaded(opened, format, for: stored, isShared: isShared).resized(to: stored).inMemory()
         } catch {
-            throw Self.failure(error, bytes, facts.format)
+            throw Self.failure(error, bytes, format)
         }
         do throws(VipsFailure) {
             return try decoded.upright().inWebColours(keepingProfile: keepingProfile).inMemory()
@@ -76,27 +125,32 @@ struct DecodedSource {
 
     /// Whether it is stored upright, in web colours, and with no more metadata than `policy` keeps.
     func isPlain(_ policy: MetadataPolicy) -> Bool {
-        header.orientation <= 1 && header.isWithin(policy)
+        switch pixels {
+        case .registered: true
+        case .library(_, let header): header.orientation <= 1 && header.isWithin(policy)
+        }
     }
 
     /// Lets the decoder judge a file that ends early; where no pixel is asked for, nobody else would notice.
     func checkEnd() throws(ImagingError) {
         if let animation { return try animation.checkEnd() }
-        guard Structure(of: bytes, as: facts.format) == .endsEarly else { return }
+        if let format = facts.format, Structure(of: bytes, as: format) == .whole { return }
         _ = try pixels(for: [PixelSize(width: 1, height: 1)])
     }
 
     private func loaded(
-        _ opened: Picture, for size: PixelSize, isShared: Bool,
+        _ opened: Picture, _ format: ImageFormat, for size: PixelSize, isShared: Bool,
     ) throws(VipsFailure) -> Picture {
-        let scale = DecodeScale(from: header.storedSize, to: size, format: facts.format, isShared: isShared)
-        return scale == .full ? opened : try Picture(of: bytes, as: facts.format, scale: scale)
+        let scale = DecodeScale(from: opened.storedSize, to: size, format: format, isShared: isShared)
+        return scale == .full ? opened : try Picture(of: bytes, as: format, scale: scale)
     }
 
-    private static func format(of bytes: UnsafeRawBufferPointer) throws(ImagingError) -> ImageFormat {
-        if let format = ImageFormat.sniff(bytes) { return format }
+    private static func coder(
+        for bytes: UnsafeRawBufferPointer, _ coders: CoderRegistry,
+    ) throws(ImagingError) -> Coder {
+        if let coder = coders.coder(for: bytes) { return coder }
         if bytes.isEmpty { throw ImagingError(code: .badImage, message: "The file is empty.") }
-        guard bytes.count < 12, ImageFormat.mayBegin(bytes) else { throw HeaderInspector.notAnImage }
+        guard ImageFormat.mayBegin(bytes) else { throw HeaderInspector.notAnImage }
         throw ImagingError(code: .truncated, message: "The file ends within the signature of an image.")
     }
 

@@ -6,15 +6,12 @@ struct EffectRunner {
     let assets: [String: Picture]
     /// The most pixels a picture may have on its way.
     let limits: ImageLimits
+    /// Has the transforms that effects name.
+    let extensions: ImagingExtensions
 
-    /// - Throws: class `transform`, with the effect's name.
+    /// - Throws: class `transform`, with the effect's name; `delegate` where that is somebody else's work.
     func apply(_ effect: Effect, to picture: Picture) throws(ImagingError) -> Picture {
-        let result: Picture
-        do throws(VipsFailure) {
-            result = try applied(effect, to: picture)
-        } catch {
-            throw error.error(.transform, "The effect '\(effect.kind.rawValue)' could not be applied")
-        }
+        let result = try effect.kind == .delegate ? delegated(effect, picture) : builtIn(effect, picture)
         let size = result.storedSize
         guard limits.objection(width: size.width, height: size.height) == nil else {
             throw ImagingError(
@@ -30,11 +27,20 @@ struct EffectRunner {
         }
     }
 
+    private func builtIn(_ effect: Effect, _ picture: Picture) throws(ImagingError) -> Picture {
+        do throws(VipsFailure) {
+            return try applied(effect, to: picture)
+        } catch {
+            throw error.error(.transform, "The effect '\(effect.kind.rawValue)' could not be applied")
+        }
+    }
+
     private func applied(_ effect: Effect, to picture: Picture) throws(VipsFailure) -> Picture {
         switch effect.kind {
         case .resize: picture
         case .crop, .trim, .rotate, .flip, .pad, .flatten, .round: try shaped(effect, picture)
         case .watermark: try watermarked(effect, picture)
+        case .delegate, .command: throw VipsFailure(text: "it is not for a helper")
         case .tint, .blur, .sharpen, .greyscale, .invert, .brightness, .contrast, .saturation, .gamma:
             try coloured(effect, picture)
         }

@@ -1,6 +1,7 @@
 /// What an image's header says, and what its pixels told if any were decoded.
 public struct ImageFacts: Codable, Hashable, Sendable {
-    public let format: ImageFormat
+    /// ``ImageFormat``'s, or that of a registered coder.
+    public let formatName: String
     /// In pixels, as seen: after its orientation is applied. Of the first frame.
     public let width: Int
     public let height: Int
@@ -12,15 +13,18 @@ public struct ImageFacts: Codable, Hashable, Sendable {
     public var placeholders: Placeholders?
 
     public init(
-        format: ImageFormat, width: Int, height: Int, frames: Int, hasAlpha: Bool, placeholders: Placeholders? = nil,
+        formatName: String, width: Int, height: Int, frames: Int, hasAlpha: Bool, placeholders: Placeholders? = nil,
     ) {
-        self.format = format
+        self.formatName = formatName
         self.width = width
         self.height = height
         self.frames = frames
         self.hasAlpha = hasAlpha
         self.placeholders = placeholders
     }
+
+    /// Nil where only a registered coder knows it.
+    public var format: ImageFormat? { ImageFormat(rawValue: formatName) }
 }
 
 /// A variant as it was written.
@@ -29,14 +33,22 @@ public struct Rendition: Codable, Hashable, Sendable {
     /// In pixels.
     public let width: Int
     public let height: Int
-    public let format: ImageFormat
+    /// ``ImageFormat``'s, or that of a registered coder.
+    public let formatName: String
 
     public init(name: String, width: Int, height: Int, format: ImageFormat) {
+        self.init(name: name, width: width, height: height, formatName: format.rawValue)
+    }
+
+    public init(name: String, width: Int, height: Int, formatName: String) {
         self.name = name
         self.width = width
         self.height = height
-        self.format = format
+        self.formatName = formatName
     }
+
+    /// Nil where only a registered coder knows it.
+    public var format: ImageFormat? { ImageFormat(rawValue: formatName) }
 }
 
 /// What a transform found and made.

@@ -4,20 +4,21 @@ internal import SystemPackage
 struct TransformRun {
     let source: DecodedSource
     let limits: ImageLimits
+    let extensions: ImagingExtensions
     /// Pictures that effects name.
     let assets: [String: FileDescriptor]
 
     /// - Returns: the facts, and a rendition for each plan in their order.
     func write(_ plans: [VariantPlan]) throws(ImagingError) -> TransformReport {
         if let animation = source.animation { try animation.checkEnd() }
-        let pictures = try decodedAssets()
+        let runner = EffectRunner(assets: try decodedAssets(), limits: limits, extensions: extensions)
         var renditions: [Int: Rendition] = [:]
         let numbered = Array(plans.enumerated())
         let moving = numbered.filter(\.element.isMoving)
         let still = numbered.filter { !$0.element.isMoving }
-        let (base, stills) = try writeStills(still.map(\.element), pictures)
+        let (base, stills) = try writeStills(still.map(\.element), runner)
         for (index, rendition) in zip(still.map(\.offset), stills) { renditions[index] = rendition }
-        for (index, rendition) in zip(moving.map(\.offset), try writeMoving(moving.map(\.element), pictures)) {
+        for (index, rendition) in zip(moving.map(\.offset), try writeMoving(moving.map(\.element), runner)) {
             renditions[index] = rendition
         }
         let seen: Picture = if let base { base } else { try source.pixels(for: [source.glimpse]) }
@@ -28,10 +29,10 @@ struct TransformRun {
     }
 
     private func writeMoving(
-        _ plans: [VariantPlan], _ assets: [String: Picture],
+        _ plans: [VariantPlan], _ runner: EffectRunner,
     ) throws(ImagingError) -> [Rendition] {
         guard !plans.isEmpty else { return [] }
-        let transformer = try AnimationTransformer(source, limits: limits, assets: assets)
+        let transformer = try AnimationTransformer(source, limits: limits, runner: runner)
         return try transformer.write(plans)
     }
 
@@ -39,7 +40,7 @@ struct TransformRun {
     ///
     /// - Returns: the pixels in sRGB too, if there was a decode to it.
     private func writeStills(
-        _ plans: [VariantPlan], _ assets: [String: Picture],
+        _ plans: [VariantPlan], _ runner: EffectRunner,
     ) throws(ImagingError) -> (base: Picture?, [Rendition]) {
         var bases: [Bool: Picture] = [:]
         var renditions: [Rendition] = []
@@ -50,7 +51,7 @@ struct TransformRun {
                 bases[keepsProfile] = try source.pixels(for: sizes, keepingProfile: keepsProfile)
             }
             guard let base = bases[keepsProfile] else { continue }
-            renditions.append(try plan.write(from: base, assets: assets))
+            renditions.append(try plan.write(from: base, runner))
         }
         return (bases[false], renditions)
     }
@@ -70,7 +71,7 @@ struct TransformRun {
 
     private func decoded(_ file: FileDescriptor) throws(ImagingError) -> Picture {
         try SourceMapping(file).lend { bytes throws(ImagingError) in
-            let source = try DecodedSource(bytes, limits: limits)
+            let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders)
             return try source.pixels(for: [PixelSize(width: source.facts.width, height: source.facts.height)])
         }
     }

@@ -17,9 +17,11 @@ public struct VariantOutput: Sendable {
 /// Blocks the calling thread, so it belongs on a thread or in a process of its own. Several threads may use it at once.
 public struct Transformer: Sendable {
     private let limits: ImageLimits
+    private let extensions: ImagingExtensions
 
-    public init(limits: ImageLimits) {
+    public init(limits: ImageLimits, extensions: ImagingExtensions = ImagingExtensions()) {
         self.limits = limits
+        self.extensions = extensions
     }
 
     /// What the header says; no pixel is decoded.
@@ -30,7 +32,7 @@ public struct Transformer: Sendable {
     public func facts(of source: FileDescriptor) throws(ImagingError) -> ImageFacts {
         try ImagingRuntime.start()
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
-            try DecodedSource(bytes, limits: limits).facts
+            try DecodedSource(bytes, limits: limits, coders: extensions.coders).facts
         }
     }
 
@@ -41,14 +43,14 @@ public struct Transformer: Sendable {
     ///   - source: as for ``facts(of:)``.
     ///   - assets: a file for each name that is among the variants' ``VariantSpec/assetNames``, as for ``facts(of:)``.
     ///   - outputs: any number; none only reports the facts, and decodes nothing unless the file looks cut short.
-    /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `encode` when an
-    ///   encoder fails or the file can't be written. Files written until then hold anything.
+    /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `delegate` when a
+    ///   registered transform fails, `encode` when an encoder fails or the file can't be written. Files written until then hold anything.
     public func transform(
         _ source: FileDescriptor, into outputs: [VariantOutput], assets: [String: FileDescriptor] = [:],
     ) throws(ImagingError) -> TransformReport {
         try ImagingRuntime.start()
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
-            let source = try DecodedSource(bytes, limits: limits)
+            let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders)
             let plans = try outputs.map { output throws(ImagingError) in
                 try VariantPlan(output, of: source, limits: limits)
             }
@@ -56,7 +58,7 @@ public struct Transformer: Sendable {
                 try source.checkEnd()
                 return TransformReport(facts: source.facts, renditions: [])
             }
-            return try TransformRun(source: source, limits: limits, assets: assets).write(plans)
+            return try TransformRun(source: source, limits: limits, extensions: extensions, assets: assets).write(plans)
         }
     }
 }

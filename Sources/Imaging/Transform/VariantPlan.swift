@@ -67,15 +67,34 @@ struct VariantPlan {
 
     /// - Parameters:
     ///   - base: upright pixels in memory, at least of ``neededSize`` or as large as the source.
-    ///   - assets: the pictures that effects name.
-    func write(from base: Picture, assets: [String: Picture]) throws(ImagingError) -> Rendition {
+    ///   - runner: has what effects name.
+    func write(from base: Picture, _ runner: EffectRunner) throws(ImagingError) -> Rendition {
         if isPassedThrough { return try passThrough() }
-        let picture = try rendered(from: base, EffectRunner(assets: assets, limits: limits))
+        let picture = try rendered(from: base, runner)
+        if let rendition = try writeInItsOwnFormat(picture) { return rendition }
         do throws(VipsFailure) {
             let format = try VariantWriter(spec: spec, formats: formats).write(picture, to: variant.output)
             return rendition(of: picture.storedSize, format)
         } catch {
             throw error.error(.encode, "Variant '\(spec.name)' could not be encoded or written")
+        }
+    }
+
+    /// As the source's own coder writes it, where the variant names no format.
+    ///
+    /// - Returns: nil where it is for the built-in encoders.
+    private func writeInItsOwnFormat(_ picture: Picture) throws(ImagingError) -> Rendition? {
+        guard spec.format == nil, spec.options.candidates == nil, let coder = source.coder else { return nil }
+        do {
+            guard let image = try RGBAImage(picture),
+                let bytes = try coder.checkedFile(of: image, quality: spec.quality)
+            else { return nil }
+            _ = try variant.output.writeAll(bytes)
+            return Rendition(name: spec.name, width: image.width, height: image.height, formatName: coder.name)
+        } catch let error as ImagingError {
+            throw failure(error)
+        } catch {
+            throw ImagingError(code: .encode, message: "Variant '\(spec.name)' could not be written: \(error).")
         }
     }
 

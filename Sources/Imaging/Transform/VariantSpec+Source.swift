@@ -13,7 +13,9 @@ extension VariantSpec {
 
     /// Whether the source, at the size it has, is all that this spec asks for.
     func asksForNoMore(than source: DecodedSource, _ formats: [Output]) -> Bool {
-        guard effects.isEmpty, quality == nil, formats.map(\.imageFormat) == [source.facts.format] else { return false }
+        guard effects.isEmpty, quality == nil, formats.map(\.imageFormat.rawValue) == [source.facts.formatName] else {
+            return false
+        }
         for (option, value) in options.values {
             switch (option, value) {
             case (.keepMetadata, _), (.keepProfile, _), (.background, _), (.scaleDownLargeImages, _),
@@ -31,10 +33,10 @@ extension VariantSpec {
 extension ImageFacts {
     /// The format of a variant that names none: the source's own where it is written here, else by its alpha. A still
     /// GIF is better off as one of the others, and so is a TIFF, which no browser shows.
-    fileprivate func keptFormat(isAnimation: Bool) -> VariantSpec.Output {
+    func keptFormat(isAnimation: Bool) -> VariantSpec.Output {
         switch format {
         case .gif where isAnimation: .gif
-        case .gif, .tiff, .heic: hasAlpha ? .png : .jpeg
+        case .gif, .tiff, .heic, .bmp, nil: hasAlpha ? .png : .jpeg
         case .jpeg: .jpeg
         case .png: .png
         case .webp: .webp

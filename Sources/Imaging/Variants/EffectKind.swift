@@ -2,6 +2,10 @@
 public enum EffectKind: String, CaseIterable, Hashable, Sendable {
     case crop, trim, resize, rotate, flip, round, tint, blur, sharpen, greyscale, invert
     case brightness, contrast, saturation, gamma, pad, flatten, watermark
+    /// A transform of the program's own, in helpers.
+    case delegate
+    /// A program that the worker runs.
+    case command
 
     /// Whether it belongs to the source's own pixels: such effects at the head of a list come before the resize.
     var comesBeforeResize: Bool { self == .crop || self == .trim }
@@ -52,6 +56,7 @@ public enum EffectKind: String, CaseIterable, Hashable, Sendable {
                 Parameter("top", side), Parameter("right", side), Parameter("bottom", side), Parameter("left", side),
                 Parameter("colour", .colour, .colour(.transparent)),
             ]
+        case .delegate, .command: [Parameter("name", .name), Parameter("argument", .argument, .text(""))]
         case .flatten: [Parameter("colour", .colour, .colour(.white))]
         case .watermark:
             [

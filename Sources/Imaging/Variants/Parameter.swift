@@ -15,10 +15,19 @@ enum Argument: Hashable, Sendable {
         switch self {
         case .flag(let value): value ? "yes" : "no"
         case .number(let value): Self.plain(value)
-        case .word(let value), .text(let value): value
+        case .word(let value): value
+        case .text(let value): Self.escaped(value)
         case .words(let values): values.joined(separator: "+")
         case .colour(let value): value.text
         }
+    }
+
+    /// No text of one effect reads like the next effect.
+    private static func escaped(_ text: String) -> String {
+        text.unicodeScalars.map { scalar in
+            scalar.value < 0x20 || "%(),".unicodeScalars.contains(scalar)
+                ? "%" + String(scalar.value, radix: 16) : String(scalar)
+        }.joined()
     }
 
     private static func plain(_ value: Double) -> String {
@@ -49,6 +58,10 @@ struct Parameter: Sendable {
         case words([String])
         case colour
         case text
+        /// Of what somebody registered; no path.
+        case name
+        /// A text that may be empty.
+        case argument
     }
 
     let name: String
@@ -75,7 +88,7 @@ struct Parameter: Sendable {
         case .whole, .number:
             guard let value = Self.number(text) else { throw wrong(text, owner) }
             return try checked(value, shown: text, owner)
-        case .word, .words, .colour, .text:
+        case .word, .words, .colour, .text, .name, .argument:
             return try read(word: text, of: owner)
         }
     }
@@ -88,7 +101,7 @@ struct Parameter: Sendable {
         case (.whole, .number(let value)), (.number, .number(let value)):
             return try checked(value, shown: "\(value)", owner)
         case (.word, .string(let value)), (.words, .string(let value)), (.colour, .string(let value)),
-            (.text, .string(let value)):
+            (.text, .string(let value)), (.name, .string(let value)), (.argument, .string(let value)):
             return try read(word: value, of: owner)
         default: throw VariantSpecError("\(label(owner)) must be \(wanted), not \(json.kind)")
         }
@@ -107,8 +120,17 @@ struct Parameter: Sendable {
             return .colour(colour)
         case .text where !text.isEmpty && text.utf8.count <= 4_096:
             return .text(text)
+        case .name where Self.isName(text), .argument where text.utf8.count <= 4_096:
+            return .text(text)
         default: throw wrong(text, owner)
         }
+    }
+
+    private static func isName(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.unicodeScalars.allSatisfy {
+                $0.isASCII && ($0.properties.isAlphabetic || "0123456789._-".unicodeScalars.contains($0))
+            }
     }
 
     /// Digits, a point and a sign; no exponents, no infinities.
@@ -148,6 +170,8 @@ struct Parameter: Sendable {
         case .words(let words): "one or more of \(words.joined(separator: ", ")), joined by '+'"
         case .colour: "a colour such as #ff8800, #ff880080, white or transparent"
         case .text: "a name of 1 to 4096 bytes"
+        case .name: "a name of 1 to 64 ASCII letters, digits, '.', '_' and '-'"
+        case .argument: "a text of at most 4096 bytes"
         }
     }
 }

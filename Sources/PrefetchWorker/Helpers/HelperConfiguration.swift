@@ -2,7 +2,7 @@
 public struct HelperConfiguration: Sendable {
     /// How many run at once; one for each core is what was measured to be fastest.
     public var count: Int
-    /// The program, and the arguments that make it call `HelperMain.run()`.
+    /// The program, and the arguments that make it call `HelperMain.run(_:)`.
     public var executable: String
     public var arguments: [String]
     /// CPU seconds for one image, enforced by the kernel.

@@ -1,7 +1,7 @@
 internal import CDescriptorPassing
 internal import FoundationEssentials
 internal import Glibc
-internal import Imaging
+public import Imaging
 internal import SystemPackage
 
 /// The life of a helper process: one image after the other, until the worker is gone.
@@ -17,9 +17,21 @@ public enum HelperMain {
     /// Open files of a helper (`RLIMIT_NOFILE`): a full message's, and some.
     static let descriptorLimit: UInt64 = 256
 
+    /// Makes a program its own helper: called first of all in `main`, before there is a second thread. It returns only
+    /// in a process that is none, which is one whose first argument isn't `helper`.
+    ///
+    /// - Parameter extensions: what the worker's configuration gets, too.
+    public static func runIfHelper(_ extensions: ImagingExtensions = ImagingExtensions()) {
+        let words = CommandLine.arguments.dropFirst()
+        guard words.first == "helper" else { return }
+        exit(words.contains("--test-sandbox") ? testSandbox() : run(extensions))
+    }
+
     /// Serves requests on standard input until its peer closes it. Called by the hidden subcommand, on the process's
     /// first thread and before there is another.
-    public static func run() -> Int32 {
+    ///
+    /// - Parameter extensions: what the worker's configuration has, too.
+    public static func run(_ extensions: ImagingExtensions = ImagingExtensions()) -> Int32 {
         limitResources()
         let socket = DescriptorSocket(owning: FileDescriptor(rawValue: dup(STDIN_FILENO)))
         var sandbox = Sandbox()
@@ -32,7 +44,7 @@ public enum HelperMain {
             try socket.send(Array(JSONEncoder().encode(protections)))
             while let (bytes, descriptors) = try socket.receive() {
                 defer { close(descriptors) }
-                try socket.send(Array(JSONEncoder().encode(answer(bytes, descriptors))))
+                try socket.send(Array(JSONEncoder().encode(answer(bytes, descriptors, extensions))))
             }
             return 0
         } catch {
@@ -55,7 +67,9 @@ public enum HelperMain {
         }
     }
 
-    private static func answer(_ bytes: [UInt8], _ descriptors: [FileDescriptor]) -> HelperReply {
+    private static func answer(
+        _ bytes: [UInt8], _ descriptors: [FileDescriptor], _ extensions: ImagingExtensions,
+    ) -> HelperReply {
         do {
             let request = try JSONDecoder().decode(HelperRequest.self, from: Data(bytes))
             limitProcessorTime(request.seconds)
@@ -71,7 +85,8 @@ public enum HelperMain {
             let pictures = zip(request.assets, descriptors.dropFirst(1 + request.variants.count))
             let assets = Dictionary(uniqueKeysWithValues: pictures.map { ($0, $1) })
             return .made(
-                try Transformer(limits: request.limits).transform(source, into: outputs, assets: assets))
+                try Transformer(limits: request.limits, extensions: extensions)
+                    .transform(source, into: outputs, assets: assets))
         } catch let error as ImagingError {
             return .failed(error)
         } catch {

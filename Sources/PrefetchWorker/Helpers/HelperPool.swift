@@ -134,12 +134,14 @@ final class HelperPool: Sendable {
                 logger.warning("A helper died; its image is tried once more.")
                 return work.afterCrash()
             case .crashed:
-                work.answer.resume(returning: .failed(.decoderCrash, "The decoder crashed twice on this image."))
+                let (failure, name) = work.culprit
+                work.answer.resume(returning: .failed(failure, "The \(name) crashed twice on this image."))
                 return nil
             case .timedOut:
                 helper.kill()
-                let message = "The decoder took longer than \(configuration.wallSeconds) s on this image."
-                work.answer.resume(returning: .failed(.decoderCrash, message))
+                let (failure, name) = work.culprit
+                let message = "The \(name) took longer than \(configuration.wallSeconds) s on this image."
+                work.answer.resume(returning: .failed(failure, message))
                 return nil
             }
             images += 1

@@ -55,6 +55,12 @@ struct HelperWork: Sendable {
         return work
     }
 
+    /// Whom two crashes are put down to: a transform of the program's own is likelier than a decoder that everybody uses.
+    var culprit: (failure: FailureClass, name: String) {
+        let names = variants.flatMap(\.transformNames)
+        return names.isEmpty ? (.decoderCrash, "decoder") : (.delegate, "transform or the decoder")
+    }
+
     /// Sends the request and waits for the answer. Blocks.
     func exchange(
         over socket: DescriptorSocket, cache: ContentCache, limits: ImageLimits, configuration: HelperConfiguration,
@@ -66,7 +72,7 @@ struct HelperWork: Sendable {
             let request = HelperRequest(
                 limits: limits, variants: variants, assets: names, preview: preview,
                 seconds: configuration.processorSeconds)
-            let source = try sourceForReading()
+            let source = try source.openedForReading()
             let pictures = names.compactMap { assets[$0]?.file.descriptor }
             let descriptors = [source.descriptor] + files.map(\.descriptor) + pictures
             guard send(try Array(JSONEncoder().encode(request)), descriptors, over: socket) else { return .crashed }
@@ -81,17 +87,6 @@ struct HelperWork: Sendable {
         } catch {
             // An answer that makes no sense comes from a helper that an image has broken; it isn't asked again.
             return .crashed
-        }
-    }
-
-    /// The source, opened anew and for nothing but reading: what others will find in the cache is not for a helper to
-    /// change. The way through /proc works for files without a name, too (open(2), `O_TMPFILE`).
-    func sourceForReading() throws(CacheError) -> BlobFile {
-        let path = FilePath("/proc/self/fd/\(source.descriptor.rawValue)")
-        do {
-            return BlobFile(owning: try FileDescriptor.open(path, .readOnly, options: .closeOnExec))
-        } catch {
-            throw CacheError(.disk, "A source in the cache can't be opened for its helper: \(error)")
         }
     }
 
@@ -154,6 +149,7 @@ extension FailureClass {
             case .truncated: .truncated
             case .tooManyPixels: .tooManyPixels
             case .transform: .transform
+            case .delegate: .delegate
             case .encode: .encode
             }
     }

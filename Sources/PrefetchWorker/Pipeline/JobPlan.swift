@@ -48,8 +48,13 @@ struct JobPlanError: Error {
 /// The identity of a rendition: the same picture under many URLs is made once, and neither a refreshed source nor
 /// another version of a coder can be answered with a stale one.
 ///
-/// - Parameter assets: the pictures that its effects name, which count by their bytes and not by their names.
-func variantIdentity(source: String, spec: VariantSpec, coder: String, assets: [String: Asset] = [:]) -> String {
+/// - Parameters:
+///   - assets: the pictures that its effects name, which count by their bytes and not by their names.
+///   - delegates: the transforms and commands that its effects name, which count by their versions.
+func variantIdentity(
+    source: String, spec: VariantSpec, coder: String, assets: [String: Asset] = [:],
+    delegates: DelegateVersions = DelegateVersions(),
+) -> String {
     let pictures = spec.assetNames.sorted().map { "\n\($0)=\(assets[$0]?.hash ?? "")" }.joined()
-    return BlobHash(of: "\(source)\n\(spec.canonical)\n\(coder)\(pictures)".utf8).hex
+    return BlobHash(of: "\(source)\n\(spec.canonical)\n\(coder)\(pictures)\(delegates.identity(of: spec))".utf8).hex
 }

@@ -51,9 +51,16 @@ extension Pipeline {
         _ holdings: inout Holdings,
     ) async -> MakeOutcome {
         do {
+            if let objection = delegates.objection(to: plan.variants) {
+                return .failed(FetchFailure(failure: .delegate, message: objection))
+            }
             let assets = try await assets.open(plan.assetNames)
             let wanted = plan.variants.map {
-                (spec: $0, identity: variantIdentity(source: source.hash, spec: $0, coder: coder, assets: assets))
+                (
+                    spec: $0,
+                    identity: variantIdentity(
+                        source: source.hash, spec: $0, coder: coder, assets: assets, delegates: delegates)
+                )
             }
             var known = try await existing(wanted.map(\.identity))
             if known.count == Set(wanted.map(\.identity)).count, source.format != nil {
@@ -85,7 +92,7 @@ extension Pipeline {
         // Two names for one rendition are one piece of work.
         var seen: Set<String> = []
         let distinct = missing.filter { seen.insert($0.identity).inserted }
-        switch await helpers.transform(file, into: distinct.map(\.spec), assets: assets) {
+        switch await makeAll(distinct.map(\.spec), of: file, assets) {
         case .failed(let failure, let message):
             return .failed(FetchFailure(failure: failure, message: message))
         case .disk(let error):
@@ -96,7 +103,7 @@ extension Pipeline {
             return .release(nil)
         case .made(let report, let blobs):
             var source = source
-            source.format = report.facts.format.rawValue
+            source.format = report.facts.formatName
             source.width = report.facts.width
             source.height = report.facts.height
             source.frames = report.facts.frames
@@ -105,7 +112,7 @@ extension Pipeline {
             let made = zip(zip(distinct, report.renditions), blobs).map { pair, blob in
                 VariantRecord(
                     identity: pair.0.identity, source: source.hash, spec: pair.0.spec.canonical, coder: coder,
-                    blob: blob.hash.hex, size: blob.size, format: pair.1.format.rawValue, width: pair.1.width,
+                    blob: blob.hash.hex, size: blob.size, format: pair.1.formatName, width: pair.1.width,
                     height: pair.1.height,
                 )
             }

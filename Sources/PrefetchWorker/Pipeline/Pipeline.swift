@@ -21,13 +21,15 @@ final class Pipeline: Sendable {
     let assets: Assets
     /// Nil where nobody watches.
     let previews: Previews?
-    let coder = ImagingRuntime.coderVersion
+    let commands: Commands
+    let coder: String
+    let delegates: DelegateVersions
     let logger: Logger
 
     init(
         store: JobStore, cache: ContentCache, downloader: Downloader, helpers: HelperPool, publisher: Publisher,
-        disk: DiskWatch, settings: PipelineSettings, assets directory: String?,
-        previews: Previews?, logger: Logger,
+        disk: DiskWatch, settings: PipelineSettings, assets directory: String?, previews: Previews?,
+        commands: Commands, extensions: ImagingExtensions, logger: Logger,
     ) {
         self.store = store
         self.cache = cache
@@ -36,6 +38,9 @@ final class Pipeline: Sendable {
         self.publisher = publisher
         self.disk = disk
         self.settings = settings
+        self.commands = commands
+        coder = extensions.coders.version
+        delegates = DelegateVersions(extensions, commands.installed)
         self.logger = logger
         self.previews = previews
         reading = BlockingQueue("cache.reading", width: 4)

@@ -51,6 +51,7 @@ struct RunCommand: AsyncParsableCommand {
             "Folder for previews of pictures that are still arriving, of jobs with the option progressive.",
             valueName: "folder"))
     var previews: String?
+    @OptionGroup var commands: RunCommands
 
     @Flag(help: "Refuse to run where image decoders can't be confined by Landlock and seccomp.")
     var requireSandbox = false
@@ -91,6 +92,7 @@ struct RunCommand: AsyncParsableCommand {
         configuration.assets = settings.text("assets", flag: assets)
         configuration.onPreview = try settings.text("previews", flag: previews).map(Self.previewWriter)
         try limits.apply(to: &configuration, settings)
+        try commands.apply(to: &configuration, settings)
         return configuration
     }
 

@@ -98,7 +98,8 @@ struct Settings {
     static let knownSettings: Set<String> = [
         "db", "cache", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body", "max-pixels",
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
-        "max-tries", "retry-delay", "max-age", "min-free", "grace",
+        "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
+        "command-output",
     ]
 }
 

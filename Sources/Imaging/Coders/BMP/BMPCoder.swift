@@ -1,0 +1,114 @@
+/// Windows' and OS/2's bitmaps: 1 to 32 bits a pixel, palettes, masks and run lengths.
+///
+/// Not those that only wrap a JPEG or PNG for a printer, nor OS/2's fax and 24-bit run lengths.
+struct BMPCoder: ImageCoder {
+    let name = ImageFormat.bmp.rawValue
+    let version = "1"
+    let mediaType = ImageFormat.bmp.mediaType
+    let fileExtension = ImageFormat.bmp.fileExtension
+    let signatureLength = BMPHeader.signatureLength
+
+    func sniff(_ prefix: UnsafeRawBufferPointer) -> Bool { BMPHeader.begins(ByteReader(prefix)) }
+
+    func header(of prefix: UnsafeRawBufferPointer) throws -> ImageHeader? {
+        try BMPHeader(ByteReader(prefix)).map {
+            ImageHeader(width: $0.width, height: $0.height, hasAlpha: $0.hasAlpha)
+        }
+    }
+
+    func decode(_ bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws -> RGBAImage {
+        let reader = ByteReader(bytes)
+        guard let header = try BMPHeader(reader) else { throw Self.truncated }
+        if let objection = limits.objection(width: header.width, height: header.height) { throw objection }
+        let pixels = try PixelBuffer(PixelSize(width: header.width, height: header.height))
+        switch header.compression {
+        case .rle8, .rle4:
+            let colours = try colours(header, reader)
+            pixels.lend { $0.update(repeating: colours[0]) }
+            guard BMPRunLengths(header, colours).decode(reader, to: pixels) else { throw Self.truncated }
+        case .none, .masks:
+            guard header.holdsAllRows(bytes.count) else { throw Self.truncated }
+            try fill(pixels, header, reader)
+        }
+        if header.hasAlpha { showIfAllHidden(pixels) }
+        guard let image = RGBAImage(pixels) else { throw BMPHeader.broken("it has no pixels") }
+        return image
+    }
+
+    static let truncated = ImagingError(code: .truncated, message: "The BMP ends before its picture does.")
+
+    /// Colours that the palette lacks are black.
+    private func colours(_ header: BMPHeader, _ reader: ByteReader) throws(ImagingError) -> [Pixel] {
+        let palette = header.palette
+        guard reader.contains(palette.offset, length: palette.count * palette.stride) else { throw Self.truncated }
+        return (0..<1 << header.bits).map { index in
+            guard index < palette.count else { return Pixel(red: 0, green: 0, blue: 0) }
+            let offset = palette.offset + index * palette.stride
+            return Pixel(
+                red: reader.bytes[offset + 2], green: reader.bytes[offset + 1], blue: reader.bytes[offset])
+        }
+    }
+
+    /// - Parameter reader: of bytes that hold all rows.
+    private func fill(_ buffer: PixelBuffer, _ header: BMPHeader, _ reader: ByteReader) throws(ImagingError) {
+        let colours = header.bits <= 8 ? try colours(header, reader) : []
+        let row = BMPRow(bits: header.bits, masks: header.masks, colours: colours)
+        buffer.lend { pixels in
+            for line in 0..<header.height {
+                let y = header.isTopDown ? line : header.height - 1 - line
+                let start = header.pixels + line * header.rowLength
+                let length = (header.width * header.bits + 7) / 8
+                row.read(
+                    UnsafeRawBufferPointer(rebasing: reader.bytes[start..<start + length]),
+                    into: UnsafeMutableBufferPointer(rebasing: pixels[y * header.width..<(y + 1) * header.width]))
+            }
+        }
+    }
+
+    /// Many writers name an alpha mask and leave its bits 0. They mean no alpha, and browsers show it so.
+    private func showIfAllHidden(_ buffer: PixelBuffer) {
+        buffer.lend { pixels in
+            guard pixels.allSatisfy({ $0.alpha == 0 }) else { return }
+            for index in pixels.indices { pixels[index] = pixels[index].opaque }
+        }
+    }
+}
+
+/// Turns a row that isn't compressed into pixels.
+private struct BMPRow {
+    let bits: Int
+    let masks: [BMPMask]
+    let colours: [Pixel]
+
+    func read(_ bytes: UnsafeRawBufferPointer, into pixels: UnsafeMutableBufferPointer<Pixel>) {
+        switch bits {
+        case 24:
+            for x in pixels.indices {
+                pixels[x] = Pixel(red: bytes[3 * x + 2], green: bytes[3 * x + 1], blue: bytes[3 * x])
+            }
+        case 16, 32:
+            for x in pixels.indices { pixels[x] = masked(bytes, at: x * bits / 8) }
+        default:
+            let perByte = 8 / bits
+            for x in pixels.indices {
+                let shift = 8 - bits * (x % perByte + 1)
+                pixels[x] = colours[Int(bytes[x / perByte]) >> shift & ((1 << bits) - 1)]
+            }
+        }
+    }
+
+    private func masked(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> Pixel {
+        var pixel = Int(bytes[offset]) | Int(bytes[offset + 1]) << 8
+        if bits == 32 { pixel |= Int(bytes[offset + 2]) << 16 | Int(bytes[offset + 3]) << 24 }
+        return Pixel(
+            red: masks[0].value(of: pixel), green: masks[1].value(of: pixel), blue: masks[2].value(of: pixel),
+            alpha: masks[3].isEmpty ? 255 : masks[3].value(of: pixel))
+    }
+}
+
+extension RGBAImage {
+    fileprivate init?(_ buffer: PixelBuffer) {
+        let pixels = buffer.lend { Array(UnsafeRawBufferPointer($0)) }
+        self.init(width: buffer.size.width, height: buffer.size.height, pixels: pixels)
+    }
+}

@@ -1,0 +1,45 @@
+internal import FoundationEssentials
+
+/// What a command is told, as one line of JSON before the picture.
+struct CommandRequest: Encodable {
+    let name: String
+    let argument: String
+    /// In pixels.
+    let width: Int
+    let height: Int
+    var format = "png"
+
+    func line() throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return try Array(encoder.encode(self)) + [UInt8(ascii: "\n")]
+    }
+}
+
+/// What a command answers: one line of JSON, and then the picture.
+enum CommandAnswer: Equatable {
+    case picture([UInt8])
+    case error(String)
+    case nonsense
+
+    private struct Line: Decodable {
+        var ok: Bool?
+        var error: String?
+    }
+
+    init(_ bytes: [UInt8]) {
+        guard
+            let end = bytes.prefix(65_536).firstIndex(of: UInt8(ascii: "\n"))
+                ?? (bytes.count <= 65_536 ? bytes.count : nil),
+            let line = try? JSONDecoder().decode(Line.self, from: Data(bytes[..<end]))  // Nonsense is an answer, too.
+        else {
+            self = .nonsense
+            return
+        }
+        if let error = line.error {
+            self = .error(error)
+        } else {
+            self = line.ok == true && end + 1 < bytes.count ? .picture(Array(bytes[(end + 1)...])) : .nonsense
+        }
+    }
+}

@@ -1,0 +1,120 @@
+internal import ContentCache
+internal import Subprocess
+internal import SystemPackage
+
+/// Why a command gave no picture.
+enum CommandFailure: Error, Equatable {
+    /// As a sentence.
+    case failed(String)
+    /// The worker is stopping, or nobody wants the picture any more.
+    case cancelled
+    /// The disk refused a file; no fault of the command.
+    case disk(String)
+}
+
+/// One run of a command. However it ends, nothing of it is left running in its process group.
+struct CommandRun: Sendable {
+    let command: InstalledCommand
+    let limits: CommandLimits
+
+    /// - Parameter input: read from its start.
+    /// - Returns: the picture that it answered with.
+    func run(_ input: BlobFile) async throws(CommandFailure) -> [UInt8] {
+        let outcome = await withTaskGroup(of: Result<[UInt8], CommandFailure>?.self) { group in
+            group.addTask { await answer(to: input) }
+            group.addTask {
+                // Cancelled when the command is faster.
+                try? await Task.sleep(for: limits.time)
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            await group.waitForAll()
+            return first
+        }
+        if Task.isCancelled { throw .cancelled }
+        guard let outcome else { throw failure("took longer than \(limits.time.milliseconds) ms") }
+        return try outcome.get()
+    }
+
+    private func answer(to input: BlobFile) async -> Result<[UInt8], CommandFailure> {
+        var platform = PlatformOptions()
+        // A group of its own, so that what it starts is ended with it.
+        platform.processGroupID = 0
+        platform.teardownSequence = [
+            .send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .milliseconds(100))
+        ]
+        do {
+            let result = try await Subprocess.run(
+                .path(command.path), environment: .custom(Self.environment), workingDirectory: "/",
+                platformOptions: platform,
+                input: .fileDescriptor(input.descriptor, closeAfterSpawningProcess: false),
+                output: .sequence, error: .sequence,
+            ) { execution in
+                let end: @Sendable () -> Void = {
+                    // It may have ended by itself meanwhile.
+                    try? execution.send(signal: .kill, toProcessGroup: true)
+                }
+                return await withTaskCancellationHandler {
+                    async let complaint = Self.read(execution.standardError, limit: 4_096, overflow: {})
+                    let output = await Self.read(execution.standardOutput, limit: limits.bytes, overflow: end)
+                    return (output: output, complaint: await complaint)
+                } onCancel: {
+                    end()
+                }
+            }
+            withExtendedLifetime(input) {}
+            let (output, complaint) = result.closureResult
+            return Result { () throws(CommandFailure) in
+                try judged(output, Self.firstLine(complaint), result.terminationStatus)
+            }
+        } catch {
+            return .failure(failure("can't be run: \(error)"))
+        }
+    }
+
+    /// Nothing of the worker's own environment, which may hold secrets.
+    private static let environment: [Environment.Key: String] = [
+        "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/",
+    ]
+
+    /// - Returns: at most `limit` bytes and one; what comes after them is read and dropped.
+    private static func read(
+        _ pipe: SubprocessOutputSequence, limit: Int, overflow: () -> Void,
+    ) async -> [UInt8] {
+        var bytes: [UInt8] = []
+        do {
+            for try await part in pipe where bytes.count <= limit {
+                part.withUnsafeBytes { bytes.append(contentsOf: $0.prefix(limit + 1 - bytes.count)) }
+                if bytes.count > limit { overflow() }
+            }
+        } catch {
+            // A pipe that breaks is the end of what was said; the exit status tells the rest.
+        }
+        return bytes
+    }
+
+    private func judged(
+        _ output: [UInt8], _ complaint: String, _ status: TerminationStatus,
+    ) throws(CommandFailure) -> [UInt8] {
+        guard output.count <= limits.bytes else { throw failure("answered more than \(limits.bytes) bytes") }
+        let answer = CommandAnswer(output)
+        if case .error(let text) = answer { throw failure("says: \(text)") }
+        switch status {
+        case .exited(0): break
+        case .exited(let code): throw failure("ended with code \(code)\(complaint)")
+        case .signaled(let signal): throw failure("was ended by signal \(signal)\(complaint)")
+        }
+        guard case .picture(let bytes) = answer else {
+            throw failure("must answer with a line {\"ok\":true} and a picture, and didn't\(complaint)")
+        }
+        return bytes
+    }
+
+    private static func firstLine(_ bytes: [UInt8]) -> String {
+        let line = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+        return line.isEmpty ? "" : ": \(line.prefix(300))"
+    }
+
+    private func failure(_ what: String) -> CommandFailure { .failed("The command '\(command.name)' \(what)") }
+}

@@ -1,0 +1,80 @@
+internal import ContentCache
+internal import Imaging
+internal import SystemPackage
+
+/// Runs the programs that variants name, as many at once as there are helpers.
+final class Commands: Sendable {
+    let installed: [InstalledCommand]
+    private let limits: CommandLimits
+    private let cache: ContentCache
+    private let files = BlockingQueue("commands.files", width: 2)
+    private let places: Places
+
+    init(_ installed: [InstalledCommand], limits: CommandLimits, width: Int, cache: ContentCache) {
+        self.installed = installed
+        self.limits = limits
+        self.cache = cache
+        places = Places(width)
+    }
+
+    /// - Parameter picture: a PNG of `width` × `height` pixels.
+    /// - Returns: what the command made of it: hostile bytes like any other.
+    func run(
+        _ wanted: StagedVariant.Command, on picture: BlobFile, width: Int, height: Int,
+    ) async throws(CommandFailure) -> BlobFile {
+        guard let command = installed.first(where: { $0.name == wanted.name }) else {
+            throw .failed("There is no command '\(wanted.name)'.")
+        }
+        let request = CommandRequest(name: wanted.name, argument: wanted.argument, width: width, height: height)
+        await places.enter()
+        defer { places.leave() }
+        if Task.isCancelled { throw .cancelled }
+        let input = try await written { file in
+            try file.writeAll(request.line())
+            try Self.copy(picture.descriptor, to: file)
+        }
+        let bytes = try await CommandRun(command: command, limits: limits).run(input)
+        return try await written { try $0.writeAll(bytes) }
+    }
+
+    /// A file without a name, opened anew for reading only, from its start.
+    private func written(
+        _ write: @escaping @Sendable (FileDescriptor) throws -> Void,
+    ) async throws(CommandFailure) -> BlobFile {
+        let result = await files.run { [cache] in
+            Result {
+                let file = try cache.makeFile()
+                try write(file.descriptor)
+                return try file.openedForReading()
+            }
+        }
+        do {
+            return try result.get()
+        } catch {
+            throw .disk("A file for a command can't be written: \(error)")
+        }
+    }
+
+    private static func copy(_ source: FileDescriptor, to target: FileDescriptor) throws {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while case let count = try source.read(fromAbsoluteOffset: offset, into: buffer), count > 0 {
+            try target.writeAll(buffer[..<count])
+            offset += Int64(count)
+        }
+    }
+}
+
+extension BlobFile {
+    /// The same file, opened anew for nothing but reading: what others will find in the cache is not for a helper or a
+    /// command to change. The way through /proc works for files without a name, too (open(2), `O_TMPFILE`).
+    func openedForReading() throws(CacheError) -> BlobFile {
+        let path = FilePath("/proc/self/fd/\(descriptor.rawValue)")
+        do {
+            return BlobFile(owning: try FileDescriptor.open(path, .readOnly, options: .closeOnExec))
+        } catch {
+            throw CacheError(.disk, "A file in the cache can't be opened for reading: \(error)")
+        }
+    }
+}

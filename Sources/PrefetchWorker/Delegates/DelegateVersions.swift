@@ -1,0 +1,36 @@
+internal import Imaging
+
+/// What a worker's variants may name besides what is built in, and in which version.
+struct DelegateVersions: Sendable {
+    var transforms: [String: String] = [:]
+    var commands: [String: String] = [:]
+
+    init() {}
+
+    init(_ extensions: ImagingExtensions, _ commands: [InstalledCommand]) {
+        for name in extensions.transformNames { transforms[name] = extensions.transform(named: name)?.version }
+        for command in commands { self.commands[command.name] = command.version }
+    }
+
+    /// Why these variants can't be made here, as a sentence; nil where they can.
+    func objection(to variants: [VariantSpec]) -> String? {
+        for variant in variants {
+            if let name = variant.transformNames.sorted().first(where: { transforms[$0] == nil }) {
+                return "Variant '\(variant.name)' names the transform '\(name)'; this worker has "
+                    + (transforms.isEmpty ? "none." : "\(transforms.keys.sorted().joined(separator: ", ")).")
+            }
+            if let name = variant.commandNames.sorted().first(where: { commands[$0] == nil }) {
+                return "Variant '\(variant.name)' names the command '\(name)'; this worker has "
+                    + (commands.isEmpty
+                        ? "none: see --transform-command." : "\(commands.keys.sorted().joined(separator: ", ")).")
+            }
+        }
+        return nil
+    }
+
+    /// What of this is part of a variant's identity.
+    func identity(of variant: VariantSpec) -> String {
+        let used = variant.transformNames.sorted().map { "\ndelegate \($0)=\(transforms[$0] ?? "")" }
+        return (used + variant.commandNames.sorted().map { "\ncommand \($0)=\(commands[$0] ?? "")" }).joined()
+    }
+}
