@@ -9,7 +9,7 @@ import Testing
 struct ChecklistTests {
     private static func source(_ format: ImageFormat) throws -> [UInt8] {
         switch format {
-        case .heic: return SampleImage.bytes(of: .heic)
+        case .heic, .bmp: return SampleImage.bytes(of: format)
         case .gif: return TestImages.gif(120, 90)
         default: return try make(one: TestImages.png(120, 90), "120x,\(format.rawValue)")
         }
