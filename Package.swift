@@ -139,3 +139,11 @@ for target in package.targets where [.regular, .executable, .test].contains(targ
         .treatAllWarnings(as: .error),
     ]
 }
+
+// Pixels are handled byte by byte, and without optimisation a large picture takes minutes: the tests ask for it by the
+// environment. A package with such a flag can't be depended on, so it isn't there otherwise.
+if Context.environment["OPTIMISE_IMAGING"] != nil {
+    for target in package.targets where target.name == "Imaging" {
+        target.swiftSettings? += [.unsafeFlags(["-O"])]
+    }
+}
