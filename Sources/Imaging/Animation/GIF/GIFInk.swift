@@ -48,7 +48,9 @@ struct GIFInk {
     }
 
     /// The smallest with all that changes; one pixel where nothing does, as a GIF has no frame without any.
-    private static func rectangle(_ frame: PixelBuffer, _ shown: PixelBuffer, clearing: Bool, _ tolerance: Int) -> PixelRectangle {
+    private static func rectangle(
+        _ frame: PixelBuffer, _ shown: PixelBuffer, clearing: Bool, _ tolerance: Int,
+    ) -> PixelRectangle {
         let size = frame.size
         var (left, right, top, bottom) = (size.width, -1, -1, -1)
         Self.lend(frame, shown, frame) { frame, shown, _ in
