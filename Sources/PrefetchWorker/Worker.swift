@@ -112,22 +112,33 @@ public struct Worker: Sendable {
             order: configuration.order, drains: configuration.drains, logger: logger,
         )
         let housekeeper = Housekeeper(
-            store: pipeline.store, downloader: pipeline.downloader, tasks: tasks, wakeup: wakeup, worker: worker,
-            logger: logger,
+            store: pipeline.store, tasks: tasks, wakeup: wakeup, worker: worker, logger: logger,
+        )
+        let keeper = HostKeeper(
+            store: pipeline.store, downloader: pipeline.downloader, worker: worker,
+            concurrency: configuration.downloads.concurrency, limits: configuration.downloads.hostLimits,
+            crowds: pipeline.crowds, logger: logger,
         )
         return await withTaskGroup { group in
             group.addTask { await pipeline.helpers.run() }
             group.addTask { await pipeline.publisher.run(inFlight: { tasks.count }) }
             let housekeeping = Task { await housekeeper.run() }  // Ended below, before the stages it looks after.
+            var hostKeeping: Task<Void, Never>?
             let result: Result<Summary.End, WorkerError>
-            do throws(WorkerError) {
+            do {
+                let ledger = try await keeper.begin()
+                hostKeeping = Task { await keeper.run(ledger) }  // As the housekeeper.
                 result = .success(Summary.End(try await loop.run()))
+            } catch let error as JobsError {
+                result = .failure(WorkerError(error))
             } catch {
-                result = .failure(error)
+                result = .failure(error as? WorkerError ?? WorkerError(.internalError, "\(error)"))
             }
             await settle(tasks, pipeline)
             housekeeping.cancel()
+            hostKeeping?.cancel()
             await housekeeping.value
+            await hostKeeping?.value
             pipeline.helpers.close()
             pipeline.publisher.close()
             await pipeline.downloader.shutdown()

@@ -34,7 +34,7 @@ extension Pipeline {
         case .made(let made):
             return made.result(plan: plan, isCached: true, original: nil)
         case .failed(let failure):
-            return decided(failure, attempts: 0, isFetched: false)
+            return decided(failure, of: source.key, attempts: 0, isFetched: false)
         case .release(let reason):
             return .release(reason)
         case .sourceMissing:

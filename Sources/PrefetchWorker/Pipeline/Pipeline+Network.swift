@@ -9,24 +9,32 @@ extension Pipeline {
         let request = request(for: item, plan)
         let key = fetchKey(of: item, plan, request)
         holdings.fetch = key
-        let fetched = await fetches.join(key) { [self] in await fetch(request) }
+        let place = FetchPlace(priority: request.priority, rank: request.rank)
+        let fetched = await fetches.join(key, user: item.id, place: place) { [self] in await fetch(request, key) }
         switch fetched {
         case .failed(let failure):
-            return decided(failure, attempts: item.attempts, isFetched: true)
+            return decided(failure, of: item.url, attempts: item.attempts, isFetched: true)
         case .notModified(let response):
             return await unchanged(item, plan, response, &holdings)
+        case .crowded(let host):
+            return crowded(host)
         case .source(let fetched):
             return await finish(item, plan, fetched, &holdings)
         }
     }
 
-    private func fetch(_ request: DownloadRequest) async -> Fetched {
+    private func fetch(_ request: DownloadRequest, _ key: String) async -> Fetched {
+        var request = request
+        request.currentPlace = { [fetches] in fetches.place(key).map { ($0.priority, $0.rank) } }
         switch await downloader.download(request) {
+        case .failed(let error) where error.code == .crowded:
+            return .crowded(Downloader.host(of: request.url) ?? URLText.host(request.url))
         case .failed(let error):
             let failure = FetchFailure(error)
             if let wait = failure.retryAfter, wait > 0, failure.failure.treatment == .retry {
                 // At once for everybody here; other workers read it from the database.
-                downloader.block(host: URLText.host(request.url), for: .milliseconds(wait))
+                downloader.block(
+                    host: Downloader.host(of: request.url) ?? URLText.host(request.url), for: .milliseconds(wait))
             }
             return .failed(failure)
         case .notModified(let response):
@@ -50,7 +58,7 @@ extension Pipeline {
             priority: plan.definition.priority,
             rank: plan.definition.order == .fifo ? item.id : -item.id,
             etag: validators?.etag, lastModified: validators?.lastModified,
-            allowInvalidCertificates: plan.options.contains(.allowInvalidCertificates),
+            allowInvalidCertificates: plan.options.contains(.allowInvalidCertificates), id: item.id,
         )
         if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
         return request
@@ -103,7 +111,7 @@ extension Pipeline {
             let original = PendingBlob(file: fetched.file, hash: fetched.hash, size: fetched.size)
             return made.result(plan: plan, isCached: false, original: original)
         case .failed(let failure):
-            return decided(failure, attempts: item.attempts, isFetched: true)
+            return decided(failure, of: item.url, attempts: item.attempts, isFetched: true)
         case .release(let reason):
             return .release(reason)
         case .sourceMissing:
@@ -112,7 +120,7 @@ extension Pipeline {
     }
 
     /// What a failure means for the item: another try, its end, or back to the queue.
-    func decided(_ failure: FetchFailure, attempts: Int, isFetched: Bool) -> ItemResult {
+    func decided(_ failure: FetchFailure, of url: String, attempts: Int, isFetched: Bool) -> ItemResult {
         // Cancelled from inside means that the worker is stopping or the job is gone; the fence sorts out which.
         if failure.failure == .cancelled { return .release() }
         let record = FailureRecord(failure.failure, failure.message)
@@ -123,7 +131,8 @@ extension Pipeline {
             return .failed(record)
         case .retry(let delay):
             let blocks = isFetched && (failure.retryAfter ?? 0) > 0
-            return .ending(.retry(at: settings.now() + delay, record, blockingHost: blocks))
+            let wait = isFetched ? min(retryBudget.take(URLText.host(url), now: monotonicMilliseconds()), 3_600_000) : 0
+            return .ending(.retry(at: settings.now() + max(delay, wait), record, blockingHost: blocks))
         }
     }
 }

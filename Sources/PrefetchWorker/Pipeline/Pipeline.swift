@@ -15,7 +15,9 @@ final class Pipeline: Sendable {
     let publisher: Publisher
     let disk: DiskWatch
     let settings: PipelineSettings
-    let fetches = SharedFetches<Fetched>()
+    let fetches: SharedFetches<Fetched>
+    let crowds = Crowds()
+    let retryBudget = RetryBudget()
     let sources = KeyedLock()
     let reading: BlockingQueue
     let assets: Assets
@@ -43,6 +45,9 @@ final class Pipeline: Sendable {
         delegates = DelegateVersions(extensions, commands.installed)
         self.logger = logger
         self.previews = previews
+        fetches = SharedFetches { name, place in
+            downloader.update(priority: place.priority, rank: place.rank, for: name)
+        }
         reading = BlockingQueue("cache.reading", width: 4)
         assets = Assets(directory: directory, store: store, cache: cache, reading: reading)
     }
@@ -54,7 +59,7 @@ final class Pipeline: Sendable {
         if case .release(let reason?) = result.kind { disk.report(reason) }
         let published = await publisher.commit(item, result.ending, blobs: result.blobs)
         // Only now does the index know what was made, so only now may others look for it there.
-        holdings.release(sources, fetches)
+        holdings.release(sources, fetches, item.id)
         return published
     }
 
@@ -64,15 +69,8 @@ final class Pipeline: Sendable {
             return .failed(FailureRecord(.notCached, "Not in the cache, and the job says from-cache-only."))
         }
         if !plan.options.contains(.retryFailed), let entry = item.blacklisting { return .ending(.blacklisted(entry)) }
-        if let until = hostBlock(of: item) { return .ending(.wait(until: until)) }
+        if let blocked = blocked(item) { return blocked }
         return await fromNetwork(item, plan, &holdings)
-    }
-
-    /// When the item's host may be asked again, if that is longer than it pays to keep the item in memory for.
-    private func hostBlock(of item: ClaimedItem) -> Int64? {
-        guard let instant = downloader.blockedUntil(URLText.host(item.url)) else { return nil }
-        let left = ContinuousClock.now.duration(to: instant)
-        return left > .seconds(5) ? settings.now() + left.milliseconds : nil
     }
 }
 
@@ -118,9 +116,9 @@ struct Holdings {
         sourceLock = nil
     }
 
-    func release(_ sources: KeyedLock, _ fetches: SharedFetches<Fetched>) {
+    func release(_ sources: KeyedLock, _ fetches: SharedFetches<Fetched>, _ user: Int64) {
         if let sourceLock { sources.unlock(sourceLock) }
-        if let fetch { fetches.leave(fetch) }
+        if let fetch { fetches.leave(fetch, user: user) }
     }
 }
 
