@@ -1,4 +1,5 @@
 import CCurl
+import Synchronization
 public import SystemPackage
 
 /// Fetches URLs over HTTP and HTTPS into files, most urgent first, within limits per host and in all.
@@ -126,6 +127,12 @@ public final class Downloader: Sendable {
         (try? DownloadURL(url, maxBytes: .max).host).map(HostName.normal)
     }
 
+    /// What requests say of us.
+    public var userAgent: String { configuration.userAgent }
+
+    /// The transfers that have run for more than a second, as they stood less than a second ago.
+    public var progress: [DownloadProgress] { exchange.state.withLock { $0.progress } }
+
     public var counts: DownloadCounts { exchange.counts }
 
     /// Takes effect on what starts next; nothing that runs is cut.
@@ -135,6 +142,9 @@ public final class Downloader: Sendable {
         let special = Dictionary(special.map { (HostName.normal($0.key), $0.value) }, uniquingKeysWith: { $1 })
         exchange.setLimits(concurrency: max(1, concurrency), limits: limits, special: special)
     }
+
+    /// Ends what waits at hosts that are blocked for longer than `time` yet, as ``DownloadFailure/Code/crowded``.
+    public func sendAwayBlocked(longerThan time: Duration) { exchange.sendAwayBlocked(longerThan: time) }
 
     /// Ends what waits at hosts where more than `limit` requests do, the least urgent first, as
     /// ``DownloadFailure/Code/crowded``.
@@ -176,6 +186,16 @@ private enum CurlLibrary {
 extension Downloader {
     /// libcurl's own version and those of what it was built with.
     public static var libraryVersion: String { String(cString: curl_version()) }
+}
+
+/// How far a transfer has come that has run for a while.
+public struct DownloadProgress: Sendable, Hashable {
+    /// ``DownloadRequest/id``.
+    public let id: Int64
+    /// Bytes of the body as it is sent.
+    public let received: Int64
+    /// Nil where the origin didn't say.
+    public let expected: Int64?
 }
 
 /// What a downloader has in hand.

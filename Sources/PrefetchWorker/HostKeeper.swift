@@ -22,6 +22,7 @@ struct HostKeeper: Sendable {
         var started: [String: Int64] = [:]
         var lastLook = monotonicMilliseconds()
         var hadLoad = false
+        var hadProgress = false
         var limits: [LimitsRecord] = []
     }
 
@@ -42,7 +43,9 @@ struct HostKeeper: Sendable {
         while !Task.isCancelled {
             do {
                 try await read(&ledger)
+                downloader.sendAwayBlocked(longerThan: Pipeline.longestWait)
                 try await write(&ledger)
+                try await tell(&ledger)
                 try await callBack()
             } catch {
                 // It is tried again in a moment; a fault that stays shows in the claims, which do end the run.
@@ -88,6 +91,15 @@ struct HostKeeper: Sendable {
         try await store.save(hosts: memories, load: load, worker: worker)
         ledger.hadLoad = isBusy
         for memory in memories { ledger.saved[memory.host] = memory }
+    }
+
+    private func tell(_ ledger: inout Ledger) async throws(JobsError) {
+        let progress = downloader.progress.map {
+            TransferProgress(item: $0.id, received: $0.received, expected: $0.expected)
+        }
+        guard ledger.hadProgress || !progress.isEmpty else { return }
+        try await store.save(progress: progress, worker: worker)
+        ledger.hadProgress = !progress.isEmpty
     }
 
     /// Nil where nothing has changed that is worth a write.

@@ -21,6 +21,8 @@ public struct Worker: Sendable {
 
         public let end: End
         public let counts: RunStatistics.Counts
+        /// Announced bytes of bodies that were refused before they had come.
+        public let bytesSaved: Int64
         /// The jobs this run had items of, as they stand now.
         public let jobs: [JobProgress]
     }
@@ -63,7 +65,9 @@ public struct Worker: Sendable {
             try await store.unregister(worker: worker)
             let jobs = try await store.summary(jobs: statistics.jobs)
             try await store.close()
-            return Summary(end: try result.get(), counts: statistics.counts, jobs: jobs)
+            return Summary(
+                end: try result.get(), counts: statistics.counts,
+                bytesSaved: pipeline.downloader.counts.saved, jobs: jobs)
         } catch let error as WorkerError {
             throw error
         } catch let error as JobsError {

@@ -17,6 +17,7 @@ final class Exchange: Sendable {
         var unconsumed = 0
         var bytes: Int64 = 0
         var saved: Int64 = 0
+        var progress: [DownloadProgress] = []
         var cancelled: [UInt64] = []
         var lastID: UInt64 = 0
         var phase = Phase.open
@@ -98,6 +99,12 @@ extension Exchange {
             return state.queue.removeWaiting()
         }
         for ticket in tickets { ticket.answer(.failed(.cancelled)) }
+    }
+
+    /// Sends away what waits at hosts that are blocked for longer than `time` yet.
+    func sendAwayBlocked(longerThan time: Duration) {
+        let tickets = state.withLock { $0.queue.removeBlocked(longerThan: time, now: .now) }
+        for ticket in tickets { ticket.answer(.failed(.crowded(ticket.host))) }
     }
 
     /// Sends away what waits at the hosts where more than `limit` do.

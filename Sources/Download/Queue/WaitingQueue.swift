@@ -156,6 +156,19 @@ struct WaitingQueue {
         }
     }
 
+    /// What waits at hosts that are blocked for longer than `time` yet.
+    mutating func removeBlocked(longerThan time: Duration, now: ContinuousClock.Instant) -> [Ticket] {
+        var found: [Ticket] = []
+        for host in hosts.values {
+            guard let until = host.gate.blockedUntil, until - now > time, host.live > 0 else { continue }
+            for place in host.places.unordered where waiting[place.ticket]?.place == place {
+                if let ticket = waiting[place.ticket]?.ticket { found.append(ticket) }
+            }
+        }
+        for ticket in found { _ = remove(ticket.id) }
+        return found
+    }
+
     /// The last of what waits at the hosts where more than `limit` do; they may come again later.
     mutating func shed(over limit: Int) -> [Ticket] {
         var shed: [Ticket] = []

@@ -11,7 +11,7 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
         /// The file could not be made or written: our disk's fault, never the origin's.
         case disk(Errno)
         case cancelled, internalError
-        /// It waited behind many others of its host, and was sent away to make room for other hosts.
+        /// It waited for a host that is blocked, or behind many others of a busy one, and was sent away.
         case crowded
         /// The site keeps it from machines like us, and the request says that this counts.
         case optOut
@@ -35,7 +35,7 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
     public var description: String { message }
 
     static func crowded(_ host: String) -> DownloadFailure {
-        DownloadFailure(.crowded, "Others wait for \(host), which is busy.")
+        DownloadFailure(.crowded, "It waited for \(host), which can take no more requests now.")
     }
 
     static let cancelled = DownloadFailure(.cancelled, "The download was cancelled.")

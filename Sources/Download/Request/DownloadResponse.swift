@@ -19,6 +19,8 @@ public struct DownloadResponse: Sendable, Equatable {
     public var timings: Timings
     /// Bytes of the body as they were sent, before content decoding.
     public var bytesReceived: Int64
+    /// Announced bytes of a body that was refused before they had come.
+    public var bytesSaved: Int64 = 0
     /// The numeric address that was connected to; empty when there was no connection.
     public var primaryAddress: String
 

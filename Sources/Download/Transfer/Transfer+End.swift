@@ -106,6 +106,7 @@ extension Transfer {
             httpVersion: httpVersion,
             timings: timings(),
             bytesReceived: easy.offset(CURLINFO_SIZE_DOWNLOAD_T),
+            bytesSaved: savedBytes,
             primaryAddress: easy.text(CURLINFO_PRIMARY_IP),
         )
     }

@@ -75,6 +75,13 @@ final class Transfer {
         return max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T))
     }
 
+    /// How far it has come, for whoever gave it a number; nil as long as it is young.
+    func progress(_ now: ContinuousClock.Instant) -> DownloadProgress? {
+        guard now - started >= .seconds(1), let id = ticket.request.id else { return nil }
+        let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T) + (isResuming ? resume?.writer.size ?? 0 : 0)
+        return DownloadProgress(id: id, received: received, expected: headers.contentLength)
+    }
+
     /// Whether it has had nothing to tell for a while.
     func isSilent(_ now: ContinuousClock.Instant, patience: Duration) -> Bool {
         now - (lastByte ?? hopStarted) >= patience

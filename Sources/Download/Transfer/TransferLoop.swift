@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import Synchronization
 
 /// The curl thread: starts, drives and ends transfers until the exchange closes.
 ///
@@ -15,6 +16,8 @@ final class TransferLoop {
     private var partials = PartialStore()
     /// A slot became free since work was last taken: there may be something to start before sleeping.
     private var hasFreedSlot = false
+    private var lastReport = ContinuousClock.now
+    private var hasReported = false
     /// When silent transfers were last looked for.
     private var lastLook = ContinuousClock.now
     /// No transfer's deadline is before this.
@@ -65,9 +68,12 @@ extension TransferLoop {
         finishTransfers(exchange)
         expireTransfers(exchange)
         if work.isCrowded { listen(exchange) }
+        report(exchange)
         if hasFreedSlot { return true }
         let nextLook = work.isCrowded && !running.isEmpty ? lastLook + configuration.patience / 2 : nil
-        check(curl_multi_poll(multi, nil, 0, pause(until: [work.nextRelease, nextLook]), nil), exchange)
+        let nextReport = running.isEmpty && !hasReported ? nil : lastReport + Self.reporting
+        let pause = pause(until: [work.nextRelease, nextLook, nextReport])
+        check(curl_multi_poll(multi, nil, 0, pause, nil), exchange)
         return true
     }
 
@@ -166,6 +172,19 @@ extension TransferLoop {
             finish(transfer, CURLE_OPERATION_TIMEDOUT, exchange)
         }
         self.nextDeadline = running.values.map(\.deadline).min()
+    }
+
+    private static let reporting = Duration.seconds(1)
+
+    /// Says how far the long transfers have come, once a second.
+    private func report(_ exchange: Exchange) {
+        let now = ContinuousClock.now
+        guard now - lastReport >= Self.reporting else { return }
+        lastReport = now
+        let progress = running.values.compactMap { $0.progress(now) }
+        guard hasReported || !progress.isEmpty else { return }
+        hasReported = !progress.isEmpty
+        exchange.state.withLock { $0.progress = progress }
     }
 
     /// Looks for transfers that hold a place and get nothing.

@@ -36,8 +36,44 @@ extension Schema {
             PRIMARY KEY (host, class)
         ) WITHOUT ROWID;
 
+        ALTER TABLE sources ADD COLUMN http TEXT;
         ALTER TABLE items ADD COLUMN waits_for TEXT;
         CREATE INDEX items_waiting_for ON items (waits_for) WHERE state = 'delayed' AND waits_for IS NOT NULL;
+        -- Every request that was made, as long as its item is there. Times in microseconds.
+        CREATE TABLE tries (
+            item INTEGER NOT NULL,
+            at INTEGER NOT NULL,
+            class TEXT,
+            http_status INTEGER,
+            message TEXT,
+            received INTEGER,
+            saved INTEGER,
+            redirects INTEGER,
+            address TEXT,
+            http_version TEXT,
+            dns INTEGER,
+            connect INTEGER,
+            tls INTEGER,
+            first_byte INTEGER,
+            total INTEGER,
+            PRIMARY KEY (item, at)
+        ) WITHOUT ROWID;
+        CREATE TRIGGER items_delete_tries AFTER DELETE ON items BEGIN
+            DELETE FROM tries WHERE item = OLD.id;
+        END;
+        CREATE TABLE transfer_progress (
+            worker INTEGER NOT NULL,
+            item INTEGER NOT NULL,
+            received INTEGER NOT NULL,
+            expected INTEGER,
+            updated_at INTEGER NOT NULL,
+            PRIMARY KEY (worker, item)
+        ) WITHOUT ROWID;
+        CREATE VIEW transfers AS SELECT
+            items.job AS job, items.id AS item, items.url AS url, received, expected,
+            CASE WHEN expected > 0 THEN round(100.0 * received / expected, 1) END AS percent,
+            \(iso("updated_at")) AS updated_at
+            FROM transfer_progress JOIN items ON items.id = transfer_progress.item WHERE items.state = 'active';
         CREATE VIEW waiting AS SELECT
             job, id AS item, url, waits_for AS host, message AS reason, class, attempts, \(iso("run_at")) AS until
             FROM items WHERE state = 'delayed';

@@ -128,6 +128,7 @@ extension JobStore {
             return ClaimedItem(
                 id: id, job: job.id, url: url, key: key, attempts: row["attempts"], lease: lease,
                 source: try source(key: key, in: db), blacklisting: try blacklisting(key: key, now: now, in: db),
+                lastTry: nil,
             )
         }
     }

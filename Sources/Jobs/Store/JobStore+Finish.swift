@@ -66,6 +66,7 @@ extension JobStore {
                     fencedOut.insert(item.id)
                     continue
                 }
+                if let record = item.lastTry { try Self.save(record, item: item.id, in: db) }
                 if let failure = ending.failedTry {
                     failures[FailureCount(host: URLText.host(item.url), failure: failure), default: 0] += 1
                 }

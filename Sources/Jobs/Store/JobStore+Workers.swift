@@ -88,6 +88,7 @@ extension JobStore {
             try db.execute(sql: "DELETE FROM leases WHERE worker = ?", arguments: [worker])
             try db.execute(sql: "DELETE FROM workers WHERE id = ?", arguments: [worker])
             try db.execute(sql: "DELETE FROM host_load WHERE worker = ?", arguments: [worker])
+            try db.execute(sql: "DELETE FROM transfer_progress WHERE worker = ?", arguments: [worker])
         }
         return count
     }

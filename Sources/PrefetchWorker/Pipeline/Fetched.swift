@@ -37,12 +37,15 @@ struct FetchFailure: Error, Sendable {
     let message: String
     /// What the origin asked for, in milliseconds.
     var retryAfter: Int64?
+    /// What HTTP said, when it came that far.
+    var response: DownloadResponse?
 }
 
 extension FetchFailure {
     init(_ error: DownloadFailure) {
         failure = FailureClass(error.code)
         message = error.message
+        response = error.response
         retryAfter = error.retryAfter.map { Int64($0.components.seconds) * 1_000 }
     }
 }

@@ -2,6 +2,9 @@ internal import Download
 internal import Jobs
 
 extension Pipeline {
+    /// How long an item waits in memory for a host that is left alone.
+    static let longestWait = Duration.seconds(5)
+
     /// The end of an item whose host is left alone for longer than it pays to keep the item in memory for; nil otherwise.
     ///
     /// To wait because the origin said so costs no try. To wait for a host that can't be reached does: else the items of
@@ -10,7 +13,7 @@ extension Pipeline {
         let host = Downloader.host(of: item.url) ?? URLText.host(item.url)
         guard let (instant, reason) = downloader.blocked(host) else { return nil }
         let left = ContinuousClock.now.duration(to: instant)
-        guard left > .seconds(5) else { return nil }
+        guard left > Self.longestWait else { return nil }
         switch reason {
         case .asked:
             return .ending(

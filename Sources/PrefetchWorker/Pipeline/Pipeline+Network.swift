@@ -11,13 +11,14 @@ extension Pipeline {
         holdings.fetch = key
         let place = FetchPlace(priority: request.priority, rank: request.rank)
         let fetched = await fetches.join(key, user: item.id, place: place) { [self] in await fetch(request, key) }
+        holdings.lastTry = fetched.record(at: settings.now())
         switch fetched {
         case .failed(let failure):
             return decided(failure, of: item.url, attempts: item.attempts, isFetched: true)
         case .notModified(let response):
             return await unchanged(item, plan, response, &holdings)
         case .crowded(let host):
-            return crowded(host)
+            return blocked(item) ?? crowded(host)
         case .source(let fetched):
             return await finish(item, plan, fetched, &holdings)
         }
@@ -50,16 +51,19 @@ extension Pipeline {
         }
     }
 
-    private func request(for item: ClaimedItem, _ plan: JobPlan) -> DownloadRequest {
+    func request(for item: ClaimedItem, _ plan: JobPlan) -> DownloadRequest {
         let validators = plan.options.contains(.fromLoaderOnly) ? nil : validators(of: item, plan)
         var request = DownloadRequest(
-            url: item.key,
+            url: URLText.cacheKey(item.url),
             headers: plan.definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) },
             priority: plan.definition.priority,
             rank: plan.definition.order == .fifo ? item.id : -item.id,
             etag: validators?.etag, lastModified: validators?.lastModified,
             allowInvalidCertificates: plan.options.contains(.allowInvalidCertificates), id: item.id,
         )
+        request.respectsRobotsTag = plan.options.contains(.respectRobotsTag)
+        request.respectsRobotsText = plan.options.contains(.respectRobotsText)
+        if plan.options.contains(.handleCookies) { request.cookieJar = plan.definition.id }
         if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
         return request
     }
@@ -75,6 +79,9 @@ extension Pipeline {
         var key = item.key
         for header in request.headers { key += "\n\(header.name.lowercased()): \(header.value)" }
         if request.allowInvalidCertificates { key += "\nallow-invalid" }
+        if request.respectsRobotsTag { key += "\nrobots-tag" }
+        if request.respectsRobotsText { key += "\nrobots-txt" }
+        if let jar = request.cookieJar { key += "\ncookies of \(jar)" }
         if request.etag != nil || request.lastModified != nil { key += "\nconditional" }
         return key
     }
@@ -88,6 +95,7 @@ extension Pipeline {
         source.fetchedAt = settings.now()
         source.etag = response.etag ?? source.etag
         source.lastModified = response.lastModified ?? source.lastModified
+        source.http = facts(of: response, item, plan, replacing: source.http)
         if let result = await completeFromCache(source, plan, &holdings) { return result }
         // The cached bytes were damaged since: the next claim finds them forgotten and fetches anew.
         return .release()
@@ -102,6 +110,7 @@ extension Pipeline {
             finalURL: response.finalURL == item.key ? nil : response.finalURL, etag: response.etag,
             lastModified: response.lastModified, fetchedAt: settings.now(),
         )
+        source.http = facts(of: response, item, plan, replacing: nil)
         if let known = item.source, known.hash == source.hash { source.takeFacts(from: known) }
         let made = await make(source, plan, file: { fetched.file }, &holdings)
         // From here on it is the publisher's; the next body may come.
@@ -117,6 +126,19 @@ extension Pipeline {
         case .sourceMissing:
             return .release()
         }
+    }
+
+    /// What a 304 leaves out is as it was (RFC 9111, section 3.2).
+    private func facts(
+        of response: DownloadResponse, _ item: ClaimedItem, _ plan: JobPlan, replacing old: HTTPFacts?,
+    ) -> HTTPFacts {
+        let now = settings.now()
+        let vary = response.vary ?? old?.vary
+        return HTTPFacts(
+            cacheControl: response.cacheControl ?? old?.cacheControl, expires: response.expires ?? old?.expires,
+            date: response.date, age: response.age, vary: vary,
+            varied: request(for: item, plan).varied(by: vary, userAgent: downloader.userAgent),
+            askedAt: now - response.timings.total.milliseconds, answeredAt: now)
     }
 
     /// What a failure means for the item: another try, its end, or back to the queue.

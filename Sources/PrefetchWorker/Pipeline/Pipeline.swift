@@ -55,15 +55,22 @@ final class Pipeline: Sendable {
     /// Takes an item to its end.
     func process(_ item: ClaimedItem, _ plan: JobPlan) async -> PublishedEnding {
         var holdings = Holdings()
+        let item = await keyed(item, plan)
         let result = await result(of: item, plan, &holdings)
         if case .release(let reason?) = result.kind { disk.report(reason) }
-        let published = await publisher.commit(item, result.ending, blobs: result.blobs)
+        let ended = holdings.lastTry.map(item.tried) ?? item
+        let published = await publisher.commit(ended, result.ending, blobs: result.blobs)
         // Only now does the index know what was made, so only now may others look for it there.
         holdings.release(sources, fetches, item.id)
         return published
     }
 
     private func result(of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {
+        let result = await resultByKey(of: item, plan, &holdings)
+        return await stale(result, item, plan, &holdings) ?? result
+    }
+
+    private func resultByKey(of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {
         if let cached = await fromCache(item, plan, &holdings) { return cached }
         if plan.options.contains(.fromCacheOnly) {
             return .failed(FailureRecord(.notCached, "Not in the cache, and the job says from-cache-only."))
@@ -110,6 +117,8 @@ struct ItemResult: Sendable {
 struct Holdings {
     var sourceLock: String?
     var fetch: String?
+    /// The request that was made for it.
+    var lastTry: TryRecord?
 
     mutating func releaseSource(_ sources: KeyedLock) {
         if let sourceLock { sources.unlock(sourceLock) }
