@@ -29,6 +29,10 @@ struct RunLimits: ParsableArguments {
     @Option(help: ArgumentHelp("User-Agent; say who you are and how to reach you.", valueName: "text"))
     var userAgent: String?
 
+    @Option(
+        help: ArgumentHelp("A page or address for the User-Agent to name, for whoever is asked.", valueName: "text"))
+    var contact: String?
+
     @Option(help: ArgumentHelp("Certificate authorities to trust instead of the system's.", valueName: "file"))
     var caFile: String?
 
@@ -65,7 +69,7 @@ struct RunLimits: ParsableArguments {
         downloads.totalTimeout = try time("total-timeout", totalTimeout, settings, default: 300_000)
         downloads.userAgent =
             settings.text("user-agent", flag: userAgent)
-            ?? "PrefetchWorker/\(workerVersion) (image prefetcher; set --user-agent to name a contact)"
+            ?? "PrefetchWorker/\(workerVersion) (image prefetcher; \(contactText(settings)))"
         downloads.caFile = settings.text("ca-file", flag: caFile)
         downloads.proxy = settings.text("proxy", flag: proxy)
         downloads.addresses = try addresses(settings)
@@ -75,6 +79,10 @@ struct RunLimits: ParsableArguments {
         configuration.maxAge = try settings.milliseconds("max-age", flag: maxAge, default: configuration.maxAge)
         configuration.minimumFree = try settings.bytes("min-free", flag: minFree, default: configuration.minimumFree)
         configuration.grace = try settings.milliseconds("grace", flag: grace, default: configuration.grace)
+    }
+
+    private func contactText(_ settings: Settings) -> String {
+        settings.text("contact", flag: contact).map { "+\($0)" } ?? "set --contact to name one"
     }
 
     private func time(_ name: String, _ flag: String?, _ settings: Settings, default fallback: Int64) throws -> Duration
