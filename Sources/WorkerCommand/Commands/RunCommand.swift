@@ -27,6 +27,7 @@ struct RunCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var limits: RunLimits
+    @OptionGroup var images: RunImages
     @OptionGroup var hosts: RunHosts
 
     @Flag(help: "End when nothing is left that could still run, delayed retries included.")
@@ -50,9 +51,6 @@ struct RunCommand: AsyncParsableCommand {
             valueName: "folder"))
     var previews: String?
     @OptionGroup var commands: RunCommands
-
-    @Flag(help: "Refuse to run where image decoders can't be confined by Landlock and seccomp.")
-    var requireSandbox = false
 
     @Flag(help: "Print the summary as JSON.")
     var json = false
@@ -85,10 +83,10 @@ struct RunCommand: AsyncParsableCommand {
             throw SettingsError(message: "order must be fifo or lifo, not '\(orderText)'.")
         }
         configuration.order = order
-        configuration.helpers.requiresSandbox = requireSandbox
         configuration.assets = settings.text("assets", flag: assets)
         configuration.onPreview = try settings.text("previews", flag: previews).map(Self.previewWriter)
         try limits.apply(to: &configuration, settings)
+        try images.apply(to: &configuration, settings)
         try hosts.apply(to: &configuration, settings)
         try commands.apply(to: &configuration, settings)
         return configuration

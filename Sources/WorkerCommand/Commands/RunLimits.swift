@@ -1,6 +1,5 @@
 import ArgumentParser
 import Download
-import Imaging
 import Jobs
 import PrefetchWorker
 
@@ -14,9 +13,6 @@ struct RunLimits: ParsableArguments {
 
     @Option(help: ArgumentHelp("Bytes of one body (64MiB).", valueName: "bytes"))
     var maxBody: String?
-
-    @Option(help: ArgumentHelp("Pixels of one frame (100000000).", valueName: "n"))
-    var maxPixels: Int?
 
     @Option(help: ArgumentHelp("Redirects followed (5).", valueName: "n"))
     var maxRedirects: Int?
@@ -78,8 +74,6 @@ struct RunLimits: ParsableArguments {
         downloads.proxy = settings.text("proxy", flag: proxy)
         downloads.addresses = try addresses(settings)
         configuration.downloads = downloads
-        configuration.images.pixels = try settings.number(
-            "max-pixels", flag: maxPixels, default: configuration.images.pixels, in: 1...1_000_000_000)
         configuration.retries.maxTries = try settings.number("max-tries", flag: maxTries, default: 4, in: 1...100)
         configuration.retries.base = try settings.milliseconds("retry-delay", flag: retryDelay, default: 1_000)
         configuration.maxAge = try settings.milliseconds("max-age", flag: maxAge, default: configuration.maxAge)
