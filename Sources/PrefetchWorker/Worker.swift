@@ -98,11 +98,19 @@ public struct Worker: Sendable {
             publisher: Publisher(store: store, cache: cache, disk: disk, logger: logger),
             disk: disk,
             settings: PipelineSettings(
-                retries: configuration.retries, maxAge: configuration.maxAge, now: configuration.now),
+                retries: configuration.retries, maxAge: configuration.maxAge, local: configuration.local,
+                maxBodyBytes: configuration.downloads.maxBodyBytes, now: configuration.now),
             assets: configuration.assets,
             previews: configuration.onPreview.map { Previews(helpers: helpers, show: $0) },
-            commands: commands, extensions: configuration.extensions, logger: logger,
+            commands: commands, delegate: try delegate(cache), extensions: configuration.extensions, logger: logger,
         )
+    }
+
+    private func delegate(_ cache: ContentCache) throws(WorkerError) -> (any WorkerDelegate)? {
+        if let delegate = configuration.delegate { return delegate }
+        guard let command = configuration.delegateCommand else { return nil }
+        return try CommandDelegate(
+            command, limits: configuration.commandLimits, width: 2 * configuration.helpers.count, cache: cache)
     }
 
     /// The stages end from the front to the back, so that each still finds the next one working.

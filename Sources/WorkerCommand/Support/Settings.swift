@@ -109,7 +109,8 @@ struct Settings {
         "db", "cache", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body", "max-pixels",
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
-        "command-output", "rate", "burst", "park-after", "park-time", "contact",
+        "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
+        "allow-files", "allow-data",
     ]
 }
 
