@@ -124,7 +124,7 @@ struct UpgradeTests {
             try await store.close()
             #expect(
                 try Shell(database: path).expect("SELECT identifier FROM grdb_migrations ORDER BY 1;")
-                    == ["1-queue-and-cache-index", "2-source-facts"])
+                    == ["1-queue-and-cache-index", "2-source-facts", "3-cache-eviction"])
         }
     }
 }

@@ -52,6 +52,8 @@ struct RunCommand: AsyncParsableCommand {
             valueName: "folder"))
     var previews: String?
     @OptionGroup var commands: RunCommands
+    @OptionGroup var cacheLimits: CacheLimits
+    @OptionGroup var upkeep: RunUpkeep
 
     @Flag(help: "Refuse to run where image decoders can't be confined by Landlock and seccomp.")
     var requireSandbox = false
@@ -93,6 +95,8 @@ struct RunCommand: AsyncParsableCommand {
         configuration.onPreview = try settings.text("previews", flag: previews).map(Self.previewWriter)
         try limits.apply(to: &configuration, settings)
         try commands.apply(to: &configuration, settings)
+        configuration.cachePolicy = try cacheLimits.policy(settings)
+        try upkeep.apply(to: &configuration, settings)
         return configuration
     }
 
@@ -111,7 +115,7 @@ struct RunCommand: AsyncParsableCommand {
     private func supervise(_ worker: Worker, line: ProgressLine?, logger: Logger) async throws -> Worker.Summary {
         let stop = StopSignal()
         let settings = try common.settings()
-        let store = try JobStore(path: common.databasePath(settings))
+        let store = try await JobStore.opening(path: common.databasePath(settings))
         let showsProgress = !quiet
         let result = await withTaskGroup { group in
             group.addTask { await watchSignals(stop, logger: logger) }
