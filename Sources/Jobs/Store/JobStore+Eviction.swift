@@ -207,11 +207,9 @@ extension JobStore {
         return try Bool.fetchOne(statement, arguments: [hash]) ?? true
     }
 
-    private static func monotonicNanoseconds() -> UInt64 { clock_gettime_nsec(CLOCK_MONOTONIC) }
-
-    private static func clock_gettime_nsec(_ clock: clockid_t) -> UInt64 {
+    private static func monotonicNanoseconds() -> UInt64 {
         var time = timespec()
-        clock_gettime(clock, &time)
+        clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }

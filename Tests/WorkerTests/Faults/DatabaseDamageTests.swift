@@ -79,7 +79,7 @@ struct DatabaseDamageTests {
         }
     }
 
-    /// Overwrites a piece of a page, or of the log.
+    /// Overwrites a piece of a page; every fifth time of the one that says what the others are.
     ///
     /// - Returns: whether it was the page that says what the others are.
     private func damage(_ worker: TestWorker, _ seed: Int, _ generator: inout SeededGenerator) throws -> Bool {

@@ -36,10 +36,10 @@ struct InjectionTests {
                 #expect([.code(0), .code(73), .code(74), .code(75)].contains(first.exit), "\(what): \(first.errors)")
                 if first.exit != .code(0) { try await worker.drain() }
                 try await bench.check(worker, what)
-                if fault.call == "fsync", fault.error == "EIO" {
-                    let syncs = try await worker.value("SELECT failed_syncs FROM cache_totals")
-                    #expect(syncs == "1" || syncs == "0", "\(what)")
-                }
+                // What could not be synced is told by the doctor from then on.
+                let syncs = Int(try await worker.value("SELECT failed_syncs FROM cache_totals")) ?? 0
+                let isTold = try await worker.run("doctor", expecting: nil).output.contains("failed to sync \(syncs) files")
+                #expect(isTold == (syncs > 0), "\(what)")
                 try bench.remove(worker)
             }
         }

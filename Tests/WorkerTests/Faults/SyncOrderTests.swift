@@ -77,7 +77,7 @@ struct SyncTrace {
         if line.contains(" fsync("), isDone, let name = Self.descriptor(in: line) {
             syncedFiles.insert(name)
             if name.contains("/blobs/sha256/"), !name.contains("#") {
-                let folder = String(name.suffix(2))
+                let folder = String(name.dropLast().suffix(2))
                 for (hash, its) in unsynced where its == folder {
                     durable.insert(hash)
                     unsynced[hash] = nil
@@ -95,15 +95,18 @@ struct SyncTrace {
         }
     }
 
-    private func wasSynced(_ line: Substring) -> Bool {
+    /// Each name takes a sync of its own: the next file may get the same number.
+    private mutating func wasSynced(_ line: Substring) -> Bool {
         guard let start = line.firstRange(of: "/proc/self/fd/") else { return false }
         let number = line[start.upperBound...].prefix { $0.isNumber }
-        return syncedFiles.contains { $0.hasPrefix("\(number)<") }
+        let synced = syncedFiles.filter { $0.hasPrefix("\(number)<") }
+        syncedFiles.subtract(synced)
+        return !synced.isEmpty
     }
 
-    /// `12</path>`: the number and what it stands for.
+    /// `12</path>` or `12</path>(deleted)`: the number and what it stands for.
     private static func descriptor(in line: Substring) -> String? {
-        guard let open = line.firstIndex(of: "("), let close = line.firstRange(of: ">)") else { return nil }
+        guard let open = line.firstIndex(of: "("), let close = line.firstRange(of: ") ") else { return nil }
         return String(line[line.index(after: open)..<close.lowerBound])
     }
 
