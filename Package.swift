@@ -112,7 +112,8 @@ let package = Package(
             name: "ContentCacheTests",
             dependencies: ["ContentCache", "TestSupport", .product(name: "SystemPackage", package: "swift-system")],
         ),
-        .executableTarget(name: "TestHelper", dependencies: ["PrefetchWorker", "Imaging"], path: "Tests/TestHelper"),
+        .executableTarget(
+            name: "TestHelper", dependencies: ["PrefetchWorker", "Jobs", "Imaging"], path: "Tests/TestHelper"),
         .testTarget(
             name: "PrefetchWorkerTests",
             dependencies: [

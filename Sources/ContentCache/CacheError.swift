@@ -17,6 +17,8 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
 
     public let code: Code
     public let message: String
+    /// Whether the disk did not confirm a file's data: the file is given up, whatever the disk says later.
+    public internal(set) var isFailedSync = false
 
     public init(_ code: Code, _ message: String) {
         self.code = code
@@ -26,6 +28,11 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
     init(_ errno: Errno, _ action: String) {
         let isFull = errno == .noSpace || errno == .diskQuotaExceeded
         self.init(isFull ? .diskFull : .disk, "\(action): \(errno).")
+    }
+
+    init(failedSync errno: Errno, _ action: String) {
+        self.init(errno, action)
+        isFailedSync = true
     }
 
     public var description: String { message }

@@ -38,7 +38,9 @@ extension ContentCache {
             do {
                 try syncDirectory(blobs.appending(shard))
             } catch {
-                for member in members { outcome[member] = CacheError(error, "The folder of a blob can't be synced") }
+                for member in members {
+                    outcome[member] = CacheError(failedSync: error, "The folder of a blob can't be synced")
+                }
             }
         }
         return outcome
@@ -62,9 +64,10 @@ extension ContentCache {
         }
         // Before its mode is changed: root could take a device from everybody.
         guard info.st_mode & S_IFMT == S_IFREG else { throw CacheError(.damaged, "A new blob is no regular file.") }
-        guard fchmod(raw, 0o444) == 0, fsync(raw) == 0 else {
-            throw CacheError(Errno(rawValue: errno), "A new blob can't be synced")
+        guard fchmod(raw, 0o444) == 0 else {
+            throw CacheError(Errno(rawValue: errno), "A new blob can't be made read-only")
         }
+        if let reason = syncing.failure(raw) { throw CacheError(failedSync: reason, "A new blob can't be synced") }
         let name = path(of: blob.hash).string
         for _ in 0..<2 {
             // AT_EMPTY_PATH would need a privilege; the way through /proc needs none (open(2), O_TMPFILE).

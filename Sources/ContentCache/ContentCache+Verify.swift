@@ -9,29 +9,89 @@ extension ContentCache {
             && Int64(info.st_size) == size
     }
 
-    /// Opens a blob after reading all of it: what is handed out was verified. Damaged bytes go to quarantine.
+    /// Opens a blob after reading all of it: what is handed out was verified. Damaged bytes go to quarantine, and so does
+    /// whatever else lies in a blob's place.
     ///
     /// - Throws: `damaged` when it is missing or isn't what its name says; `disk`.
     public func openVerified(_ hash: BlobHash) throws(CacheError) -> BlobFile {
         let file: BlobFile
         do {
+            // Not blocking: a FIFO would be waited on for ever.
             file = BlobFile(
-                owning: try FileDescriptor.open(path(of: hash), .readOnly, options: [.closeOnExec, .noFollow]))
+                owning: try FileDescriptor.open(
+                    path(of: hash), .readOnly, options: [.closeOnExec, .noFollow, .nonBlocking]))
         } catch {
-            if (error as? Errno) == .noSuchFileOrDirectory {
-                throw CacheError(.damaged, "The blob \(hash) is missing.")
+            switch error as? Errno {
+            case .noSuchFileOrDirectory?: throw CacheError(.damaged, "The blob \(hash) is missing.")
+            case .tooManySymbolicLinkLevels?, .noSuchAddressOrDevice?: throw try putAside(hash, nil)
+            default: throw CacheError((error as? Errno) ?? .ioError, "The blob \(hash) can't be opened")
             }
-            throw CacheError(.disk, "The blob \(hash) can't be opened: \(error).")
         }
-        guard try BlobHash.reading(file.descriptor).hash == hash else {
-            try moveToQuarantine(hash)
-            throw CacheError(.damaged, "The blob \(hash) was damaged; its bytes are in \(quarantine).")
-        }
+        var info = stat()
+        guard fstat(file.descriptor.rawValue, &info) == 0, info.st_mode & S_IFMT == S_IFREG,
+            try BlobHash.reading(file.descriptor).hash == hash
+        else { throw try putAside(hash, file) }
         return file
     }
 
+    /// Opens a blob after reading all of it, and leaves it where it is whatever it is: for caches that are never written to.
+    ///
+    /// - Returns: nil when it is missing or damaged.
+    public func openWhole(_ hash: BlobHash) throws(CacheError) -> BlobFile? {
+        var info = stat()
+        guard lstat(path(of: hash).string, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
+        let file: BlobFile
+        do {
+            file = BlobFile(
+                owning: try FileDescriptor.open(
+                    path(of: hash), .readOnly, options: [.closeOnExec, .noFollow, .nonBlocking]))
+        } catch {
+            return nil
+        }
+        return try BlobHash.reading(file.descriptor).hash == hash ? file : nil
+    }
+
+    /// A file of this cache with the bytes of another one.
+    public func makeCopy(of file: BlobFile, size: Int64) throws(CacheError) -> BlobFile {
+        let copy = try makeFile()
+        var offset: off_t = 0
+        while offset < size {
+            let count = sendfile(copy.descriptor.rawValue, file.descriptor.rawValue, &offset, Int(size) - offset)
+            if count > 0 || (count < 0 && errno == EINTR) { continue }
+            throw CacheError(count < 0 ? Errno(rawValue: errno) : .ioError, "A blob can't be copied")
+        }
+        return copy
+    }
+
+    /// What a blob's file looks like in this boot of the machine: a file that was found whole and still looks the same
+    /// needn't be read again until the next boot. Nil when it is no regular file.
+    public func stamp(of hash: BlobHash) -> String? {
+        var info = stat()
+        guard lstat(path(of: hash).string, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
+        // A machine without /proc reads every time.
+        guard let boot = try? Self.smallFile("/proc/sys/kernel/random/boot_id") else { return nil }
+        let changed = "\(info.st_ctim.tv_sec).\(info.st_ctim.tv_nsec)"
+        return "\(boot.prefix(36)):\(info.st_ino):\(info.st_size):\(changed)"
+    }
+
+    private func putAside(_ hash: BlobHash, _ file: BlobFile?) throws(CacheError) -> CacheError {
+        try moveToQuarantine(hash, onlyIf: file)
+        return CacheError(.damaged, "The blob \(hash) was damaged; its bytes are in \(quarantine).")
+    }
+
     /// Puts a blob's bytes aside, where a person can look at them.
-    public func moveToQuarantine(_ hash: BlobHash) throws(CacheError) {
+    ///
+    /// - Parameter file: leaves alone what has taken this file's place since.
+    public func moveToQuarantine(_ hash: BlobHash, onlyIf file: BlobFile? = nil) throws(CacheError) {
+        if let file {
+            var bad = stat()
+            var present = stat()
+            if fstat(file.descriptor.rawValue, &bad) == 0, lstat(path(of: hash).string, &present) == 0,
+                bad.st_ino != present.st_ino
+            {
+                return
+            }
+        }
         let target = quarantine.appending("\(hash.hex).\(getpid()).\(UInt32.random(in: 0 ... .max))")
         if rename(path(of: hash).string, target.string) != 0, errno != ENOENT {
             throw CacheError(Errno(rawValue: errno), "The blob \(hash) can't be moved to quarantine")
@@ -42,32 +102,55 @@ extension ContentCache {
     ///
     /// - Parameter visit: gets the file's path and its hash, or `nil` for a file that has no business there.
     public func forEachFile(_ visit: (FilePath, BlobHash?) throws -> Void) throws {
-        for shard in 0..<256 {
-            let name = String(shard < 16 ? "0" : "") + String(shard, radix: 16)
-            let folder = blobs.appending(name)
-            guard let directory = opendir(folder.string) else {
-                throw CacheError(Errno(rawValue: errno), "The folder \(folder) can't be read")
+        for shard in 0..<256 { try forEachFile(inShard: shard, visit) }
+    }
+
+    /// The blobs of one of the 256 folders.
+    public func files(inShard shard: Int) throws -> [BlobHash] {
+        var found: [BlobHash] = []
+        try forEachFile(inShard: shard) { _, hash in if let hash { found.append(hash) } }
+        return found
+    }
+
+    private func forEachFile(inShard shard: Int, _ visit: (FilePath, BlobHash?) throws -> Void) throws {
+        let name = String(shard < 16 ? "0" : "") + String(shard, radix: 16)
+        let folder = blobs.appending(name)
+        guard let directory = opendir(folder.string) else {
+            throw CacheError(Errno(rawValue: errno), "The folder \(folder) can't be read")
+        }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let file = withUnsafePointer(to: entry.pointee.d_name) { tuple in
+                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            defer { closedir(directory) }
-            while let entry = readdir(directory) {
-                let file = withUnsafePointer(to: entry.pointee.d_name) { tuple in
-                    tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-                }
-                if file == "." || file == ".." { continue }
-                let hash = BlobHash(file)
-                try visit(folder.appending(file), hash?.shard == name ? hash : nil)
-            }
+            if file == "." || file == ".." { continue }
+            let hash = BlobHash(file)
+            try visit(folder.appending(file), hash?.shard == name ? hash : nil)
         }
     }
 }
 
 extension ContentCache {
     /// What a blob is found to be.
-    public enum Finding: Sendable {
+    public enum Finding: Sendable, Hashable {
         case good
         case missing
         /// Its bytes were moved to quarantine.
         case damaged
+        /// The disk doesn't give its bytes; nothing is known of them.
+        case unreadable(String)
+    }
+
+    /// Says what a blob is by its name and size alone.
+    public func glance(_ hash: BlobHash, size: Int64) -> Finding {
+        if exists(hash, size: size) { return .good }
+        return isThere(hash) ? check(hash, size: size) : .missing
+    }
+
+    /// Whether anything lies under a blob's name.
+    public func isThere(_ hash: BlobHash) -> Bool {
+        var info = stat()
+        return lstat(path(of: hash).string, &info) == 0
     }
 
     /// Reads a blob and says what it is.
@@ -83,7 +166,8 @@ extension ContentCache {
             _ = try openVerified(hash)
             return .good
         } catch {
-            return .damaged
+            // It may have been evicted since it was looked at.
+            return exists(hash, size: size) || error.code != .damaged ? .unreadable(error.message) : .damaged
         }
     }
 }

@@ -15,11 +15,14 @@ public struct ContentCache: Sendable {
     public let directory: FilePath
     let blobs: FilePath
     let quarantine: FilePath
+    let syncing: Syncing
 
     /// Opens a cache, making the folder and everything in it where it is missing or empty.
     ///
+    /// - Parameter syncs: whether files are synced before they are said to exist. Off only for measuring.
     /// - Throws: `cannotCreate`; `notACache` for a folder with other things in it or with an unknown version.
-    public init(directory: FilePath) throws(CacheError) {
+    public init(directory: FilePath, syncs: Bool = true) throws(CacheError) {
+        syncing = Syncing(isOn: syncs)
         self.directory = Self.absolute(directory)
         blobs = self.directory.appending("blobs").appending("sha256")
         quarantine = self.directory.appending("quarantine")
@@ -30,6 +33,19 @@ public struct ContentCache: Sendable {
         try makeDirectory(quarantine)
         for shard in 0..<256 {
             try makeDirectory(blobs.appending(String(shard < 16 ? "0" : "") + String(shard, radix: 16)))
+        }
+    }
+
+    /// Opens a cache that is never written to.
+    ///
+    /// - Throws: `notACache`; `disk` when it can't be read.
+    public init(readOnly directory: FilePath) throws(CacheError) {
+        syncing = Syncing()
+        self.directory = Self.absolute(directory)
+        blobs = self.directory.appending("blobs").appending("sha256")
+        quarantine = self.directory.appending("quarantine")
+        guard try hasMarker(self.directory.appending("CACHE_VERSION")) else {
+            throw CacheError(.notACache, "\(directory) is not a cache.")
         }
     }
 
@@ -98,7 +114,7 @@ public struct ContentCache: Sendable {
             )
             try file.closeAfter {
                 try file.writeAll(text.utf8)
-                guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
+                if let reason = syncing.failure(file.rawValue) { throw reason }
             }
             guard rename(temporary.string, path.string) == 0 else { throw Errno(rawValue: errno) }
             try syncDirectory(directory)

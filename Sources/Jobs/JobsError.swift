@@ -29,12 +29,20 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
     public let code: Code
     public let message: String
 
+    /// Whether the same call may work later: it is the disk's or somebody else's fault, and not the database's.
+    public var mayPass: Bool { [.busy, .diskFull, .inputOutput, .cannotOpen].contains(code) }
+
     public init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }
 
     public var description: String { message }
+
+    /// What to do about a damaged database.
+    static let advice =
+        "Stop all workers; then put a copy made by 'worker db backup' in its place, or run 'worker db rebuild', which saves "
+        + "what can be read."
 
     /// Translates whatever a database access threw.
     init(wrapping error: any Error, path: String) {
@@ -49,7 +57,7 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         let detail = error.message ?? "no message"
         switch error.resultCode {
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
-            self.init(.corrupt, "The database \(path) is damaged or not a database: \(detail).")
+            self.init(.corrupt, "The database \(path) is damaged or not a database: \(detail). \(Self.advice)")
         case .SQLITE_FULL:
             self.init(.diskFull, "The disk of the database \(path) is full: \(detail).")
         case .SQLITE_IOERR:

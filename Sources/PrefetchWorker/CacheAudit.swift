@@ -1,62 +1,129 @@
 public import ContentCache
 public import Jobs
+internal import Logging
 internal import SystemPackage
 
 /// What a check of the cache against its index found.
 public struct CacheAudit: Sendable, Encodable {
-    /// Blobs that were read and are what their names say.
+    /// How much is read.
+    public enum Depth: Sendable, Hashable {
+        /// Names and sizes only.
+        case quick
+        /// So many of a hundred blobs, at random.
+        case sample(percent: Double)
+        case full
+    }
+
+    public struct Options: Sendable {
+        public var depth = Depth.full
+        /// Bytes read in a second; nil for as fast as the disk gives them.
+        public var rate: Int64?
+        /// Goes on where the last verification stopped, if it did.
+        public var resumes = false
+        /// Queues again what is missing or damaged.
+        public var repairs = false
+
+        public init() {}
+    }
+
+    /// Blobs that are what their names say, as far as they were looked at.
     public var good = 0
     public var bytes: Int64 = 0
     /// Blobs the index knows and the disk doesn't have.
     public var missing: [String] = []
     /// Blobs whose bytes are not what their name says; they are in quarantine now.
     public var damaged: [String] = []
+    /// Blobs that the disk doesn't give, with its reason.
+    public var unreadable: [String] = []
     /// Blobs nothing refers to: what a crash between publishing and writing down leaves. Harmless.
     public var unreferenced = 0
     /// Files that have no business in the cache.
     public var strangers: [String] = []
     /// Rules that the database breaks.
     public var inconsistencies: [String] = []
+    /// Links that were missing or led elsewhere, and were put right.
+    public var repairedLinks = 0
+    /// Jobs that were queued to have again what was lost.
+    public var repairJobs: [JobID] = []
+    /// URLs that were lost and whose jobs are no longer known.
+    public var unrepairable = 0
 
     /// Whether every invariant holds.
     public var isSound: Bool {
-        missing.isEmpty && damaged.isEmpty && strangers.isEmpty && inconsistencies.isEmpty
+        missing.isEmpty && damaged.isEmpty && unreadable.isEmpty && strangers.isEmpty && inconsistencies.isEmpty
     }
 
-    /// Reads every blob. What is missing or damaged is forgotten, so that the next job that wants it makes it anew.
+    /// Looks at every blob. What is missing or damaged is forgotten, so that the next job that wants it makes it anew.
     public static func run(
-        store: JobStore, cache: ContentCache, progress: (Int) -> Void = { _ in },
+        store: JobStore, cache: ContentCache, options: Options = Options(), progress: (Int) -> Void = { _ in },
     ) async throws -> CacheAudit {
         var audit = CacheAudit()
-        try await audit.checkIndex(store, cache, progress)
+        try await audit.checkIndex(store, cache, options, progress)
         try await audit.checkFolders(store, cache)
         audit.inconsistencies += try await store.inconsistencies()
-        try await store.forget(blobs: audit.missing + audit.damaged)
+        let logger = Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() }
+        let links = try await LinkKeeper(store: store, cache: cache, logger: logger).repair()
+        audit.repairedLinks = links.made + links.removed
         return audit
     }
 
-    private mutating func checkIndex(_ store: JobStore, _ cache: ContentCache, _ progress: (Int) -> Void) async throws {
+    private static let cursor = "verify"
+
+    private mutating func checkIndex(
+        _ store: JobStore, _ cache: ContentCache, _ options: Options, _ progress: (Int) -> Void,
+    ) async throws {
         let reading = BlockingQueue("cache.verify")
-        var last = ""
+        let folder = CacheFolder(cache, logger: Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() })
+        var last = options.resumes ? try await store.cacheProperty(Self.cursor) ?? "" : ""
+        var pace = Pace(rate: options.rate)
         while true {
             let page = try await store.blobs(after: last, limit: 200)
-            guard let end = page.last?.hash else { return }
+            guard let end = page.last?.hash else { break }
             last = end
+            var lost: [(hash: String, size: Int64)] = []
             for (hex, size) in page {
                 guard let hash = BlobHash(hex) else {
                     inconsistencies.append("The index names a blob '\(hex.prefix(80))', which is no SHA-256.")
                     continue
                 }
-                switch await reading.run({ cache.check(hash, size: size) }) {
+                let isRead = options.depth.isRead()
+                switch await reading.run({ isRead ? cache.check(hash, size: size) : cache.glance(hash, size: size) }) {
                 case .good:
                     good += 1
                     bytes += size
-                case .missing: missing.append(hex)
-                case .damaged: damaged.append(hex)
+                case .unreadable(let reason): unreadable.append(reason)
+                case .missing:
+                    // Evicted since the page was read, more often than not.
+                    guard try await store.use(of: hex) != nil else { continue }
+                    missing.append(hex)
+                    lost.append((hex, size))
+                case .damaged:
+                    damaged.append(hex)
+                    lost.append((hex, size))
                 }
+                if isRead { await pace.spend(size) }
+                if Task.isCancelled { throw CancellationError() }
             }
+            try await forget(lost, store, folder, options)
+            // The place is kept for a verification that is stopped; quick ones aren't worth it.
+            if options.depth != .quick { try await store.setCacheProperty(Self.cursor, to: last) }
             progress(good)
         }
+        if options.depth != .quick { try await store.setCacheProperty(Self.cursor, to: nil) }
+    }
+
+    private mutating func forget(
+        _ lost: [(hash: String, size: Int64)], _ store: JobStore, _ folder: CacheFolder, _ options: Options,
+    ) async throws {
+        guard !lost.isEmpty else { return }
+        var repairs: (jobs: [NewJob], unknown: Int) = ([], 0)
+        if options.repairs { repairs = try await store.repairs(ofBlobs: lost.map(\.hash)) }
+        let forgotten = Set(try await store.forget(missing: lost, in: folder))
+        let back = Set(lost.map(\.hash)).subtracting(forgotten)
+        // What was evicted or has come back meanwhile was never wrong.
+        missing.removeAll { back.contains($0) }
+        for job in repairs.jobs { if let id = try await store.enqueue(job) { repairJobs.append(id) } }
+        unrepairable += repairs.unknown
     }
 
     private mutating func checkFolders(_ store: JobStore, _ cache: ContentCache) async throws {
@@ -64,6 +131,36 @@ public struct CacheAudit: Sendable, Encodable {
         try cache.forEachFile { path, hash in
             if let hash { found.append(hash) } else { strangers.append(path.string) }
         }
-        unreferenced = found.count - (try await store.known(blobs: found.map(\.hex)))
+        let unknown = try await store.unknown(blobs: found.map(\.hex))
+        // One that is gone by now was about to be evicted.
+        unreferenced = unknown.count { name in BlobHash(name).map { cache.isThere($0) } ?? false }
+    }
+}
+
+extension CacheAudit.Depth {
+    fileprivate func isRead() -> Bool {
+        switch self {
+        case .quick: false
+        case .sample(let percent): Double.random(in: 0..<100) < percent
+        case .full: true
+        }
+    }
+}
+
+/// Keeps reading to so many bytes a second.
+private struct Pace {
+    let rate: Int64?
+    private var started = monotonicMilliseconds()
+    private var spent: Int64 = 0
+
+    init(rate: Int64?) { self.rate = rate }
+
+    mutating func spend(_ bytes: Int64) async {
+        guard let rate, rate > 0 else { return }
+        spent += bytes
+        let due = started + Int64(Double(spent) / Double(rate) * 1_000)
+        let ahead = due - monotonicMilliseconds()
+        // Cancellation cuts the nap short; the caller looks for it.
+        if ahead > 0 { try? await Task.sleep(for: .milliseconds(ahead)) }
     }
 }

@@ -19,6 +19,7 @@ final class ClaimLoop: Sendable {
     private let pipeline: Pipeline
     private let downloader: Downloader
     private let disk: DiskWatch
+    private let probe: DiskProbe
     private let tasks: ItemTasks
     private let statistics: RunStatistics
     private let wakeup: Wakeup
@@ -29,14 +30,17 @@ final class ClaimLoop: Sendable {
     private let logger: Logger
     private let starving = Mutex<ContinuousClock.Instant?>(nil)
     private let claims = Atomic(0)
+    private let lastFault = Mutex<JobsError?>(nil)
 
     init(
-        pipeline: Pipeline, tasks: ItemTasks, statistics: RunStatistics, wakeup: Wakeup, stop: StopSignal,
+        pipeline: Pipeline, probe: DiskProbe, tasks: ItemTasks, statistics: RunStatistics, wakeup: Wakeup,
+        stop: StopSignal,
         worker: Int64, order: ExecutionOrder, drains: Bool, logger: Logger,
     ) {
         store = pipeline.store
         downloader = pipeline.downloader
         disk = pipeline.disk
+        self.probe = probe
         self.pipeline = pipeline
         self.tasks = tasks
         self.statistics = statistics
@@ -56,17 +60,38 @@ final class ClaimLoop: Sendable {
             if stop.isRequested { return .stopped }
             if let failure = pipeline.publisher.failure { throw WorkerError(failure) }
             let trouble = disk.trouble()
-            if let trouble, trouble != lastTrouble {
-                logger.error("The worker pauses until the disk lets it work.", metadata: ["reason": "\(trouble)"])
+            if let trouble {
+                // Once, however often it is found again.
+                if lastTrouble == nil {
+                    logger.error("The worker pauses until the disk lets it work.", metadata: ["reason": "\(trouble)"])
+                }
+                let wasTried = await probe.act()
+                lastTrouble = trouble
+                if drains, wasTried, tasks.count == 0, try isHopeless() { return .disk(trouble) }
+                if wasTried, !disk.isInTrouble { continue }
+            } else {
+                lastTrouble = nil
             }
-            lastTrouble = trouble
-            if let trouble, drains, tasks.count == 0 { return .disk(trouble) }
             let claimed = trouble == nil ? try await claimSome(&plans) : 0
             if claimed == 0 {
                 if drains, trouble == nil, tasks.count == 0, try await isDrained() { return .drained }
                 await wakeup.wait()
             }
         }
+    }
+
+    /// Whether a draining run gives up: nothing is in flight, and the disk still doesn't work, or does so only until
+    /// something is written.
+    private func isHopeless() throws(WorkerError) -> Bool {
+        guard disk.trouble() != nil || disk.relapses > 8 else { return false }
+        if let fault, fault.code != .diskFull, fault.code != .busy { throw WorkerError(fault) }
+        return true
+    }
+
+    /// What the database failed with last, as long as nothing has worked since.
+    private var fault: JobsError? {
+        get { lastFault.withLock { $0 } }
+        set { lastFault.withLock { $0 = newValue } }
     }
 
     /// - Returns: how many items were claimed.
@@ -86,6 +111,7 @@ final class ClaimLoop: Sendable {
                 return 0
             }
             try await start(claim, &plans)
+            fault = nil
             return claim.items.count
         } catch {
             return try pause(after: error)
@@ -129,9 +155,10 @@ final class ClaimLoop: Sendable {
         }
     }
 
-    /// A disk that is full or a peer that hogs the lock passes; a damaged database doesn't.
+    /// A disk that is full or fails, and a peer that hogs the lock, pass; a damaged database doesn't.
     private func pause(after error: JobsError) throws(WorkerError) -> Int {
-        guard error.code == .busy || error.code == .diskFull else { throw WorkerError(error) }
+        guard error.mayPass else { throw WorkerError(error) }
+        fault = error
         disk.report(error.message)
         return 0
     }

@@ -72,6 +72,7 @@ public struct Doctor: Sendable {
             let store = try JobStore(path: database, missing: .refuse)
             let (version, complaints) = try await store.integrity()
             let workers = try await store.workers()
+            let failedSyncs = try await store.cacheTotals().failedSyncs
             try await store.close()
             guard complaints.isEmpty else {
                 return Finding(
@@ -80,6 +81,12 @@ public struct Doctor: Sendable {
             let running =
                 workers.isEmpty
                 ? "no worker running" : "workers: " + workers.map { "pid \($0.pid)" }.joined(separator: ", ")
+            guard failedSyncs == 0 else {
+                return Finding(
+                    part: "database", verdict: .warning,
+                    detail: "\(database), SQLite \(version), whole; \(running); the disk failed to sync \(failedSyncs) "
+                        + "files so far, which were given up: look at its health")
+            }
             return Finding(
                 part: "database", verdict: .ok, detail: "\(database), SQLite \(version), whole; \(running)")
         } catch {

@@ -44,11 +44,15 @@ public struct Worker: Sendable {
         let worker: Int64
         let pipeline: Pipeline
         do {
-            store = try JobStore(path: configuration.database, now: configuration.now)
+            store = try await JobStore.opening(path: configuration.database, now: configuration.now)
+            if let links = configuration.keepsLinks { try await keepLinks(links, store) }
             pipeline = try makePipeline(store)
             // Before anything is claimed, let alone fetched.
             if configuration.helpers.requiresSandbox { try await pipeline.helpers.checkSandbox() }
-            worker = try await store.register(host: hostName(), pid: getpid())
+            worker = try await JobStore.retrying { () throws(JobsError) in
+                try await store.register(host: hostName(), pid: getpid())
+            }
+            pipeline.budget.use(by: worker)
         } catch let error as WorkerError {
             throw error
         } catch let error as JobsError {
@@ -62,8 +66,10 @@ public struct Worker: Sendable {
         }
         let result = await work(pipeline, as: worker, stop: stop)
         do {
-            try await store.unregister(worker: worker)
-            let jobs = try await store.summary(jobs: statistics.jobs)
+            try await JobStore.retrying { () throws(JobsError) in try await store.unregister(worker: worker) }
+            let jobs = try await JobStore.retrying { () throws(JobsError) in
+                try await store.summary(jobs: statistics.jobs)
+            }
             try await store.close()
             return Summary(
                 end: try result.get(), counts: statistics.counts,
@@ -80,8 +86,12 @@ public struct Worker: Sendable {
     }
 
     private func makePipeline(_ store: JobStore) throws -> Pipeline {
-        let cache = try ContentCache(directory: FilePath(configuration.cache))
+        let cache = try ContentCache(directory: FilePath(configuration.cache), syncs: configuration.syncs)
         let disk = DiskWatch(cache: cache, minimumFree: configuration.minimumFree)
+        var policy = configuration.cachePolicy
+        policy.minimumFree = configuration.minimumFree
+        let collector = Collector(store: store, cache: cache, policy: policy, logger: logger)
+        let budget = CacheBudget(store: store, collector: collector)
         let inspector = HeaderInspector(limits: configuration.images, coders: configuration.extensions.coders)
         let commands = Commands(
             try configuration.commands.map { try InstalledCommand($0) }, limits: configuration.commandLimits,
@@ -95,8 +105,11 @@ public struct Worker: Sendable {
             configuration: configuration.helpers, limits: configuration.images, cache: cache, logger: logger)
         return Pipeline(
             store: store, cache: cache, downloader: downloader, helpers: helpers,
-            publisher: Publisher(store: store, cache: cache, disk: disk, logger: logger),
-            disk: disk,
+            publisher: Publisher(
+                store: store, cache: cache, disk: disk, logger: logger, budget: budget,
+                patience: configuration.drains ? 30 : .max),
+            disk: disk, collector: collector, budget: budget, memory: MemoryTier(limits: configuration.memoryTier),
+            readOnly: try configuration.readOnlyCaches.map { try ReadOnlyCache($0) },
             settings: PipelineSettings(
                 retries: configuration.retries, maxAge: configuration.maxAge, local: configuration.local,
                 maxBodyBytes: configuration.downloads.maxBodyBytes, now: configuration.now),
@@ -119,8 +132,12 @@ public struct Worker: Sendable {
     ) async -> Result<Summary.End, WorkerError> {
         let tasks = ItemTasks()
         let wakeup = Wakeup()
+        let probe = DiskProbe(
+            store: pipeline.store, cache: pipeline.cache, collector: pipeline.collector, disk: pipeline.disk,
+            logger: logger)
         let loop = ClaimLoop(
-            pipeline: pipeline, tasks: tasks, statistics: statistics, wakeup: wakeup, stop: stop, worker: worker,
+            pipeline: pipeline, probe: probe, tasks: tasks, statistics: statistics, wakeup: wakeup, stop: stop,
+            worker: worker,
             order: configuration.order, drains: configuration.drains, logger: logger,
         )
         let housekeeper = Housekeeper(
@@ -131,11 +148,15 @@ public struct Worker: Sendable {
             concurrency: configuration.downloads.concurrency, limits: configuration.downloads.hostLimits,
             crowds: pipeline.crowds, logger: logger,
         )
+        let cacheKeeper = CacheKeeper(
+            collector: pipeline.collector, backups: configuration.backups, retention: configuration.retention,
+            memory: pipeline.memory, every: configuration.collectEvery, worker: worker, logger: logger)
         return await withTaskGroup { group in
             group.addTask { await pipeline.helpers.run() }
             group.addTask { await pipeline.publisher.run(inFlight: { tasks.count }) }
             let housekeeping = Task { await housekeeper.run() }  // Ended below, before the stages it looks after.
             var hostKeeping: Task<Void, Never>?
+            let collecting = Task { await cacheKeeper.run() }  // The same.
             let result: Result<Summary.End, WorkerError>
             do {
                 let ledger = try await keeper.begin()
@@ -151,12 +172,22 @@ public struct Worker: Sendable {
             hostKeeping?.cancel()
             await housekeeping.value
             await hostKeeping?.value
+            collecting.cancel()
+            await collecting.value
             pipeline.helpers.close()
             pipeline.publisher.close()
             await pipeline.downloader.shutdown()
             await group.waitForAll()
+            await cacheKeeper.collect(orphans: false)
             return result
         }
+    }
+
+    /// Makes the tree of links when it is asked for the first time, or forgets it.
+    private func keepLinks(_ isWanted: Bool, _ store: JobStore) async throws {
+        guard try await store.keepsLinks() != isWanted else { return }
+        let cache = try ContentCache(directory: FilePath(configuration.cache), syncs: configuration.syncs)
+        try await LinkKeeper(store: store, cache: cache, logger: logger).turn(on: isWanted)
     }
 
     /// What waits goes back at once; what runs gets its grace.

@@ -36,6 +36,22 @@ public struct WorkerConfiguration: Sendable {
     public var local = LocalSources()
     /// Bytes kept free on the cache's disk.
     public var minimumFree: Int64 = 1 << 30
+    /// How much the cache may hold, and for how long; `minimumFree` is taken from above.
+    public var cachePolicy = CachePolicy()
+    /// How often the cache is collected while a worker runs, in milliseconds.
+    public var collectEvery: Int64 = 60_000
+    /// Whether a tree of links is kept for web servers; nil leaves it as it is.
+    public var keepsLinks: Bool?
+    /// Copies of the database; nil for none.
+    public var backups: BackupPlan?
+    /// How long ended jobs are kept, in milliseconds; nil for ever.
+    public var retention: Int64?
+    /// Caches that are asked after the main one and never written to.
+    public var readOnlyCaches: [String] = []
+    /// Bytes of recently used sources that are kept in memory, and how many.
+    public var memoryTier = MemoryTier.Limits()
+    /// Whether files are synced before they are said to exist. Off only to measure what it costs.
+    public var syncs = true
     /// How long what is in flight may take once a stop was asked for, in milliseconds.
     public var grace: Int64 = 30_000
     public var now: @Sendable () -> Int64 = JobStore.wallClock

@@ -20,6 +20,7 @@ struct WorkerCommand: AsyncParsableCommand {
             InitCommand.self, EnqueueCommand.self, RunCommand.self, StatusCommand.self, ResultsCommand.self,
             GetCommand.self, ExplainCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
             RetryCommand.self, BlacklistCommand.self, HostsCommand.self, LimitsCommand.self, CacheCommand.self,
+            DatabaseCommand.self, PruneCommand.self, MetricsCommand.self,
             DoctorCommand.self, HelperCommand.self,
         ],
     )

@@ -69,8 +69,8 @@ struct VerifyTests {
             let elsewhere = try cache.add("whole and good")
             #expect(symlink(cache.path(of: elsewhere).string, cache.path(of: hash).string) == 0)
             #expect(!cache.exists(hash, size: 14))
-            #expect(CacheError.of { _ = try cache.openVerified(hash) }?.code == .disk)
-            #expect(cache.check(hash, size: 14) == .damaged)
+            #expect(CacheError.of { _ = try cache.openVerified(hash) }?.code == .damaged)
+            #expect(cache.check(hash, size: 14) == .missing)
             #expect(cache.check(elsewhere, size: 14) == .good)
         }
     }

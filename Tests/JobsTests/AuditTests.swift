@@ -21,7 +21,8 @@ struct AuditTests {
         ("DELETE FROM jobs", "every item belongs to a job"),
         ("DELETE FROM leases", "an active item is leased by somebody"),
         ("UPDATE items SET lease = NULL WHERE state = 'active'", "an active item is leased by somebody"),
-        ("DELETE FROM blobs", "every result's blob is in the index"),
+        ("DELETE FROM blobs", "every entry's blob is in the index"),
+        ("UPDATE cache_totals SET bytes = bytes + 1", "the cache's size is the sum of its blobs' sizes"),
         (
             "INSERT INTO variants VALUES ('i', 's', 'c', 'v', 'nowhere', 1, 'webp', 1, 1, 1)",
             "every variant's blob is in the index"

@@ -1,12 +1,32 @@
 import Glibc
 import Imaging
+import Jobs
 import PrefetchWorker
 
 /// A helper with transforms that misbehave, for tests.
 @main
 struct TestHelper {
-    @MainActor static func main() {
+    @MainActor static func main() async throws {
         HelperMain.runIfHelper(ImagingExtensions(transforms: [Crash(), Refusal()]))
+        let words = CommandLine.arguments
+        if words.count == 4, words[1] == "commit", let seconds = Double(words[3]) {
+            try await commit(to: words[2], seconds: seconds)
+        }
+    }
+
+    /// Commits small transactions and checkpoints, and prints what was acknowledged.
+    private static func commit(to database: String, seconds: Double) async throws {
+        let store = try JobStore(path: database)
+        let end = ContinuousClock.now + .seconds(seconds)
+        var count = 0
+        while ContinuousClock.now < end {
+            let url = "https://commits.example/\(getpid())/\(count)"
+            guard let job = try await store.enqueue(NewJob(urls: [url])) else { continue }
+            print("\(job) \(url)")
+            count += 1
+            if count % 5 == 0 { try await store.checkpoint(threshold: 0) }
+        }
+        try await store.close()
     }
 }
 

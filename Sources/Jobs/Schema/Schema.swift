@@ -16,6 +16,9 @@ enum Schema {
         migrator.registerMigration("2-source-facts") { db in
             try db.execute(sql: sourceFacts)
         }
+        migrator.registerMigration("3-cache-eviction") { db in
+            try db.execute(sql: cacheEviction)
+        }
         migrator.registerMigration("4-download-engine") { db in
             try db.execute(sql: downloads)
         }

@@ -24,10 +24,14 @@ extension JobStore {
             "SELECT id FROM items WHERE state = 'active' AND ifnull(lease, 0) NOT IN (SELECT id FROM leases)"
         ),
         (
-            "every result's blob is in the index",
+            "every entry's blob is in the index",
+            "SELECT key FROM entries WHERE blob NOT IN (SELECT hash FROM blobs)"
+        ),
+        (
+            "the cache's size is the sum of its blobs' sizes",
             """
-            SELECT item FROM renditions JOIN items ON items.id = renditions.item
-            WHERE items.state = 'done' AND blob NOT IN (SELECT hash FROM blobs)
+            SELECT id FROM cache_totals WHERE blobs <> (SELECT count(*) FROM blobs)
+                OR bytes <> (SELECT ifnull(sum(size), 0) FROM blobs)
             """
         ),
         (

@@ -29,13 +29,14 @@ extension JobStore {
         }
     }
 
-    /// The renditions that a URL's latest finished item ended with.
+    /// The renditions that a URL's latest finished item ended with, as far as their files are there.
     public func renditions(ofURL url: String, named name: String?) async throws(JobsError) -> [RenditionRecord] {
         try await read { db in
             try Row.fetchAll(
                 db,
                 sql: """
                     SELECT renditions.* FROM items JOIN renditions ON renditions.item = items.id
+                    JOIN blobs ON blobs.hash = renditions.blob AND blobs.dying = 0
                     WHERE items.url = ? AND items.state = 'done' AND (? IS NULL OR renditions.name = ?)
                     ORDER BY items.finished_at DESC, items.id DESC LIMIT 64
                     """,
@@ -44,26 +45,45 @@ extension JobStore {
         }
     }
 
-    /// All blobs the index knows, in the order of their hashes, `after` the given one.
+    /// All blobs the index knows, in the order of their hashes, `after` the given one; not those that are about to go.
     public func blobs(after hash: String, limit: Int) async throws(JobsError) -> [(hash: String, size: Int64)] {
         try await read { db in
             try Row.fetchAll(
-                db, sql: "SELECT hash, size FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?", arguments: [hash, limit],
+                db, sql: "SELECT hash, size FROM blobs WHERE hash > ? AND dying = 0 ORDER BY hash LIMIT ?",
+                arguments: [hash, limit],
             ).map { (hash: $0["hash"], size: $0["size"]) }
         }
     }
 
-    /// Forgets blobs that turned out missing or damaged, so that the next job that wants them makes them anew.
+    /// Forgets blobs that turned out missing or damaged, so that the next job that wants them makes them anew. The
+    /// results of jobs stay, without their paths.
     public func forget(blobs hashes: [String]) async throws(JobsError) {
-        guard !hashes.isEmpty else { return }
-        try await write { db in
-            for hash in hashes {
-                try db.execute(sql: "DELETE FROM variants WHERE blob = ?", arguments: [hash])
-                try db.execute(sql: "DELETE FROM renditions WHERE blob = ?", arguments: [hash])
-                try db.execute(sql: "UPDATE sources SET kept = 0 WHERE hash = ?", arguments: [hash])
-                try db.execute(sql: "DELETE FROM blobs WHERE hash = ?", arguments: [hash])
+        for hash in hashes {
+            while try await write({ db in try !Self.forget(blob: hash, folder: nil, in: db) }) {}
+        }
+    }
+
+    /// The same for what a verification did not find, unless it has come back since: asked again under the write lock.
+    ///
+    /// - Returns: the blobs that were forgotten.
+    public func forget(
+        missing blobs: [(hash: String, size: Int64)], in folder: CacheFolder,
+    ) async throws(JobsError) -> [String] {
+        var forgotten: [String] = []
+        for blob in blobs {
+            var isLeft = true
+            while isLeft {
+                let (isGone, isDone) = try await write { db in
+                    let dying = try Int64.fetchOne(
+                        db, sql: "SELECT dying FROM blobs WHERE hash = ?", arguments: [blob.hash])
+                    guard dying == 0, !folder.exists(blob.hash, blob.size) else { return (false, true) }
+                    return (true, try Self.forget(blob: blob.hash, folder: folder, in: db))
+                }
+                if isGone, isDone { forgotten.append(blob.hash) }
+                isLeft = !isDone
             }
         }
+        return forgotten
     }
 
     /// An item as it is under another cache key than its URL.
@@ -114,15 +134,6 @@ extension JobStore {
             variant.identity, variant.source, variant.spec, variant.coder, variant.blob, variant.size, variant.format,
             variant.width, variant.height, now,
         ])
-    }
-
-    static func save(blob hash: String, size: Int64, now: Int64, in db: Database) throws {
-        try db.cachedStatement(
-            sql: """
-                INSERT INTO blobs (hash, size, created_at, used_at) VALUES (?, ?, ?, ?)
-                ON CONFLICT (hash) DO UPDATE SET used_at = excluded.used_at
-                """
-        ).execute(arguments: [hash, size, now, now])
     }
 
     static func save(_ rendition: RenditionRecord, item: Int64, in db: Database) throws {

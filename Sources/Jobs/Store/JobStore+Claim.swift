@@ -90,9 +90,13 @@ extension JobStore {
         let named: String? = row["execution_order"]
         return JobDefinition(
             id: row["id"], variants: row["variants"], options: row["options"],
-            headers: try headers.map { try JSONDecoder().decode([String: String].self, from: Data($0.utf8)) } ?? [:],
+            headers: try headers.map(Self.headers) ?? [:],
             priority: row["priority"], order: named.flatMap(ExecutionOrder.init(rawValue:)) ?? order,
         )
+    }
+
+    static func headers(_ json: String) throws -> [String: String] {
+        try JSONDecoder().decode([String: String].self, from: Data(json.utf8))
     }
 
     private static func take(

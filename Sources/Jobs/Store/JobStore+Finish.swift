@@ -51,30 +51,58 @@ public enum ItemEnding: Sendable {
     case release
 }
 
+/// What became of a group of endings.
+public struct FinishedGroup: Sendable {
+    /// Items that were no longer this lease's: cancelled, deleted or taken back meanwhile. Their results were not recorded,
+    /// which is not an error.
+    public internal(set) var fencedOut: Set<Int64> = []
+    /// Items whose files were evicted before they could be written down. They went back to the queue.
+    public internal(set) var vanished: Set<Int64> = []
+}
+
 extension JobStore {
     /// Ends a group of items, with the index entries of their results, in one transaction.
     ///
-    /// - Returns: the ids of items that were no longer this lease's (cancelled, deleted or taken back meanwhile); their
-    ///   results were not recorded, which is not an error.
+    /// - Returns: the ids of items that were no longer this lease's.
     @discardableResult
     public func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async throws(JobsError) -> Set<Int64> {
-        guard !group.isEmpty else { return [] }
+        try await finish(group, folder: nil, worker: nil).fencedOut
+    }
+
+    /// The same beside a collector, which may have removed a file since somebody looked.
+    ///
+    /// - Parameters:
+    ///   - folder: asked for each file that the index doesn't know or that is about to go.
+    ///   - worker: whose room for this group is no longer set aside once the files are counted.
+    public func finish(
+        _ group: [(item: ClaimedItem, ending: ItemEnding)], folder: CacheFolder?, worker: Int64?,
+    ) async throws(JobsError) -> FinishedGroup {
+        guard !group.isEmpty else { return FinishedGroup() }
         let now = now()
         return try await write { db in
-            var fencedOut: Set<Int64> = []
+            var finished = FinishedGroup()
+            var record = IndexRecord(now: try Self.cacheTime(now, in: db), folder: folder)
             var failures: [FailureCount: Int] = [:]
             for (item, ending) in group {
+                var ending = ending
+                if case .done(let completion) = ending, try !record.hasFiles(of: completion, in: db) {
+                    finished.vanished.insert(item.id)
+                    ending = .release
+                }
                 guard try Self.end(item, ending, now: now, in: db) else {
-                    fencedOut.insert(item.id)
+                    finished.fencedOut.insert(item.id)
                     continue
                 }
-                if let record = item.lastTry { try Self.save(record, item: item.id, in: db) }
+                if let lastTry = item.lastTry { try Self.save(lastTry, item: item.id, in: db) }
                 if let failure = ending.failedTry {
                     failures[FailureCount(host: URLText.host(item.url), failure: failure), default: 0] += 1
                 }
+                if case .done(let completion) = ending { try record.add(completion, of: item, in: db) }
             }
             try Self.count(failures, now: now, in: db)
-            return fencedOut
+            try record.addUp(in: db)
+            if let worker { try Self.dropReservation(of: worker, in: db) }
+            return finished
         }
     }
 
@@ -122,7 +150,6 @@ extension JobStore {
         if !completion.isCached || completion.source != item.source { try save(completion.source, in: db) }
         for rendition in completion.renditions {
             try save(rendition, item: item.id, in: db)
-            try save(blob: rendition.blob, size: rendition.size, now: now, in: db)
         }
         for variant in completion.newVariants { try save(variant, now: now, in: db) }
         if !completion.isCached { try unblacklist(key: item.key, in: db) }

@@ -15,6 +15,7 @@ public final class JobStore: Sendable {
     private let database: DatabaseQueue
     private let queue = DispatchQueue(label: "jobs.database")
     private let isClosed = Atomic(false)
+    private let patience: Patience
 
     /// What to do when the file isn't there.
     public enum Missing: Sendable {
@@ -40,11 +41,11 @@ public final class JobStore: Sendable {
             )
         }
         lockFile = try LockFile(path: path + ".lock")
+        let patience = Patience()
+        self.patience = patience
         do {
             database = try lockFile.withWriteLock { [path] in
-                let database = try DatabaseQueue(path: path, configuration: Self.configuration())
-                // Done means durable: a commit is on disk when it returns. (GRDB sets NORMAL for the WAL mode.)
-                try database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+                let database = try DatabaseQueue(path: path, configuration: Self.configuration(patience))
                 let migrator = Schema.migrator
                 let state = try database.read { db in
                     (done: try migrator.hasCompletedMigrations(db), isNewer: try migrator.hasBeenSuperseded(db))
@@ -52,12 +53,53 @@ public final class JobStore: Sendable {
                 guard !state.isNewer else {
                     throw JobsError(.tooNew, "The database \(path) was made by a newer version of worker.")
                 }
+                // Only now, so that nothing of a newer version is changed. Done means durable: a commit is on disk when it
+                // returns.
+                try database.writeWithoutTransaction { db in
+                    try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
+                }
                 if !state.done { try migrator.migrate(database) }
                 return database
             }
         } catch {
             throw JobsError(wrapping: error, path: path)
         }
+    }
+
+    /// Opens the database of a cache that nobody writes to, such as one on a disk that is mounted read-only. Nothing is made,
+    /// locked or upgraded.
+    ///
+    /// - Throws: `cannotOpen`, `corrupt`, `tooNew`; `refused` for one of an older version, which has to be upgraded first.
+    public init(readOnly path: String) throws(JobsError) {
+        self.path = path
+        now = Self.wallClock
+        patience = Patience()
+        // Nothing is ever locked through it.
+        lockFile = try LockFile(path: "/dev/null")
+        var configuration = Configuration()
+        configuration.readonly = true
+        do {
+            database = try DatabaseQueue(path: Self.readOnlyName(of: path), configuration: configuration)
+            let migrator = Schema.migrator
+            let state = try database.read { db in
+                (done: try migrator.hasCompletedMigrations(db), isNewer: try migrator.hasBeenSuperseded(db))
+            }
+            if state.isNewer { throw JobsError(.tooNew, "The database \(path) was made by a newer version of worker.") }
+            guard state.done else {
+                throw JobsError(
+                    .refused, "The database \(path) is of an older version; upgrade it with: worker init --db \(path)")
+            }
+        } catch {
+            throw JobsError(wrapping: error, path: path)
+        }
+    }
+
+    /// With nothing in its log a database needs no shared memory beside it, which could not be made there.
+    private static func readOnlyName(of path: String) -> String {
+        var info = stat()
+        if stat(path + "-wal", &info) == 0, info.st_size > 0 { return path }
+        let name = path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
+        return "file:\(name)?immutable=1"
     }
 
     /// Closes the file, checkpointing it if nobody else has it open. Later calls fail.
@@ -75,11 +117,11 @@ public final class JobStore: Sendable {
         return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    private static func configuration() -> Configuration {
+    private static func configuration(_ patience: Patience) -> Configuration {
         var configuration = Configuration()
-        configuration.journalMode = .wal
         configuration.foreignKeysEnabled = false
         configuration.busyMode = .callback { tries in
+            guard patience.isPatient.load(ordering: .relaxed) else { return false }
             // SQLite's own handler backs off to 100 ms and starves a peer for seconds; short jittered naps cut the
             // worst wait tenfold. 40,000 of them are about 40 s: longer than any statement a person should run.
             usleep(UInt32.random(in: 300...1_500))
@@ -108,6 +150,29 @@ public final class JobStore: Sendable {
                     guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
                     return result
                 }
+            }
+        }
+    }
+
+    /// The same for what may be left undone: when somebody else writes at this moment, it isn't waited for.
+    ///
+    /// - Returns: whether it was done.
+    func writeIfFree(_ body: @escaping @Sendable (Database) throws -> Void) async throws(JobsError) -> Bool {
+        try await perform { [self] in
+            patience.isPatient.store(false, ordering: .relaxed)
+            defer { patience.isPatient.store(true, ordering: .relaxed) }
+            do {
+                let done: Void? = try lockFile.withWriteLockIfFree {
+                    try database.writeWithoutTransaction { db in
+                        try db.inTransaction(.immediate) {
+                            try body(db)
+                            return .commit
+                        }
+                    }
+                }
+                return done != nil
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+                return false
             }
         }
     }
@@ -179,6 +244,11 @@ public final class JobStore: Sendable {
             return (version, lines.filter { $0 != "ok" })
         }
     }
+}
+
+/// Whether a statement waits for other programs that hold the database.
+private final class Patience: Sendable {
+    let isPatient = Atomic(true)
 }
 
 extension JobStore {

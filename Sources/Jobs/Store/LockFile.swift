@@ -34,6 +34,18 @@ final class LockFile: Sendable {
         return try body()
     }
 
+    /// The same, but only if nobody holds the lock at this moment.
+    ///
+    /// - Returns: nil when somebody does.
+    func withWriteLockIfFree<R>(_ body: () throws -> R) throws -> R? {
+        while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
+            if errno == EWOULDBLOCK { return nil }
+            guard errno == EINTR else { throw JobsError(.inputOutput, "flock failed: \(Errno(rawValue: errno)).") }
+        }
+        defer { flock(descriptor.rawValue, LOCK_UN) }
+        return try body()
+    }
+
     /// Marks a worker as alive until this process ends or lets go.
     func hold(worker: Int64) throws(JobsError) {
         guard set(F_WRLCK, worker: worker) else {
@@ -48,6 +60,14 @@ final class LockFile: Sendable {
     /// Whether some other open of the lock file holds this worker's byte.
     func isAlive(worker: Int64) -> Bool {
         var lock = range(F_WRLCK, worker: worker)
+        guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
+        return Int32(lock.l_type) != F_UNLCK
+    }
+
+    /// Whether any worker is marked as alive by another open of the lock file.
+    var isAnybodyAlive: Bool {
+        var lock = range(F_WRLCK, worker: 1)
+        lock.l_len = 0
         guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
         return Int32(lock.l_type) != F_UNLCK
     }

@@ -1,13 +1,22 @@
 internal import ContentCache
 internal import Synchronization
 
-/// Whether the disk lets us work. Its faults are nobody's failed try: the items go back, and the worker waits.
+/// Whether the disk lets us work. Its faults are nobody's failed try: the items go back, and the worker waits, looks again
+/// every few seconds, and goes on by itself.
 final class DiskWatch: Sendable {
     private struct State {
-        var trouble: String?
+        /// What somebody could not do.
+        var reported: String?
+        /// When to try whether it works again.
         var probeAt: Int64 = 0
+        /// Reports since something last went well: each makes the next wait longer.
+        var relapses = 0
+        /// Too little room, found by looking.
+        var low: String?
+        var lookAt: Int64 = 0
     }
 
+    static let longestWait: Int64 = 4_000
     private let cache: ContentCache
     private let minimumFree: Int64
     private let state = Mutex(State())
@@ -20,29 +29,67 @@ final class DiskWatch: Sendable {
 
     /// Something could not be written.
     func report(_ trouble: String) {
-        state.withLock {
-            $0.trouble = trouble
-            $0.probeAt = monotonicMilliseconds() + 5_000
+        state.withLock { state in
+            guard state.reported == nil else { return }
+            state.reported = trouble
+            state.probeAt = monotonicMilliseconds() + min(Self.longestWait, 250 << min(state.relapses, 10))
+            state.relapses += 1
         }
     }
 
-    /// What is wrong, or `nil`. Looks at the free space at most once a second, and every 5 s in trouble.
+    /// Something was written, so that what was reported before has passed.
+    func worked() { state.withLock { if $0.reported == nil { $0.relapses = 0 } } }
+
+    var isInTrouble: Bool { state.withLock { $0.reported != nil || $0.low != nil } }
+
+    /// How often in a row the disk was found to work and then did not.
+    var relapses: Int { state.withLock { $0.relapses } }
+
+    /// Whether `trouble()` is that there is too little room, which evicting may help.
+    var isLow: Bool { state.withLock { $0.reported == nil && $0.low != nil } }
+
+    /// What is wrong, or `nil`. Looks at the free space at most once a second.
     func trouble() -> String? {
         let now = monotonicMilliseconds()
         let (isDue, known) = state.withLock { state in
-            defer { if now >= state.probeAt { state.probeAt = now + 1_000 } }
-            return (now >= state.probeAt, state.trouble)
+            let isDue = now >= state.lookAt && state.reported == nil
+            if isDue { state.lookAt = now + 1_000 }
+            return (isDue, state.reported ?? state.low)
         }
         guard isDue else { return known }
-        let found = probe()
-        state.withLock {
-            $0.trouble = found
-            if found != nil { $0.probeAt = now + 5_000 }
-        }
+        let found = tooLittleRoom()
+        state.withLock { $0.low = found }
         return found
     }
 
-    private func probe() -> String? {
+    /// Tries whether what was reported is over, if it is time to.
+    ///
+    /// - Parameter attempt: writes something, and says what went wrong.
+    /// - Returns: whether it was tried.
+    func probe(_ attempt: () async -> String?) async -> Bool {
+        let now = monotonicMilliseconds()
+        let isDue = state.withLock { state in
+            guard state.reported != nil, now >= state.probeAt else { return false }
+            state.probeAt = now + Self.longestWait
+            return true
+        }
+        guard isDue else { return false }
+        let found = await attempt()
+        state.withLock { state in
+            state.reported = found
+            state.lookAt = 0
+            if found != nil {
+                state.probeAt = monotonicMilliseconds() + min(Self.longestWait, 250 << min(state.relapses, 10))
+                state.relapses += 1
+            }
+        }
+        return true
+    }
+
+    /// Looks at the room again at once: something was removed.
+    func lookAgain() { state.withLock { $0.lookAt = 0 } }
+
+    private func tooLittleRoom() -> String? {
         do {
             let free = try cache.freeBytes()
             guard free < minimumFree else { return nil }

@@ -14,6 +14,10 @@ final class Pipeline: Sendable {
     let helpers: HelperPool
     let publisher: Publisher
     let disk: DiskWatch
+    let collector: Collector
+    let budget: CacheBudget
+    let memory: MemoryTier
+    let readOnly: [ReadOnlyCache]
     let settings: PipelineSettings
     let fetches: SharedFetches<Fetched>
     let crowds = Crowds()
@@ -31,7 +35,8 @@ final class Pipeline: Sendable {
 
     init(
         store: JobStore, cache: ContentCache, downloader: Downloader, helpers: HelperPool, publisher: Publisher,
-        disk: DiskWatch, settings: PipelineSettings, assets directory: String?, previews: Previews?,
+        disk: DiskWatch, collector: Collector, budget: CacheBudget, memory: MemoryTier,
+        readOnly: [ReadOnlyCache], settings: PipelineSettings, assets directory: String?, previews: Previews?,
         commands: Commands, delegate: (any WorkerDelegate)?, extensions: ImagingExtensions, logger: Logger,
     ) {
         self.store = store
@@ -40,6 +45,10 @@ final class Pipeline: Sendable {
         self.helpers = helpers
         self.publisher = publisher
         self.disk = disk
+        self.collector = collector
+        self.budget = budget
+        self.memory = memory
+        self.readOnly = readOnly
         self.settings = settings
         self.commands = commands
         self.delegate = delegate

@@ -22,11 +22,21 @@ final class Publisher: Sendable {
     private let cache: ContentCache
     private let disk: DiskWatch
     private let logger: Logger
+    private let budget: CacheBudget?
+    private let folder: CacheFolder
+    /// How often a transaction is tried that fails for what may pass, a second apart.
+    private let patience: Int
     private let queue = WorkQueue<Entry>()
     private let blocking = BlockingQueue("publisher")
     private let fatal = Mutex<JobsError?>(nil)
 
-    init(store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger) {
+    init(
+        store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger, budget: CacheBudget? = nil,
+        patience: Int = 30,
+    ) {
+        self.patience = patience
+        self.budget = budget
+        folder = CacheFolder(cache, logger: logger)
         self.store = store
         self.cache = cache
         self.disk = disk
@@ -71,41 +81,89 @@ final class Publisher: Sendable {
     }
 
     private func publish(_ group: [Entry]) async {
+        let blobs = group.flatMap(\.blobs)
+        do {
+            switch try await budget?.reserve(blobs) ?? .granted {
+            case .granted: return await publishReserved(group)
+            case .full(let reason), .tooLarge(let reason):
+                // Half of it may fit, and then the other half. One item that doesn't fit by itself is where it ends.
+                if group.count > 1 {
+                    await publish(Array(group[..<(group.count / 2)]))
+                    return await publish(Array(group[(group.count / 2)...]))
+                }
+                let isHopeless = blobs.reduce(0) { $0 + $1.size } > (budget?.limit ?? .max)
+                await end(group, isHopeless ? .failed(FailureRecord(.tooLarge, reason)) : .release)
+                if !isHopeless { disk.report(reason) }
+            }
+        } catch {
+            disk.report("\(error)")
+            await end(group, .release)
+        }
+    }
+
+    /// Ends items without their files.
+    private func end(_ group: [Entry], _ ending: ItemEnding) async {
+        await settle(group, group.map { $0.blobs.isEmpty ? $0.ending : ending })
+    }
+
+    private func publishReserved(_ group: [Entry]) async {
         let failures = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
+        await count(failures)
         var rest = failures[...]
         let endings = group.map { entry in
             let own = rest.prefix(entry.blobs.count)
             rest = rest.dropFirst(entry.blobs.count)
             return ending(of: entry, failure: own.compactMap { $0 }.first)
         }
-        let fencedOut = await finish(zip(group, endings).map { (item: $0.item, ending: $1) })
+        await settle(group, endings)
+    }
+
+    private func settle(_ group: [Entry], _ endings: [ItemEnding]) async {
+        let finished = await finish(zip(group, endings).map { (item: $0.item, ending: $1) })
         for (entry, ending) in zip(group, endings) {
-            guard let fencedOut else {
+            guard let finished else {
                 entry.committed.resume(returning: .abandoned)
                 continue
             }
-            let isLost = fencedOut.contains(entry.item.id)
-            entry.committed.resume(returning: isLost ? .fencedOut : .committed(ending))
+            if finished.fencedOut.contains(entry.item.id) {
+                entry.committed.resume(returning: .fencedOut)
+            } else {
+                let isLost = finished.vanished.contains(entry.item.id)
+                entry.committed.resume(returning: .committed(isLost ? .release : ending))
+            }
+        }
+    }
+
+    private func count(_ failures: [CacheError?]) async {
+        let syncs = failures.count { $0?.isFailedSync == true }
+        guard syncs > 0 else { return }
+        do {
+            try await store.countFailedSyncs(syncs)
+        } catch {
+            logger.warning("A failed sync could not be counted.", metadata: ["error": "\(error)"])
         }
     }
 
     private func ending(of entry: Entry, failure: CacheError?) -> ItemEnding {
         guard let failure else { return entry.ending }
+        // A full disk fails many files at once; it is said once.
+        let level: Logger.Level = disk.isInTrouble ? .debug : .error
         disk.report(failure.message)
-        logger.error("A file can't be published; its item goes back.", metadata: ["error": "\(failure)"])
+        logger.log(level: level, "A file can't be published; its item goes back.", metadata: ["error": "\(failure)"])
         return .release
     }
 
     /// - Returns: the items that were no longer ours; `nil` when the group could not be written down. Its leases then
     ///   lapse with this process, and the items are done again: their files are found to exist.
-    private func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async -> Set<Int64>? {
+    private func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async -> FinishedGroup? {
         for attempt in 1... {
             do {
-                return try await store.finish(group)
+                let finished = try await store.finish(group, folder: folder, worker: budget?.worker)
+                if group.contains(where: \.ending.isDone) { disk.worked() }
+                return finished
             } catch {
-                logger.error("Results can't be written down.", metadata: ["error": "\(error)", "try": "\(attempt)"])
-                let mayPass = error.code == .busy || error.code == .diskFull
-                guard mayPass, attempt < 30 else {
+                if attempt == 1 { logger.error("Results can't be written down.", metadata: ["error": "\(error)"]) }
+                guard error.mayPass, attempt < (queue.isClosed ? min(patience, 10) : patience) else {
                     fatal.withLock { $0 = $0 ?? error }
                     return nil
                 }
@@ -115,6 +173,13 @@ final class Publisher: Sendable {
             }
         }
         return nil
+    }
+}
+
+extension ItemEnding {
+    fileprivate var isDone: Bool {
+        if case .done = self { return true }
+        return false
     }
 }
 

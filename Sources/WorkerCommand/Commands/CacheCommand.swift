@@ -1,51 +1,139 @@
 import ArgumentParser
+import ContentCache
+import Jobs
+import Logging
 import PrefetchWorker
 
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cache", abstract: "Looks after the cache.", subcommands: [Verify.self])
+        commandName: "cache", abstract: "Looks after the cache.",
+        subcommands: [
+            CacheStatsCommand.self, CacheVerifyCommand.self, CacheCollectCommand.self, CacheClearCommand.self,
+            CachePinCommand.self, CacheUnpinCommand.self,
+        ])
 
-    struct Verify: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "verify",
-            abstract: "Reads every blob and checks it and the index against each other.",
-            discussion: """
-                Damaged blobs go to the cache's quarantine, and the next job that wants them makes them anew.
-                Exit code 0 when all is well, 74 when something was wrong.
+    /// For what happens beside a command's own words.
+    static let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, line: nil) }
+}
 
-                EXAMPLES:
-                  worker cache verify
-                  worker cache verify --json
-                """,
+struct CacheCollectCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "gc",
+        abstract: "Evicts what is too old or too much, and removes what a crash left.",
+        discussion: """
+            Pinned files and those of items at work never go. Safe beside running workers, which do the same by themselves:
+            every minute and at the end of a run.
+
+            EXAMPLES:
+              worker cache gc
+              worker cache gc --cache-max-size 20GiB --cache-max-age 30d
+              worker cache gc --cache-max-age 0 --orphan-grace 0
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @OptionGroup var limits: CacheLimits
+    @Option(help: ArgumentHelp("Disk space to keep free (0).", valueName: "bytes")) var minFree: String?
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let settings = try common.settings()
+            var policy = try limits.policy(settings)
+            policy.minimumFree = try settings.bytes("min-free", flag: minFree, default: 0)
+            let cache = try common.openCache()
+            let report = try await common.withStore { store in
+                try await Collector(store: store, cache: cache, policy: policy, logger: CacheCommand.logger).collect()
+            }
+            try show(report, json: json)
+        }
+    }
+}
+
+struct CacheClearCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clear",
+        abstract: "Removes everything that is cached, but for what is pinned or in use.",
+        discussion: """
+            Jobs and their results stay, without their files.
+
+            EXAMPLES:
+              worker cache clear
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let cache = try common.openCache()
+            let report = try await common.withStore { store in
+                try await Collector(store: store, cache: cache, policy: CachePolicy(), logger: CacheCommand.logger)
+                    .clear()
+            }
+            try show(report, json: json)
+        }
+    }
+}
+
+private func show(_ report: Collector.Report, json: Bool) throws {
+    if json {
+        Terminal.print(try Output.json(report))
+    } else {
+        Terminal.print(
+            "\(report.evictedBlobs) files evicted (\(Output.bytes(report.evictedBytes))), \(report.orphans) left-over files removed"
         )
-        @OptionGroup var common: CommonOptions
-        @Flag(help: "Print JSON.") var json = false
+    }
+    if let trouble = report.trouble { throw WorkerError(.inputOutput, trouble) }
+}
 
-        func run() async throws {
-            try await reportingErrors {
-                let cache = try common.openCache()
-                let audit = try await common.withStore { store in
-                    try await CacheAudit.run(store: store, cache: cache) { count in
-                        if Terminal.errorIsTerminal { Terminal.errorRaw("\r\(count) blobs are good ") }
-                    }
+struct CachePinCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pin",
+        abstract: "Keeps everything that is cached of URLs, now and later, from being evicted.",
+        discussion: """
+            Without URLs it lists what is pinned.
+
+            EXAMPLES:
+              worker cache pin https://example.com/logo.png
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "URLs, as they were enqueued.") var urls: [String] = []
+
+    func run() async throws {
+        try await reportingErrors {
+            try await common.withStore { store in
+                if urls.isEmpty {
+                    for url in try await store.pinned() { Terminal.print(Terminal.safe(url)) }
+                } else {
+                    try await store.pin(urls)
                 }
-                if Terminal.errorIsTerminal { Terminal.errorRaw("\r\u{1B}[2K") }
-                if json { Terminal.print(try Output.json(audit)) } else { lines(audit).forEach(Terminal.print) }
-                if !audit.isSound { throw ExitCode.inputOutput }
             }
         }
+    }
+}
 
-        private func lines(_ audit: CacheAudit) -> [String] {
-            ["\(audit.good) blobs are good (\(Output.bytes(audit.bytes))), \(audit.unreferenced) unreferenced"]
-                + some(audit.missing) { "missing: \($0)" }
-                + some(audit.damaged) { "damaged: \($0) (now in quarantine)" }
-                + some(audit.strangers) { "not ours: \(Terminal.safe($0))" } + audit.inconsistencies
-        }
+struct CacheUnpinCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unpin",
+        abstract: "Lets what is cached of URLs be evicted again.",
+        discussion: """
+            Exit code 1 when none of them was pinned.
 
-        /// A person needs a few examples; a script asks for JSON and gets all.
-        private func some(_ names: [String], _ line: (String) -> String) -> [String] {
-            let shown = names.prefix(10).map(line)
-            return names.count > 10 ? shown + ["… and \(names.count - 10) more; --json lists all"] : shown
+            EXAMPLES:
+              worker cache unpin https://example.com/logo.png
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "URLs, as they were pinned.") var urls: [String]
+
+    func run() async throws {
+        try await reportingErrors {
+            let count = try await common.withStore { store in try await store.unpin(urls) }
+            if count == 0 {
+                Terminal.error("worker: none of these URLs is pinned. List them with: worker cache pin")
+                throw ExitCode.notFound
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import ContentCache
 import Jobs
+import PrefetchWorker
 import SystemPackage
 
 struct GetCommand: AsyncParsableCommand {
@@ -8,11 +9,13 @@ struct GetCommand: AsyncParsableCommand {
         commandName: "get",
         abstract: "Prints the path of a cached image.",
         discussion: """
-            The file's bytes are checked before its path is printed. Exit code 1 when it is not cached.
+            The file's bytes are checked before its path is printed, once after each start of the machine and whenever the
+            file has changed. Exit code 1 when it is not cached.
 
             EXAMPLES:
               worker get https://example.com/a.jpg
               cp "$(worker get https://example.com/a.jpg --variant thumb)" thumb.webp
+              worker get https://example.com/a.jpg --variant thumb --link
             """,
     )
 
@@ -24,23 +27,35 @@ struct GetCommand: AsyncParsableCommand {
     @Option(help: "The name of the variant (original).")
     var variant = "original"
 
+    @Flag(help: "Print the path of its link instead, which stays the same when the image changes.")
+    var link = false
+
+    @Option(help: ArgumentHelp("A cache to look in after the main one; repeatable.", valueName: "folder"))
+    var readOnlyCache: [String] = []
+
     func run() async throws {
         try await reportingErrors {
+            let settings = try common.settings()
             let cache = try common.openCache()
-            try await common.withStore { store in
-                for rendition in try await store.renditions(ofURL: url, named: variant) {
-                    guard let hash = BlobHash(rendition.blob) else { continue }
-                    do {
-                        _ = try cache.openVerified(hash)
-                        return Terminal.print(cache.path(of: hash).string)
-                    } catch let error as CacheError where error.code == .damaged {
-                        try await store.forget(blobs: [hash.hex])
-                        Terminal.error("worker: \(error.message) The next job that wants it makes it anew.")
-                    }
-                }
+            let others = settings.list("read-only-cache", flag: readOnlyCache)
+            let found = try await common.withStore { store in
+                try await CacheReader(store: store, cache: cache, readOnly: others).find(url, variant: variant)
+            }
+            for damage in found.damage {
+                Terminal.error("worker: \(damage) The next job that wants it makes it anew.")
+            }
+            guard let entry = found.entry, let path = found.path else {
                 Terminal.error("worker: \(variant) of \(Terminal.safe(url)) is not cached. See: worker explain URL")
                 throw ExitCode.notFound
             }
+            guard link else { return Terminal.print(path) }
+            guard
+                let name = ContentCache.linkPath(key: entry.key, variant: entry.variant, format: entry.format),
+                cache.blob(atLink: name)?.hex == entry.blob
+            else {
+                throw WorkerError(.usage, "There are no links. Make them with: worker run --links tree")
+            }
+            Terminal.print("\(cache.directory)/\(name)")
         }
     }
 }

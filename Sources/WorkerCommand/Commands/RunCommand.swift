@@ -51,6 +51,8 @@ struct RunCommand: AsyncParsableCommand {
             valueName: "folder"))
     var previews: String?
     @OptionGroup var commands: RunCommands
+    @OptionGroup var cacheLimits: CacheLimits
+    @OptionGroup var upkeep: RunUpkeep
 
     @Flag(help: "Print the summary as JSON.")
     var json = false
@@ -89,6 +91,8 @@ struct RunCommand: AsyncParsableCommand {
         try images.apply(to: &configuration, settings)
         try hosts.apply(to: &configuration, settings)
         try commands.apply(to: &configuration, settings)
+        configuration.cachePolicy = try cacheLimits.policy(settings)
+        try upkeep.apply(to: &configuration, settings)
         return configuration
     }
 
@@ -107,7 +111,7 @@ struct RunCommand: AsyncParsableCommand {
     private func supervise(_ worker: Worker, line: ProgressLine?, logger: Logger) async throws -> Worker.Summary {
         let stop = StopSignal()
         let settings = try common.settings()
-        let store = try JobStore(path: common.databasePath(settings))
+        let store = try await JobStore.opening(path: common.databasePath(settings))
         let showsProgress = !quiet
         let result = await withTaskGroup { group in
             group.addTask { await watchSignals(stop, logger: logger) }

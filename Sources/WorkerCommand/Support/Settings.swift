@@ -45,6 +45,12 @@ struct Settings {
         return value
     }
 
+    /// A list: one flag each, or separated by commas elsewhere.
+    func list(_ name: String, flag: [String]) -> [String] {
+        if !flag.isEmpty { return flag }
+        return (text(name, flag: nil) ?? "").split(separator: ",").map { String($0.trimmingPrefix(" ")) }
+    }
+
     /// A number of bytes: `500`, `64MiB`, `1.5 GB`.
     func bytes(_ name: String, flag: String?, default fallback: Int64) throws -> Int64 {
         guard let text = text(name, flag: flag) else { return fallback }
@@ -111,6 +117,9 @@ struct Settings {
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
         "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
         "allow-files", "allow-data",
+        "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
+        "orphan-grace", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir", "backup-every",
+        "backup-keep", "keep-jobs",
     ]
 }
 

@@ -12,7 +12,7 @@ final class TestWorker: Sendable {
     /// Files of the tests' own.
     let scratch: String
     let origin: LoopbackOrigin
-    private let state = Mutex((runs: 0, started: [RunningProgram]()))
+    private let state = Mutex((runs: 0, started: [RunningProgram](), errors: [pid_t: String]()))
 
     static let marker = "PREFETCH_TEST"
 
@@ -113,10 +113,18 @@ final class TestWorker: Sendable {
 
     /// The same with no limits but those named.
     func start(_ arguments: [String]) throws -> RunningProgram {
-        let (child, _) = try launch(
+        let (child, files) = try launch(
             Self.binary, ["run"] + arguments, input: nil, environment: [:])
-        state.withLock { $0.started.append(child) }
+        state.withLock {
+            $0.started.append(child)
+            $0.errors[child.pid] = files.errors
+        }
         return child
+    }
+
+    /// What a worker that was started has said so far.
+    func errors(of child: RunningProgram) throws -> String {
+        try text(of: state.withLock { $0.errors[child.pid] } ?? "/dev/null")
     }
 
     /// Starts `worker run` and waits until it is on the books.

@@ -1,0 +1,47 @@
+internal import Glibc
+internal import SystemPackage
+
+extension ContentCache {
+    /// Deletes a blob's file. One that isn't there is no failure. Whoever has it open keeps its bytes.
+    public func remove(_ hash: BlobHash) throws(CacheError) {
+        guard Glibc.unlink(path(of: hash).string) != 0, errno != ENOENT else { return }
+        // Something that is no file at all may lie in a blob's place; it is kept for a person to look at.
+        if errno == EISDIR || errno == EPERM, try isDirectory(hash) { return try moveToQuarantine(hash) }
+        throw CacheError(Errno(rawValue: errno), "The blob \(hash) can't be deleted")
+    }
+
+    private func isDirectory(_ hash: BlobHash) throws(CacheError) -> Bool {
+        let saved = errno
+        defer { errno = saved }
+        var info = stat()
+        return lstat(path(of: hash).string, &info) == 0 && info.st_mode & S_IFMT == S_IFDIR
+    }
+
+    /// How long a blob has had its name, in milliseconds by the machine's clock; nil when it is not there.
+    ///
+    /// - Parameter now: UTC milliseconds.
+    public func age(of hash: BlobHash, now: Int64) -> Int64? {
+        var info = stat()
+        guard lstat(path(of: hash).string, &info) == 0 else { return nil }
+        return now - (Int64(info.st_ctim.tv_sec) * 1_000 + Int64(info.st_ctim.tv_nsec) / 1_000_000)
+    }
+
+    /// What a file in quarantine takes up, in all.
+    public func quarantined() throws(CacheError) -> (files: Int, bytes: Int64) {
+        guard let folder = opendir(quarantine.string) else {
+            throw CacheError(Errno(rawValue: errno), "The folder \(quarantine) can't be read")
+        }
+        defer { closedir(folder) }
+        var found: (files: Int, bytes: Int64) = (0, 0)
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: entry.pointee.d_name) { tuple in
+                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            var info = stat()
+            guard name != ".", name != "..", lstat(quarantine.appending(name).string, &info) == 0 else { continue }
+            found.files += 1
+            found.bytes += Int64(info.st_size)
+        }
+        return found
+    }
+}

@@ -1,0 +1,136 @@
+internal import FoundationEssentials
+internal import GRDB
+internal import Glibc
+
+/// Makes a new database from what a broken one still yields and from the files that are in the cache.
+///
+/// The new one is made beside the old one and takes its place when it is whole. What was accepted and can be read is kept:
+/// jobs, items, results, sources, the blacklist and pins. Who was at work when it broke starts anew.
+public struct Salvage {
+    public struct Report: Sendable, Encodable {
+        public internal(set) var jobs = 0
+        public internal(set) var items = 0
+        /// Items that were at work, or whose results can't be read any more.
+        public internal(set) var requeued = 0
+        public internal(set) var blobs = 0
+        /// Files that the old index knew and that are not there, or damaged.
+        public internal(set) var lostFiles = 0
+        /// What could not be read, as sentences.
+        public internal(set) var unreadable: [String] = []
+        /// Where the broken database is kept.
+        public internal(set) var kept = ""
+    }
+
+    private let path: String
+    private let now: Int64
+    private var report = Report()
+
+    /// - Parameter files: gives every blob that is in the cache and whole. Called once, after the queue was saved.
+    public static func run(
+        database path: String, now: Int64, files: () throws -> [(hash: String, size: Int64)],
+    ) throws(JobsError) -> Report {
+        var salvage = Salvage(path: path, now: now)
+        do {
+            return try salvage.run(files)
+        } catch {
+            throw JobsError(wrapping: error, path: path)
+        }
+    }
+
+    private init(path: String, now: Int64) {
+        self.path = path
+        self.now = now
+    }
+
+    private mutating func run(_ files: () throws -> [(hash: String, size: Int64)]) throws -> Report {
+        guard access(path, F_OK) == 0 else { throw JobsError(.cannotOpen, "There is no database at \(path).") }
+        let lock = try LockFile(path: path + ".lock")
+        return try lock.withWriteLock {
+            guard !lock.isAnybodyAlive else {
+                throw JobsError(.busy, "A worker is running on \(path). Stop all workers first.")
+            }
+            let draft = path + ".rebuilding"
+            for ending in ["", "-wal", "-shm", "-journal"] { unlink(draft + ending) }
+            try fill(draft, files)
+            try replace(with: draft)
+            return report
+        }
+    }
+
+    private mutating func fill(_ draft: String, _ files: () throws -> [(hash: String, size: Int64)]) throws {
+        let new = try DatabaseQueue(path: draft)
+        try Schema.migrator.migrate(new)
+        // The broken one may be unable to say even what tables it has; then there is only what lies in the cache.
+        let old = open()
+        report = try new.writeWithoutTransaction { [now, report] db in
+            // What is half done is thrown away, so it needn't be synced on the way.
+            try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
+            var load = SalvageLoad(old: old, new: db, now: now, report: report)
+            try load.run(files)
+            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE;")
+            let complaints = try String.fetchAll(db, sql: "PRAGMA quick_check").filter { $0 != "ok" }
+            guard complaints.isEmpty else {
+                throw JobsError(.internalError, "The new database is damaged: \(complaints[0]).")
+            }
+            return load.report
+        }
+        try old?.close()
+        try new.close()
+        try sync(draft)
+    }
+
+    /// With its log where that can be read, else without.
+    private mutating func open() -> DatabaseQueue? {
+        let plain = path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
+        var configuration = Configuration()
+        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0") }
+        for name in [path, "file:\(plain)?immutable=1"] {
+            do {
+                configuration.readonly = name != path
+                let database = try DatabaseQueue(path: name, configuration: configuration)
+                _ = try database.writeWithoutTransaction {
+                    try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema")
+                }
+                if name != path {
+                    report.unreadable.append("The log \(path)-wal can't be read; its last changes are lost.")
+                }
+                return database
+            } catch {
+                continue
+            }
+        }
+        report.unreadable.append("Nothing of \(path) can be read.")
+        return nil
+    }
+
+    private mutating func replace(with draft: String) throws {
+        let stamp = Date(timeIntervalSince1970: Double(now) / 1_000)
+            .formatted(Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted))
+        report.kept = "\(path).broken-\(stamp)"
+        for ending in ["-wal", "-shm"] where rename(path + ending, report.kept + ending) != 0 && errno != ENOENT {
+            throw JobsError(.inputOutput, "\(path)\(ending) can't be put aside: \(String(cString: strerror(errno))).")
+        }
+        // A second name for the old one first, so that there is a database at every moment.
+        unlink(report.kept)
+        guard link(path, report.kept) == 0, rename(draft, path) == 0 else {
+            throw JobsError(.inputOutput, "\(path) can't be replaced: \(String(cString: strerror(errno))).")
+        }
+        try sync(folder)
+    }
+
+    private var folder: String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    private func sync(_ name: String) throws {
+        let file = Glibc.open(name, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            throw JobsError(.inputOutput, "\(name) can't be opened: \(String(cString: strerror(errno))).")
+        }
+        defer { close(file) }
+        guard fsync(file) == 0 else {
+            throw JobsError(.inputOutput, "\(name) can't be synced: \(String(cString: strerror(errno))).")
+        }
+    }
+}

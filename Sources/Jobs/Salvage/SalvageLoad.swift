@@ -1,0 +1,160 @@
+internal import GRDB
+
+/// Fills a new database with the rows of a broken one, and puts right what doesn't fit together any more.
+struct SalvageLoad {
+    let old: DatabaseQueue?
+    let new: Database
+    let now: Int64
+    var report: Salvage.Report
+
+    private static let tables: [(name: String, key: [String], isNumber: Bool)] = [
+        ("jobs", ["id"], true), ("items", ["id"], true), ("renditions", ["item", "name"], false),
+        ("sources", ["key"], false), ("source_facts", ["id"], true), ("variants", ["identity"], false),
+        ("blobs", ["hash"], false), ("entries", ["key", "variant"], false), ("pins", ["key"], false),
+        ("blacklist_entries", ["url"], false), ("hosts", ["host"], false), ("cache_properties", ["name"], false),
+    ]
+
+    mutating func run(_ files: () throws -> [(hash: String, size: Int64)]) throws {
+        let triggers = try dropTriggers()
+        try new.inTransaction {
+            if let old {
+                for table in Self.tables {
+                    try load(table.name, SalvageReader(database: old), table.key, isNumber: table.isNumber)
+                }
+            }
+            try mendQueue()
+            return .commit
+        }
+        let found = try files()
+        try new.inTransaction {
+            try mendIndex(found)
+            return .commit
+        }
+        for trigger in triggers { try new.execute(sql: trigger) }
+    }
+
+    /// Rows come as they are, not as moves of a state.
+    private func dropTriggers() throws -> [String] {
+        let rows = try Row.fetchAll(
+            new, sql: "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('jobs', 'items')")
+        for row in rows { try new.execute(sql: "DROP TRIGGER \(row["name"] as String)") }
+        return rows.map { $0["sql"] }
+    }
+
+    private mutating func load(
+        _ table: String, _ reader: SalvageReader, _ key: [String], isNumber: Bool,
+    ) throws {
+        let known = Set(try new.columns(in: table).map(\.name))
+        var refused = 0
+        let outcome: SalvageReader.Outcome
+        do {
+            outcome = try reader.read(table, key: key, isNumber: isNumber) { row in
+                let columns = Array(row.columnNames.filter(known.contains))
+                let marks = columns.map { _ in "?" }.joined(separator: ", ")
+                var values = columns.map { row[$0] as DatabaseValue }
+                Self.mend(table, columns, &values)
+                do {
+                    try new.cachedStatement(
+                        sql: "INSERT OR REPLACE INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(marks))"
+                    ).execute(arguments: StatementArguments(values))
+                } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+                    // A page that was garbled gives rows that no program of ours has written.
+                    refused += 1
+                }
+            }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            // An older version has no such table.
+            return
+        }
+        if let failure = outcome.failure {
+            report.unreadable.append("Of the table \(table) \(outcome.rows) rows could be read: \(failure)")
+        }
+        if refused > 0 { report.unreadable.append("\(refused) rows of the table \(table) made no sense.") }
+        if table == "jobs" { report.jobs = outcome.rows - refused }
+        if table == "items" { report.items = outcome.rows - refused }
+    }
+
+    /// The counters of a job are added up again afterwards; until then they have to be nothing.
+    private static func mend(_ table: String, _ columns: [String], _ values: inout [DatabaseValue]) {
+        let counters: Set = [
+            "total", "queued", "active", "delayed", "done", "cached", "failed", "blacklisted", "cancelled",
+        ]
+        let isActive = zip(columns, values).contains { $0 == "state" && $1 == "active".databaseValue }
+        for (index, column) in columns.enumerated() {
+            if table == "jobs", counters.contains(column) { values[index] = 0.databaseValue }
+            if table == "items", isActive, column == "state" { values[index] = "queued".databaseValue }
+            if table == "items", column == "lease" { values[index] = .null }
+            if table == "blobs", column == "dying" { values[index] = 0.databaseValue }
+        }
+    }
+
+    private mutating func mendQueue() throws {
+        // Items whose job can't be read wait in one that says so: nobody knows what was wanted of them.
+        try new.execute(
+            sql: """
+                INSERT INTO jobs (id, name, state, error)
+                    SELECT DISTINCT job, 'recovered', 'paused',
+                        'The row of this job could not be read: set its variants and options, and resume it.'
+                    FROM items WHERE job NOT IN (SELECT id FROM jobs);
+                """)
+        report.jobs += new.changesCount
+        try new.execute(
+            sql: """
+                UPDATE items SET state = 'queued', finished_at = NULL, source = NULL WHERE state = 'done'
+                    AND NOT EXISTS (SELECT 1 FROM renditions WHERE renditions.item = items.id)
+                """)
+        report.requeued += new.changesCount
+        try new.execute(
+            sql: """
+                DELETE FROM renditions WHERE item NOT IN (SELECT id FROM items);
+                DELETE FROM source_facts WHERE hash NOT IN (SELECT hash FROM sources);
+                UPDATE jobs SET urls = NULL;
+                UPDATE jobs SET state = 'queued', finished_at = NULL WHERE state = 'finished';
+                UPDATE jobs SET total = c.total, queued = c.queued, active = 0, delayed = c.delayed, done = c.done,
+                    cached = c.cached, failed = c.failed, blacklisted = c.blacklisted, cancelled = c.cancelled
+                    FROM (SELECT job, count(*) AS total, sum(state = 'queued') AS queued, sum(state = 'delayed') AS delayed,
+                        sum(state = 'done' AND cached = 0) AS done, sum(state = 'done' AND cached <> 0) AS cached,
+                        sum(state = 'failed' AND blacklisted = 0) AS failed,
+                        sum(state = 'failed' AND blacklisted <> 0) AS blacklisted,
+                        sum(state = 'cancelled') AS cancelled FROM items GROUP BY job) AS c
+                    WHERE c.job = jobs.id;
+                """)
+        try new.execute(
+            sql: """
+                UPDATE jobs SET state = 'finished', finished_at = ifnull(finished_at, ?)
+                WHERE state IN ('queued', 'running') AND queued + delayed = 0
+                """,
+            arguments: [now])
+    }
+
+    private mutating func mendIndex(_ files: [(hash: String, size: Int64)]) throws {
+        try new.execute(sql: "CREATE TEMP TABLE found (hash TEXT PRIMARY KEY, size INTEGER) WITHOUT ROWID")
+        for file in files {
+            try new.cachedStatement(sql: "INSERT OR REPLACE INTO temp.found VALUES (?, ?)")
+                .execute(arguments: [file.hash, file.size])
+        }
+        report.lostFiles =
+            try Int.fetchOne(new, sql: "SELECT count(*) FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found)")
+            ?? 0
+        // Files that nothing refers to any more are entered as well: they age and go like all others.
+        try new.execute(
+            sql: """
+                INSERT OR IGNORE INTO blobs (hash, size, created_at, used_at, modified_at)
+                    SELECT hash, size, ?1, ?1, ?1 FROM temp.found
+                """,
+            arguments: [now])
+        try new.execute(
+            sql: """
+                DELETE FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found);
+                UPDATE blobs SET size = (SELECT size FROM temp.found WHERE found.hash = blobs.hash),
+                    is_source = hash IN (SELECT hash FROM sources);
+                UPDATE sources SET kept = hash IN (SELECT hash FROM temp.found);
+                DELETE FROM variants WHERE blob NOT IN (SELECT hash FROM temp.found);
+                DELETE FROM entries WHERE blob NOT IN (SELECT hash FROM temp.found);
+                \(Schema.entriesOfResults);
+                UPDATE cache_totals SET blobs = (SELECT count(*) FROM blobs), bytes = (SELECT ifnull(sum(size), 0) FROM blobs);
+                DROP TABLE temp.found;
+                """)
+        report.blobs = try Int.fetchOne(new, sql: "SELECT count(*) FROM blobs") ?? 0
+    }
+}

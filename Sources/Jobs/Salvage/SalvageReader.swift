@@ -1,0 +1,94 @@
+internal import GRDB
+
+/// Reads a table of a broken database row by row, around the pages that can't be read.
+struct SalvageReader {
+    let database: DatabaseQueue
+
+    /// What a table gave up.
+    struct Outcome {
+        var rows = 0
+        /// Why not everything could be read.
+        var failure: String?
+    }
+
+    private static let page = 200
+    /// Rows that are looked up one by one in a gap, at most.
+    private static let mostLookUps: Int64 = 2_000_000
+
+    /// - Parameters:
+    ///   - key: what the table is ordered by, unique: its primary key.
+    ///   - isNumber: whether that is one number, so that rows in a gap can be looked up one by one.
+    func read(_ table: String, key: [String], isNumber: Bool, _ take: (Row) throws -> Void) throws -> Outcome {
+        var outcome = Outcome()
+        let (last, failure) = try walk(table, key, forwards: true, limit: nil, &outcome, take)
+        guard let failure else { return outcome }
+        outcome.failure = failure
+        let (first, _) = try walk(table, key, forwards: false, limit: last, &outcome, take)
+        let low = last?.first.flatMap(Int64.fromDatabaseValue) ?? 0
+        if isNumber, let high = first?.first.flatMap(Int64.fromDatabaseValue), high - low > 1 {
+            try lookUp(table, key[0], (low + 1)...min(high - 1, low + Self.mostLookUps), &outcome, take)
+        }
+        return outcome
+    }
+
+    /// Reads until the end or until something can't be read.
+    ///
+    /// - Parameter limit: where to stop when walking backwards.
+    /// - Returns: the key of the last row that was read, and what stopped it.
+    private func walk(
+        _ table: String, _ key: [String], forwards: Bool, limit: [DatabaseValue]?, _ outcome: inout Outcome,
+        _ take: (Row) throws -> Void,
+    ) throws -> (last: [DatabaseValue]?, failure: String?) {
+        let columns = key.joined(separator: ", ")
+        let marks = key.map { _ in "?" }.joined(separator: ", ")
+        let order = key.map { "\($0) \(forwards ? "ASC" : "DESC")" }.joined(separator: ", ")
+        var last: [DatabaseValue]?
+        var size = Self.page
+        while true {
+            var conditions: [String] = []
+            var arguments: [DatabaseValue] = []
+            if let last {
+                conditions.append("(\(columns)) \(forwards ? ">" : "<") (\(marks))")
+                arguments += last
+            }
+            if let limit {
+                conditions.append("(\(columns)) > (\(marks))")
+                arguments += limit
+            }
+            let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
+            let sql = "SELECT * FROM \(table) \(filter) ORDER BY \(order) LIMIT \(size)"
+            let rows: [Row]
+            do {
+                rows = try database.writeWithoutTransaction {
+                    try Row.fetchAll($0, sql: sql, arguments: StatementArguments(arguments))
+                }
+            } catch {
+                // Closer to the spot, row by row.
+                if size > 1 {
+                    size = 1
+                    continue
+                }
+                return (last, "\(error)")
+            }
+            for row in rows { try take(row) }
+            outcome.rows += rows.count
+            guard let end = rows.last, rows.count == size else { return (last, nil) }
+            last = key.map { end[$0] }
+        }
+    }
+
+    private func lookUp(
+        _ table: String, _ key: String, _ range: ClosedRange<Int64>, _ outcome: inout Outcome,
+        _ take: (Row) throws -> Void,
+    ) throws {
+        for number in range {
+            // A row on a page that can't be read stays lost; its neighbours may be on another.
+            let row = try? database.writeWithoutTransaction {
+                try Row.fetchOne($0, sql: "SELECT * FROM \(table) WHERE \(key) = ?", arguments: [number])
+            }
+            guard let row = row ?? nil else { continue }
+            try take(row)
+            outcome.rows += 1
+        }
+    }
+}

@@ -1,0 +1,99 @@
+internal import GRDB
+
+/// Writes a group's files into the cache index, within the transaction that ends its items.
+struct IndexRecord {
+    /// By the cache's own clock.
+    let now: Int64
+    let folder: CacheFolder?
+    private var keepsLinks: Bool?
+    private var hits = 0
+    private var misses = 0
+    private var revalidatedBytes: Int64 = 0
+    private var dedupedBytes: Int64 = 0
+
+    init(now: Int64, folder: CacheFolder?) {
+        self.now = now
+        self.folder = folder
+    }
+
+    /// Whether every file of a result is there. What the index knows and nobody is about to remove is; everything else is
+    /// looked at, since a collector may have been faster: it removes files only under this same lock.
+    func hasFiles(of completion: Completion, in db: Database) throws -> Bool {
+        guard let folder else { return true }
+        for rendition in completion.renditions {
+            let dying = try Int64.fetchOne(
+                db.cachedStatement(sql: "SELECT dying FROM blobs WHERE hash = ?"), arguments: [rendition.blob])
+            if dying != 0, !folder.exists(rendition.blob, rendition.size) { return false }
+        }
+        return true
+    }
+
+    mutating func add(_ completion: Completion, of item: ClaimedItem, in db: Database) throws {
+        for rendition in completion.renditions {
+            try add(rendition, of: completion, in: db)
+            let entry = CacheEntry(
+                key: item.key, variant: rendition.name, blob: rendition.blob, format: rendition.format)
+            try add(entry, in: db)
+        }
+        if completion.isCached {
+            hits += 1
+            // Only an origin's word moves the time of the fetch without bringing bytes.
+            if let known = item.source, known.fetchedAt != completion.source.fetchedAt {
+                revalidatedBytes += completion.source.size
+            }
+        } else {
+            misses += 1
+        }
+    }
+
+    /// A blob that is about to go stays, now that it is wanted again.
+    private mutating func add(_ rendition: RenditionRecord, of completion: Completion, in db: Database) throws {
+        let isSource = rendition.name == "original"
+        let known = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT dying, used_at, is_source FROM blobs WHERE hash = ?"),
+            arguments: [rendition.blob])
+        guard let known else {
+            return try db.cachedStatement(
+                sql: """
+                    INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source) VALUES (?, ?, ?, ?, ?, ?)
+                    """
+            ).execute(arguments: [rendition.blob, rendition.size, now, now, now, isSource])
+        }
+        if isSource, !completion.isCached { dedupedBytes += rendition.size }
+        let isCurrent = known["used_at"] as Int64 > now - JobStore.useResolution && known["dying"] as Int64 == 0
+        if isCurrent, completion.isCached, !isSource || known["is_source"] as Bool { return }
+        try db.cachedStatement(
+            sql: """
+                UPDATE blobs SET dying = 0, used_at = max(used_at, ?), is_source = max(is_source, ?),
+                    modified_at = CASE WHEN ? THEN modified_at ELSE ? END
+                WHERE hash = ?
+                """
+        ).execute(arguments: [now, isSource, completion.isCached, now, rendition.blob])
+    }
+
+    private mutating func add(_ entry: CacheEntry, in db: Database) throws {
+        let known = try JobStore.cacheEntry(key: entry.key, variant: entry.variant, in: db)
+        guard known != entry else { return }
+        try db.cachedStatement(
+            sql: "INSERT OR REPLACE INTO entries (key, variant, blob, format) VALUES (?, ?, ?, ?)"
+        ).execute(arguments: [entry.key, entry.variant, entry.blob, entry.format])
+        guard let folder else { return }
+        let keepsLinks = try self.keepsLinks ?? JobStore.keepsLinks(in: db)
+        self.keepsLinks = keepsLinks
+        guard keepsLinks else { return }
+        // Another format is another name.
+        if let known, known.format != entry.format { folder.unlink(known) }
+        folder.link(entry)
+    }
+
+    /// One statement for the whole group.
+    func addUp(in db: Database) throws {
+        guard hits + misses > 0 else { return }
+        try db.cachedStatement(
+            sql: """
+                UPDATE cache_totals SET hits = hits + ?, misses = misses + ?, revalidated_bytes = revalidated_bytes + ?,
+                    deduped_bytes = deduped_bytes + ? WHERE id = 1
+                """
+        ).execute(arguments: [hits, misses, revalidatedBytes, dedupedBytes])
+    }
+}

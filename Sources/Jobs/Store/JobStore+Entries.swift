@@ -1,0 +1,76 @@
+internal import GRDB
+
+/// Which file stands for a URL and a variant's name now.
+extension JobStore {
+    /// The entry of a URL, whatever job made it, as long as its file is in the index.
+    public func cacheEntry(ofURL url: String, variant: String) async throws(JobsError) -> CacheEntry? {
+        try await read { db in
+            guard let entry = try Self.cacheEntry(key: URLText.cacheKey(url), variant: variant, in: db) else {
+                return nil
+            }
+            let isThere = try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE hash = ? AND dying = 0)", arguments: [entry.blob])
+            return isThere == true ? entry : nil
+        }
+    }
+
+    /// A page of all entries, in their order, after the given one.
+    public func entries(after last: CacheEntry?, limit: Int) async throws(JobsError) -> [CacheEntry] {
+        try await read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT * FROM entries WHERE (key, variant) > (?, ?) ORDER BY key, variant LIMIT ?",
+                arguments: [last?.key ?? "", last?.variant ?? "", limit],
+            ).map(CacheEntry.init(row:))
+        }
+    }
+
+    /// The entries that a blob stands for.
+    public func entries(ofBlob hash: String, limit: Int) async throws(JobsError) -> [CacheEntry] {
+        try await read { db in try Self.entries(ofBlob: hash, limit: limit, in: db) }
+    }
+
+    static func entries(ofBlob hash: String, limit: Int, in db: Database) throws -> [CacheEntry] {
+        let statement = try db.cachedStatement(sql: "SELECT * FROM entries WHERE blob = ? LIMIT ?")
+        return try Row.fetchAll(statement, arguments: [hash, limit]).map(CacheEntry.init(row:))
+    }
+
+    static func cacheEntry(key: String, variant: String, in db: Database) throws -> CacheEntry? {
+        let statement = try db.cachedStatement(sql: "SELECT * FROM entries WHERE key = ? AND variant = ?")
+        return try Row.fetchOne(statement, arguments: [key, variant]).map(CacheEntry.init(row:))
+    }
+
+    // MARK: - Links
+
+    private static let linksProperty = "links"
+
+    static func keepsLinks(in db: Database) throws -> Bool {
+        try cacheProperty(linksProperty, in: db) == "tree"
+    }
+
+    /// Whether a tree of links is kept in step with the entries: a property of the database, so that all of its programs do.
+    public func keepsLinks() async throws(JobsError) -> Bool {
+        try await read { db in try Self.keepsLinks(in: db) }
+    }
+
+    public func setKeepsLinks(_ keeps: Bool) async throws(JobsError) {
+        try await setCacheProperty(Self.linksProperty, to: keeps ? "tree" : nil)
+    }
+
+    /// Makes the links of some entries, as they stand at this moment.
+    public func link(_ entries: [CacheEntry], in folder: CacheFolder) async throws(JobsError) {
+        try await write { db in
+            for entry in entries {
+                guard let current = try Self.cacheEntry(key: entry.key, variant: entry.variant, in: db) else {
+                    continue
+                }
+                folder.link(current)
+            }
+        }
+    }
+}
+
+extension CacheEntry {
+    fileprivate init(row: Row) {
+        self.init(key: row["key"], variant: row["variant"], blob: row["blob"], format: row["format"])
+    }
+}

@@ -1,0 +1,215 @@
+internal import GRDB
+internal import Glibc
+
+/// Blobs go in two steps: they are marked as dying, and in a later transaction each is looked at again, its file is deleted
+/// and its row with it. A crash in between leaves a row that says why its file may be gone. Whoever wants a dying blob
+/// in the meantime revives it, under the same write lock.
+extension JobStore {
+    /// The time that a blob's age is counted from.
+    public enum Expiry: String, Sendable, CaseIterable {
+        case used, modified, created
+
+        fileprivate var column: String { rawValue + "_at" }
+    }
+
+    /// What may go first.
+    public enum EvictionClass: Sendable, CaseIterable {
+        case sources, variants
+
+        fileprivate var condition: String { self == .sources ? " AND is_source <> 0" : " AND is_source = 0" }
+    }
+
+    public struct EvictionCandidate: Hashable, Sendable {
+        public let hash: String
+        public let size: Int64
+        /// By the clock and the column that were asked for.
+        public let time: Int64
+        let usedAt: Int64
+    }
+
+    /// The oldest blobs that nobody holds: not pinned, and no source, or variant of a source, of an item at work.
+    ///
+    /// - Parameters:
+    ///   - notAfter: leaves out what is younger, by the cache's clock.
+    ///   - last: goes on after this one. What is held is skipped, so a page may be empty without being the last.
+    /// - Returns: the page, and where to go on; nil at the end.
+    public func evictionCandidates(
+        _ kind: EvictionClass?, by expiry: Expiry, notAfter: Int64 = .max, after last: EvictionCandidate? = nil,
+        limit: Int = 256,
+    ) async throws(JobsError) -> (page: [EvictionCandidate], next: EvictionCandidate?) {
+        try await read { db in
+            let column = expiry.column
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT hash, size, \(column) AS time, used_at FROM blobs
+                    WHERE (\(column), hash) > (?, ?) AND \(column) <= ? AND dying = 0\(kind?.condition ?? "")
+                    ORDER BY \(column), hash LIMIT ?
+                    """,
+                arguments: [last?.time ?? .min, last?.hash ?? "", notAfter, limit])
+            let all = rows.map {
+                EvictionCandidate(hash: $0["hash"], size: $0["size"], time: $0["time"], usedAt: $0["used_at"])
+            }
+            let leased = try Self.leasedSources(in: db)
+            let free = try all.filter { try !Self.isHeld($0.hash, leased, in: db) }
+            return (free, all.count < limit ? nil : all.last)
+        }
+    }
+
+    /// Marks blobs as dying, unless they were used or pinned since they were chosen.
+    ///
+    /// - Returns: how many were marked.
+    public func markDying(_ candidates: [EvictionCandidate]) async throws(JobsError) -> Int {
+        guard !candidates.isEmpty else { return 0 }
+        let now = max(1, now())
+        return try await write { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    UPDATE blobs SET dying = ? WHERE hash = ? AND used_at = ? AND dying = 0 AND NOT \(Self.isPinned)
+                    """)
+            return try candidates.reduce(0) { count, candidate in
+                try statement.execute(arguments: [now, candidate.hash, candidate.usedAt])
+                return count + db.changesCount
+            }
+        }
+    }
+
+    /// What one slice of removing came to.
+    public struct Removal: Sendable {
+        public var blobs = 0
+        public var bytes: Int64 = 0
+        /// Whether dying blobs are left.
+        public var isUnfinished = false
+        /// Why files could not be deleted.
+        public var trouble: String?
+    }
+
+    /// How long one slice may hold the write lock.
+    static let sliceNanoseconds: UInt64 = 20_000_000
+
+    /// Deletes files and rows of dying blobs for one slice of time.
+    public func removeDying(in folder: CacheFolder, limit: Int = 64) async throws(JobsError) -> Removal {
+        let hasSome = try await read { db in
+            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE dying <> 0)") ?? false
+        }
+        guard hasSome else { return Removal() }
+        return try await write { db in
+            let end = Self.monotonicNanoseconds() + Self.sliceNanoseconds
+            var removal = Removal()
+            let dying = try Row.fetchAll(
+                db, sql: "SELECT hash, size FROM blobs WHERE dying <> 0 LIMIT ?", arguments: [limit])
+            removal.isUnfinished = dying.count == limit
+            for row in dying {
+                guard Self.monotonicNanoseconds() < end else {
+                    removal.isUnfinished = true
+                    break
+                }
+                let hash: String = row["hash"]
+                if try Self.revivePinned(hash, in: db) { continue }
+                // A blob that thousands of URLs stand for takes more than one slice.
+                guard try Self.forget(blob: hash, keepingRow: true, folder: folder, in: db) else {
+                    removal.isUnfinished = true
+                    break
+                }
+                if let trouble = folder.remove(hash) {
+                    removal.trouble = trouble
+                    removal.isUnfinished = false
+                    break
+                }
+                try db.execute(sql: "DELETE FROM blobs WHERE hash = ?", arguments: [hash])
+                removal.blobs += 1
+                removal.bytes += row["size"]
+            }
+            try db.execute(
+                sql: """
+                    UPDATE cache_totals SET evicted_blobs = evicted_blobs + ?, evicted_bytes = evicted_bytes + ?
+                    WHERE id = 1
+                    """,
+                arguments: [removal.blobs, removal.bytes])
+            return removal
+        }
+    }
+
+    /// Of these files, those that the index doesn't know.
+    public func unknown(blobs hashes: [String]) async throws(JobsError) -> [String] {
+        try await read { db in try hashes.filter { try !Self.isKnown($0, in: db) } }
+    }
+
+    /// Deletes files that the index doesn't know; asked again under the write lock.
+    ///
+    /// - Returns: the files that were deleted.
+    public func removeUnknown(_ hashes: [String], in folder: CacheFolder) async throws(JobsError) -> [String] {
+        guard !hashes.isEmpty else { return [] }
+        return try await write { db in
+            try hashes.filter { hash in
+                guard try !Self.isKnown(hash, in: db) else { return false }
+                return folder.remove(hash) == nil
+            }
+        }
+    }
+
+    // MARK: - Steps
+
+    private static let entriesPerSlice = 500
+
+    /// Takes a blob out of the index, a bounded number of rows at a time.
+    ///
+    /// - Returns: whether nothing refers to it any more.
+    static func forget(
+        blob hash: String, keepingRow: Bool = false, folder: CacheFolder?, in db: Database,
+    ) throws -> Bool {
+        let entries = try entries(ofBlob: hash, limit: entriesPerSlice, in: db)
+        for entry in entries {
+            folder?.unlink(entry)
+            try db.cachedStatement(sql: "DELETE FROM entries WHERE key = ? AND variant = ?")
+                .execute(arguments: [entry.key, entry.variant])
+        }
+        try db.cachedStatement(
+            sql: """
+                UPDATE sources SET kept = 0 WHERE key IN
+                    (SELECT key FROM sources WHERE hash = ? AND kept <> 0 LIMIT \(entriesPerSlice))
+                """
+        ).execute(arguments: [hash])
+        guard entries.count < entriesPerSlice, db.changesCount < entriesPerSlice else { return false }
+        try db.cachedStatement(sql: "DELETE FROM variants WHERE blob = ?").execute(arguments: [hash])
+        if !keepingRow { try db.cachedStatement(sql: "DELETE FROM blobs WHERE hash = ?").execute(arguments: [hash]) }
+        return true
+    }
+
+    private static func revivePinned(_ hash: String, in db: Database) throws -> Bool {
+        try db.cachedStatement(sql: "UPDATE blobs SET dying = 0 WHERE hash = ? AND \(isPinned)")
+            .execute(arguments: [hash])
+        return db.changesCount > 0
+    }
+
+    private static func isKnown(_ hash: String, in db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE hash = ?)")
+        return try Bool.fetchOne(statement, arguments: [hash]) ?? false
+    }
+
+    /// The hashes of the sources that items at work may be about to use.
+    private static func leasedSources(in db: Database) throws -> Set<String> {
+        let source = try db.cachedStatement(sql: "SELECT hash FROM sources WHERE key = ?")
+        let urls = try String.fetchAll(db, sql: "SELECT url FROM items WHERE state = 'active'")
+        return try urls.reduce(into: []) { hashes, url in
+            if let hash = try String.fetchOne(source, arguments: [URLText.cacheKey(url)]) { hashes.insert(hash) }
+        }
+    }
+
+    private static func isHeld(_ hash: String, _ leased: Set<String>, in db: Database) throws -> Bool {
+        if leased.contains(hash) { return true }
+        if !leased.isEmpty {
+            let sources = try String.fetchAll(
+                db.cachedStatement(sql: "SELECT source FROM variants WHERE blob = ?"), arguments: [hash])
+            if sources.contains(where: leased.contains) { return true }
+        }
+        let statement = try db.cachedStatement(sql: "SELECT \(isPinned) FROM blobs WHERE hash = ?")
+        return try Bool.fetchOne(statement, arguments: [hash]) ?? true
+    }
+
+    private static func monotonicNanoseconds() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}

@@ -1,0 +1,33 @@
+internal import GRDB
+
+/// Faults of the disk that pass.
+extension JobStore {
+    /// Commits a change that changes nothing, to find out whether the disk lets us.
+    public func probe() async throws(JobsError) {
+        try await write { db in
+            try db.execute(sql: "UPDATE cache_totals SET failed_syncs = failed_syncs WHERE id = 1")
+        }
+    }
+
+    /// Opens the database; a file that is there and can't be read at this moment is tried again a few times.
+    public static func opening(
+        path: String, missing: Missing = .create, now: @escaping @Sendable () -> Int64 = JobStore.wallClock,
+    ) async throws(JobsError) -> JobStore {
+        try await retrying(tries: 3) { () throws(JobsError) in try JobStore(path: path, missing: missing, now: now) }
+    }
+
+    /// Makes a call again, a quarter of a second later, as long as what stopped it may pass.
+    public static func retrying<R>(
+        tries: Int = 20, _ body: () async throws(JobsError) -> R,
+    ) async throws(JobsError) -> R {
+        for _ in 1..<tries {
+            do throws(JobsError) {
+                return try await body()
+            } catch  where error.mayPass {
+                // Cancellation only cuts the nap short.
+                try? await Task.sleep(for: .milliseconds(250))
+            }
+        }
+        return try await body()
+    }
+}

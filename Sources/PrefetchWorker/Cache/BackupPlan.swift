@@ -1,0 +1,51 @@
+internal import FoundationEssentials
+internal import Glibc
+internal import Jobs
+
+/// Copies of the database, made while workers run.
+public struct BackupPlan: Sendable {
+    /// Where the copies lie, as `worker-20260102T030405Z.db`.
+    public let folder: String
+    /// Milliseconds between two.
+    public var every: Int64 = 86_400_000
+    /// How many are kept; the oldest go.
+    public var keep = 7
+
+    public init(folder: String) { self.folder = folder }
+
+    /// Makes a copy unless there is one that is young enough. Several workers may share the folder.
+    func makeIfDue(of store: JobStore) async throws {
+        let now = store.currentTime
+        let known = copies()
+        if let last = known.last, let time = Self.time(of: last), time <= now, now - time < every { return }
+        if mkdir(folder, 0o755) != 0, errno != EEXIST {
+            throw WorkerError(
+                .cannotCreate, "The folder \(folder) for copies can't be made: \(String(cString: strerror(errno))).")
+        }
+        try await store.backUp(to: "\(folder)/\(Self.name(now))")
+        for old in copies().dropLast(max(1, keep)) where unlink("\(folder)/\(old)") != 0 && errno != ENOENT {
+            throw WorkerError(
+                .inputOutput, "The old copy \(old) can't be deleted: \(String(cString: strerror(errno))).")
+        }
+    }
+
+    /// The names of complete copies, oldest first.
+    private func copies() -> [String] {
+        // A folder that isn't there yet has none; one that can't be read shows when a copy is made.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.filter { Self.time(of: $0) != nil }.sorted()
+    }
+
+    private static let format = Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted)
+
+    static func name(_ time: Int64) -> String {
+        "worker-\(Date(timeIntervalSince1970: Double(time / 1_000)).formatted(format)).db"
+    }
+
+    static func time(of name: String) -> Int64? {
+        guard name.hasPrefix("worker-"), name.hasSuffix(".db") else { return nil }
+        // Another file's name is no time.
+        let date = try? Date(String(name.dropFirst(7).dropLast(3)), strategy: format)
+        return date.map { Int64($0.timeIntervalSince1970) * 1_000 }
+    }
+}

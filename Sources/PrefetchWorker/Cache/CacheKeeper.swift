@@ -1,0 +1,66 @@
+internal import Jobs
+internal import Logging
+
+/// What has to happen to the cache and the database while a worker runs: collecting, pruning, copying.
+struct CacheKeeper: Sendable {
+    let collector: Collector
+    let backups: BackupPlan?
+    let retention: Int64?
+    let memory: MemoryTier
+    /// In milliseconds.
+    let every: Int64
+    let worker: Int64
+    let logger: Logger
+
+    /// Runs until its task is cancelled.
+    func run() async {
+        var round = 0
+        var next: Int64 = 0
+        while !Task.isCancelled {
+            let now = monotonicMilliseconds()
+            if now >= next {
+                // Files without a row are looked for when it starts, and then now and then: it reads every folder.
+                await collect(orphans: round % 60 == 0)
+                await prune()
+                await copy()
+                round += 1
+                next = now + every
+            }
+            if let pressure = MemoryPressure.recent(), pressure > MemoryPressure.limit { memory.empty() }
+            // Cancellation ends the nap, and then the loop.
+            try? await Task.sleep(for: .milliseconds(min(every, 1_000)))
+        }
+    }
+
+    func collect(orphans: Bool) async {
+        do {
+            let report = try await collector.collect(orphans: orphans, myself: worker)
+            if let trouble = report.trouble {
+                logger.warning("Files can't be evicted.", metadata: ["error": "\(trouble)"])
+            }
+            if report.orphans > 0 { logger.notice("\(report.orphans) files that a crash had left were removed.") }
+        } catch {
+            // It is tried again at the next round; a fault that stays shows in the claims, which do end the run.
+            logger.warning("The cache can't be collected.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func prune() async {
+        guard let retention else { return }
+        do {
+            let store = collector.store
+            _ = try await store.prune(endedBefore: store.currentTime - retention)
+        } catch {
+            logger.warning("Old jobs can't be removed.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func copy() async {
+        guard let backups else { return }
+        do {
+            try await backups.makeIfDue(of: collector.store)
+        } catch {
+            logger.warning("The database can't be copied.", metadata: ["error": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,69 @@
+public import ContentCache
+public import Jobs
+internal import SystemPackage
+
+/// Finds what is cached of a URL, and hands out only what was verified: once for each file and boot.
+public struct CacheReader: Sendable {
+    /// What was found.
+    public struct Found: Sendable {
+        public var entry: CacheEntry?
+        /// The file's path, absolute.
+        public var path: String?
+        /// Files that turned out damaged on the way, as sentences. The index has forgotten them.
+        public var damage: [String] = []
+    }
+
+    private let store: JobStore
+    private let cache: ContentCache
+    private let readOnly: [String]
+    private let disk = BlockingQueue("cache.reader")
+
+    /// - Parameter readOnly: folders of caches to look in after the main one, each with its database in or beside it.
+    public init(store: JobStore, cache: ContentCache, readOnly: [String] = []) {
+        self.store = store
+        self.cache = cache
+        self.readOnly = readOnly
+    }
+
+    public func find(_ url: String, variant: String) async throws -> Found {
+        var found = Found()
+        if let entry = try await store.cacheEntry(ofURL: url, variant: variant), let hash = BlobHash(entry.blob) {
+            do {
+                try await verify(hash)
+                found.entry = entry
+                found.path = cache.path(of: hash).string
+                return found
+            } catch let error as CacheError where error.code == .damaged {
+                try await store.forget(blobs: [entry.blob])
+                found.damage.append(error.message)
+            }
+        }
+        for folder in readOnly {
+            let other = try ReadOnlyCache(folder)
+            let entry = try await other.store.cacheEntry(ofURL: url, variant: variant)
+            try await other.store.close()
+            guard let entry, let hash = BlobHash(entry.blob),
+                try await disk.run({ Result { try other.cache.openWhole(hash) } }).get() != nil
+            else { continue }
+            found.entry = entry
+            found.path = other.cache.path(of: hash).string
+            return found
+        }
+        return found
+    }
+
+    private func verify(_ hash: BlobHash) async throws {
+        let known = try await store.use(of: hash.hex)
+        let before = await disk.run { [cache] in cache.stamp(of: hash) }
+        if let before, known?.verified == before {
+            // Written down now and then only, so that a look needs no lock.
+            let hourAgo = try await store.cacheTime() - 3_600_000
+            if let known, known.usedAt < hourAgo { try await store.noteUses([JobStore.BlobUse(hash: hash.hex)]) }
+            return
+        }
+        try await disk.run { [cache] in Result { _ = try cache.openVerified(hash) } }.get()
+        // Only if it is still the same file.
+        let after = await disk.run { [cache] in cache.stamp(of: hash) }
+        try await store.noteUses([JobStore.BlobUse(hash: hash.hex, verified: before == after ? after : nil)])
+    }
+}

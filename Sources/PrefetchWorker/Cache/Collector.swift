@@ -1,0 +1,189 @@
+public import ContentCache
+public import Jobs
+public import Logging
+
+/// Removes what the cache needn't hold any more, beside workers that write to it.
+///
+/// Blobs are chosen without a lock, marked in one transaction, and removed in others that take a few milliseconds each.
+public struct Collector: Sendable {
+    /// What a collection came to.
+    public struct Report: Sendable, Encodable {
+        public var evictedBlobs = 0
+        public var evictedBytes: Int64 = 0
+        /// Files that no row of the index knew: what a crash leaves between publishing and writing down.
+        public var orphans = 0
+        /// Why files could not be deleted.
+        public var trouble: String?
+
+        public init() {}
+    }
+
+    let store: JobStore
+    let cache: ContentCache
+    let policy: CachePolicy
+    let logger: Logger
+    let folder: CacheFolder
+    private let disk = BlockingQueue("cache.collector")
+
+    public init(store: JobStore, cache: ContentCache, policy: CachePolicy, logger: Logger) {
+        self.store = store
+        self.cache = cache
+        self.policy = policy
+        self.logger = logger
+        folder = CacheFolder(cache, logger: logger)
+    }
+
+    /// Everything the policy asks for: what is too old, what is too much, what an earlier collection left.
+    ///
+    /// - Parameter myself: a worker whose room is still set aside for what it publishes.
+    public func collect(orphans: Bool = true, myself: Int64? = nil) async throws -> Report {
+        var report = Report()
+        try await store.keepCacheClock()
+        try await removeMarked(&report)
+        try await evictOld(&report)
+        if let limit = policy.maxBytes, try await held() > limit {
+            try await evict(&report, downTo: lowWater(of: limit))
+        }
+        try await makeFree(policy.minimumFree, &report)
+        if orphans { try await removeOrphans(&report, myself: myself) }
+        return report
+    }
+
+    /// Evicts until `bytes` more fit into the cache's limit, or nothing is left that may go.
+    func makeRoom(for bytes: Int64) async throws -> Report {
+        var report = Report()
+        guard let limit = policy.maxBytes else { return report }
+        try await removeMarked(&report)
+        guard try await held() + bytes > limit else { return report }
+        // Down to the low-water mark at once, so that it isn't done again for the next group.
+        try await evict(&report, downTo: min(lowWater(of: limit), limit - bytes))
+        return report
+    }
+
+    /// Evicts until the disk has its free room again, or nothing is left that may go.
+    func freeDisk() async throws -> Report {
+        var report = Report()
+        try await removeMarked(&report)
+        try await makeFree(policy.minimumFree, &report)
+        return report
+    }
+
+    /// Everything that isn't pinned or in use.
+    public func clear() async throws -> Report {
+        var report = Report()
+        try await removeMarked(&report)
+        try await evict(&report) { .max }
+        return report
+    }
+
+    private func held() async throws -> Int64 {
+        let totals = try await store.cacheTotals()
+        return totals.bytes + totals.reservedBytes
+    }
+
+    private func lowWater(of limit: Int64) -> Int64 { Int64(Double(limit) * min(1, max(0, policy.lowWater))) }
+
+    // MARK: - What goes
+
+    private func evictOld(_ report: inout Report) async throws {
+        guard policy.maxAge >= 0 else { return }
+        let cutoff = try await store.cacheTime() - policy.maxAge
+        var next: JobStore.EvictionCandidate?
+        repeat {
+            let page: [JobStore.EvictionCandidate]
+            (page, next) = try await store.evictionCandidates(nil, by: policy.expiry, notAfter: cutoff, after: next)
+            try await remove(page, &report)
+        } while next != nil && report.trouble == nil && !Task.isCancelled
+    }
+
+    private func evict(_ report: inout Report, downTo target: Int64) async throws {
+        try await evict(&report) { try await held() - target }
+    }
+
+    /// Evicts in the policy's order for as long as there is an excess, and something that may go.
+    ///
+    /// - Parameter excess: bytes that are still too many. Asked again after every group, since others collect as well.
+    private func evict(_ report: inout Report, excess: () async throws -> Int64) async throws {
+        for kind in classes {
+            var next: JobStore.EvictionCandidate?
+            repeat {
+                var page: [JobStore.EvictionCandidate]
+                (page, next) = try await store.evictionCandidates(kind, by: policy.expiry, after: next)
+                while !page.isEmpty {
+                    let group = enough(of: page, for: try await excess())
+                    if group.isEmpty { return }
+                    try await remove(group, &report)
+                    if report.trouble != nil || Task.isCancelled { return }
+                    page.removeFirst(group.count)
+                }
+            } while next != nil
+        }
+    }
+
+    /// No more than has to go.
+    private func enough(of page: [JobStore.EvictionCandidate], for excess: Int64) -> [JobStore.EvictionCandidate] {
+        var left = excess
+        var group: [JobStore.EvictionCandidate] = []
+        for candidate in page where left > 0 {
+            group.append(candidate)
+            left -= candidate.size
+        }
+        return group
+    }
+
+    private var classes: [JobStore.EvictionClass?] {
+        switch policy.first {
+        case .oldest: [nil]
+        case .sources: [.sources, .variants]
+        case .variants: [.variants, .sources]
+        }
+    }
+
+    private func makeFree(_ minimum: Int64, _ report: inout Report) async throws {
+        guard minimum > 0, try cache.freeBytes() < minimum else { return }
+        try await evict(&report) { minimum - (try cache.freeBytes()) }
+    }
+
+    // MARK: - How it goes
+
+    private func remove(_ candidates: [JobStore.EvictionCandidate], _ report: inout Report) async throws {
+        guard !candidates.isEmpty, try await store.markDying(candidates) > 0 else { return }
+        try await removeMarked(&report)
+    }
+
+    /// Slice by slice, with a breath between them, so that writers have their turn.
+    private func removeMarked(_ report: inout Report) async throws {
+        while true {
+            let removal = try await store.removeDying(in: folder)
+            report.evictedBlobs += removal.blobs
+            report.evictedBytes += removal.bytes
+            report.trouble = removal.trouble ?? report.trouble
+            guard removal.isUnfinished, !Task.isCancelled else { return }
+            // Cancellation only cuts the nap short.
+            try? await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    /// Files without a row, once they are older than the grace. Whoever is about to write the row of one notices under the
+    /// write lock that it is gone, and its item is done again.
+    private func removeOrphans(_ report: inout Report, myself: Int64?) async throws {
+        let dead = try await store.deadReservations(myself: myself)
+        let now = store.currentTime
+        var isComplete = true
+        for shard in 0..<256 {
+            if Task.isCancelled { return }
+            let hashes = try await disk.run { [cache] in Result { try cache.files(inShard: shard) } }.get()
+            let unknown = try await store.unknown(blobs: hashes.map(\.hex))
+            let old = unknown.filter { name in
+                guard let age = BlobHash(name).flatMap({ cache.age(of: $0, now: now) }) else { return false }
+                return age >= policy.orphanGrace || policy.orphanGrace == 0
+            }
+            if old.count < unknown.count { isComplete = false }
+            for start in stride(from: 0, to: old.count, by: 64) {
+                let group = Array(old[start..<min(start + 64, old.count)])
+                report.orphans += try await store.removeUnknown(group, in: folder).count
+            }
+        }
+        if isComplete { try await store.dropReservations(of: dead) }
+    }
+}

@@ -1,0 +1,60 @@
+internal import ContentCache
+internal import Jobs
+internal import Logging
+internal import Synchronization
+
+/// Finds out whether a disk that failed works again, by writing to it as the work would.
+final class DiskProbe: Sendable {
+    let store: JobStore
+    let cache: ContentCache
+    let collector: Collector
+    let disk: DiskWatch
+    let logger: Logger
+    private let blocking = BlockingQueue("disk.probe")
+    private let nextCollection = Atomic<Int64>(0)
+
+    init(store: JobStore, cache: ContentCache, collector: Collector, disk: DiskWatch, logger: Logger) {
+        self.store = store
+        self.cache = cache
+        self.collector = collector
+        self.disk = disk
+        self.logger = logger
+    }
+
+    /// Does what can be done about trouble: makes room, or tries again.
+    ///
+    /// - Returns: whether anything was tried.
+    func act() async -> Bool {
+        if disk.isLow { return await makeRoom() }
+        let wasTried = await disk.probe { await failure() }
+        if wasTried, !disk.isInTrouble { logger.notice("The disk works again; the worker goes on.") }
+        return wasTried
+    }
+
+    private func makeRoom() async -> Bool {
+        let now = monotonicMilliseconds()
+        guard now >= nextCollection.load(ordering: .relaxed) else { return false }
+        nextCollection.store(now + 1_000, ordering: .relaxed)
+        do {
+            let report = try await collector.freeDisk()
+            // Whoever removed it: others make room as well.
+            disk.lookAgain()
+            if let trouble = report.trouble {
+                logger.warning("The cache can't make room.", metadata: ["error": "\(trouble)"])
+            }
+        } catch {
+            logger.warning("The cache can't make room.", metadata: ["error": "\(error)"])
+        }
+        return true
+    }
+
+    private func failure() async -> String? {
+        do {
+            try await blocking.run { [cache] in Result { try cache.probe() } }.get()
+            try await store.probe()
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import ArgumentParser
+import ContentCache
+import Jobs
+import PrefetchWorker
+
+struct CacheVerifyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Reads every blob and checks it and the index against each other.",
+        discussion: """
+            Damaged blobs go to the cache's quarantine, and the next job that wants them makes them anew; with --repair they
+            are queued at once. Safe beside running workers. One that was stopped goes on with --resume.
+            Exit code 0 when all is well, 74 when something was wrong.
+
+            EXAMPLES:
+              worker cache verify
+              worker cache verify --quick --json
+              worker cache verify --sample 5 --repair
+              worker cache verify --full --rate 50MiB --resume
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Flag(help: "Names and sizes only; nothing is read.") var quick = false
+    @Option(help: ArgumentHelp("Read so many of a hundred blobs, at random.", valueName: "percent")) var sample: Double?
+    @Flag(help: "Read everything (the default).") var full = false
+    @Option(help: ArgumentHelp("Bytes to read in a second (no limit).", valueName: "bytes")) var rate: String?
+    @Flag(help: "Go on where the last verification was stopped.") var resume = false
+    @Flag(help: "Queue again what is missing or damaged.") var repair = false
+    @Flag(help: "Print JSON.") var json = false
+
+    func validate() throws {
+        guard (quick ? 1 : 0) + (sample == nil ? 0 : 1) + (full ? 1 : 0) < 2 else {
+            throw ValidationError("--quick, --sample and --full exclude each other.")
+        }
+        if let sample, !(0...100).contains(sample) { throw ValidationError("--sample takes a number from 0 to 100.") }
+    }
+
+    func run() async throws {
+        try await reportingErrors {
+            let cache = try common.openCache()
+            var options = CacheAudit.Options()
+            options.depth = quick ? .quick : sample.map { .sample(percent: $0) } ?? .full
+            let settings = try common.settings()
+            if rate != nil { options.rate = try settings.bytes("rate", flag: rate, default: 0) }
+            options.resumes = resume
+            options.repairs = repair
+            let audit = try await common.withStore { store in
+                try await CacheAudit.run(store: store, cache: cache, options: options) { count in
+                    if Terminal.errorIsTerminal { Terminal.errorRaw("\r\(count) blobs are good ") }
+                }
+            }
+            if Terminal.errorIsTerminal { Terminal.errorRaw("\r\u{1B}[2K") }
+            if json { Terminal.print(try Output.json(audit)) } else { lines(audit).forEach(Terminal.print) }
+            if !audit.isSound { throw ExitCode.inputOutput }
+        }
+    }
+
+    private func lines(_ audit: CacheAudit) -> [String] {
+        var lines = ["\(audit.good) blobs are good (\(Output.bytes(audit.bytes))), \(audit.unreferenced) unreferenced"]
+        lines += some(audit.missing) { "missing: \($0)" }
+        lines += some(audit.damaged) { "damaged: \($0) (now in quarantine)" }
+        lines += some(audit.unreadable) { "unreadable: \($0)" }
+        lines += some(audit.strangers) { "not ours: \(Terminal.safe($0))" } + audit.inconsistencies
+        if audit.repairedLinks > 0 { lines.append("\(audit.repairedLinks) links were put right") }
+        lines += audit.repairJobs.map { "queued again as job \($0)" }
+        if audit.unrepairable > 0 {
+            lines.append("\(audit.unrepairable) URLs can't be queued again: their jobs were removed")
+        }
+        return lines
+    }
+
+    /// A person needs a few examples; a script asks for JSON and gets all.
+    private func some(_ names: [String], _ line: (String) -> String) -> [String] {
+        let shown = names.prefix(10).map(line)
+        return names.count > 10 ? shown + ["… and \(names.count - 10) more; --json lists all"] : shown
+    }
+}

@@ -1,0 +1,34 @@
+import ArgumentParser
+import Jobs
+import PrefetchWorker
+
+struct PruneCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "prune",
+        abstract: "Removes jobs that ended long ago, with their results.",
+        discussion: """
+            What is cached stays, and `worker get` finds it as before. A few hundred rows at a time, beside running workers.
+            `worker run --keep-jobs 30d` does it by itself.
+
+            EXAMPLES:
+              worker prune --older-than 30d
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Option(help: ArgumentHelp("How long ago a job must have ended.", valueName: "time")) var olderThan: String
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let age = try common.settings().milliseconds("older-than", flag: olderThan, default: 0)
+            let pruned = try await common.withStore { store in
+                let pruned = try await store.prune(endedBefore: store.currentTime - age)
+                try await store.checkpoint(threshold: 0)
+                return pruned
+            }
+            if json { return Terminal.print(try Output.json(pruned)) }
+            Terminal.print(
+                "\(pruned.jobs) jobs with \(pruned.items) items removed, \(pruned.sources) sources forgotten")
+        }
+    }
+}

@@ -1,0 +1,251 @@
+import Synchronization
+import Testing
+
+@testable import Jobs
+
+/// Files that are only names.
+private final class NamesOnly: Sendable {
+    let names = Mutex<Set<String>>([])
+    let links = Mutex<Set<CacheEntry>>([])
+
+    var folder: CacheFolder {
+        CacheFolder(
+            exists: { name, _ in self.names.withLock { $0.contains(name) } },
+            remove: { name in
+                self.names.withLock { _ = $0.remove(name) }
+                return nil
+            },
+            link: { entry in self.links.withLock { _ = $0.insert(entry) } },
+            unlink: { entry in self.links.withLock { _ = $0.remove(entry) } },
+        )
+    }
+}
+
+extension Queue {
+    /// Ends `count` items, each with a file of its own that is ten bytes long.
+    fileprivate func fill(_ count: Int, _ files: NamesOnly) async throws -> [ClaimedItem] {
+        _ = try await job(count)
+        let items = try await claim(count)
+        for item in items {
+            files.names.withLock { _ = $0.insert(ClaimedItem.hash(of: item.id)) }
+            _ = try await store.finish(
+                [(item, item.completion(clock: clock))], folder: files.folder, worker: nil)
+            clock.advance(1_000)
+        }
+        return items
+    }
+
+    fileprivate func candidates(_ kind: JobStore.EvictionClass? = nil) async throws -> [String] {
+        try await store.evictionCandidates(kind, by: .used).page.map(\.hash)
+    }
+
+    /// However slow the machine is.
+    fileprivate func removeAll(_ files: NamesOnly) async throws -> Int {
+        var count = 0
+        while true {
+            let removal = try await store.removeDying(in: files.folder)
+            count += removal.blobs
+            if !removal.isUnfinished { return count }
+        }
+    }
+
+    fileprivate func markAll() async throws {
+        _ = try await store.markDying(try await store.evictionCandidates(nil, by: .used).page)
+    }
+}
+
+@Suite("What is evicted", .timeLimit(.minutes(5)))
+struct EvictionTests {
+    @Test func `The totals are known without a scan, whatever comes and goes`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            #expect(try await queue.store.cacheTotals().blobs == 0)
+            _ = try await queue.fill(3, files)
+            let full = try await queue.store.cacheTotals()
+            #expect((full.blobs, full.bytes, full.misses, full.hits) == (3, 30, 3, 0))
+            try await queue.markAll()
+            #expect(try await queue.removeAll(files) == 3)
+            let empty = try await queue.store.cacheTotals()
+            #expect((empty.blobs, empty.bytes, empty.evictedBlobs, empty.evictedBytes) == (0, 0, 3, 30))
+            #expect(files.names.withLock { $0.isEmpty })
+        }
+    }
+
+    @Test func `The oldest are named first, and sources apart from variants`() async throws {
+        try await withQueue { queue in
+            let items = try await queue.fill(3, NamesOnly())
+            #expect(try await queue.candidates() == items.map { ClaimedItem.hash(of: $0.id) })
+            #expect(try await queue.candidates(.sources).count == 3)
+            #expect(try await queue.candidates(.variants) == [])
+        }
+    }
+
+    @Test func `What is pinned never goes, not even when it was marked already`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            let items = try await queue.fill(3, files)
+            try await queue.store.pin([items[0].url])
+            #expect(try await queue.candidates() == items.dropFirst().map { ClaimedItem.hash(of: $0.id) })
+            try await queue.markAll()
+            try await queue.store.pin([items[1].url + "#fragment"])
+            #expect(try await queue.removeAll(files) == 1)
+            #expect(try await queue.store.cacheTotals().blobs == 2)
+            #expect(try await queue.store.unpin([items[0].url, "https://never.example/"]) == 1)
+            #expect(try await queue.candidates().count == 1)
+            #expect(try await queue.store.pinned() == [items[1].url])
+        }
+    }
+
+    @Test func `What an item at work may be about to use never goes`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            let items = try await queue.fill(2, files)
+            _ = try await queue.store.enqueue(NewJob(urls: [items[0].url]))
+            let again = try #require(try await queue.claim().first)
+            #expect(try await queue.candidates() == [ClaimedItem.hash(of: items[1].id)])
+            try await queue.end(again, .release)
+            #expect(try await queue.candidates().count == 2)
+        }
+    }
+
+    @Test func `Whoever wants a dying file revives it`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            let items = try await queue.fill(1, files)
+            try await queue.markAll()
+            _ = try await queue.store.enqueue(NewJob(urls: [items[0].url]))
+            let again = try #require(try await queue.claim().first)
+            let hash = ClaimedItem.hash(of: items[0].id)
+            let rendition = RenditionRecord(
+                name: "original", blob: hash, size: 10, format: "jpeg", width: nil, height: nil)
+            let source = try #require(again.source)
+            let hit = Completion(source: source, renditions: [rendition], newVariants: [], isCached: true)
+            let finished = try await queue.store.finish([(again, .done(hit))], folder: files.folder, worker: nil)
+            #expect(finished.vanished == [])
+            #expect(try await queue.removeAll(files) == 0)
+            #expect(files.names.withLock { $0 == [hash] })
+            #expect(try await queue.store.cacheTotals().hits == 1)
+        }
+    }
+
+    @Test func `A result whose file was faster gone than it was written down goes back to the queue`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            let job = try await queue.job()
+            let item = try #require(try await queue.claim().first)
+            let finished = try await queue.store.finish(
+                [(item, item.completion(clock: queue.clock))], folder: files.folder, worker: nil)
+            #expect(finished.vanished == [item.id])
+            let progress = try await queue.progress(job)
+            #expect((progress.queued, progress.done) == (1, 0))
+            #expect(try await queue.claim().first?.attempts == 0)
+            #expect(try await queue.store.cacheTotals().blobs == 0)
+        }
+    }
+
+    @Test func `Results stay when their files go, without their paths`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            let items = try await queue.fill(1, files)
+            #expect(try await queue.store.cacheEntry(ofURL: items[0].url, variant: "original") != nil)
+            try await queue.markAll()
+            #expect(try await queue.removeAll(files) == 1)
+            let row = try #require(try await queue.store.results(job: items[0].job, after: 0, limit: 1).first)
+            #expect((row.state, row.path, row.size) == (.done, nil, 10))
+            #expect(try await queue.store.cacheEntry(ofURL: items[0].url, variant: "original") == nil)
+            #expect(try await queue.store.source(key: items[0].key)?.isKept == false)
+        }
+    }
+
+    @Test func `A file that thousands of URLs stand for goes in several slices`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            _ = try await queue.job(1_201)
+            let items = try await queue.claim(2_000)
+            let hash = ClaimedItem.hash(of: 1)
+            files.names.withLock { _ = $0.insert(hash) }
+            let rendition = RenditionRecord(
+                name: "original", blob: hash, size: 10, format: "jpeg", width: nil, height: nil)
+            let group = items.map { item in
+                let source = SourceRecord(key: item.key, hash: hash, size: 10, isKept: true, fetchedAt: 1)
+                return (
+                    item: item,
+                    ending: ItemEnding.done(
+                        Completion(source: source, renditions: [rendition], newVariants: [], isCached: false))
+                )
+            }
+            _ = try await queue.store.finish(group, folder: files.folder, worker: nil)
+            #expect(try await queue.store.cacheTotals().dedupedBytes == 12_000)
+            try await queue.markAll()
+            var slices = 0
+            while try await queue.store.removeDying(in: files.folder).isUnfinished { slices += 1 }
+            #expect(slices >= 2)
+            #expect(try await queue.store.cacheTotals().blobs == 0)
+        }
+    }
+
+    @Test func `Room is set aside before it is used, and stays so when its worker dies`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            _ = try await queue.fill(2, files)
+            let new = ClaimedItem.hash(of: 99)
+            let short = try await queue.store.reserve([(new, 11)], for: queue.worker, limit: 30)
+            #expect(short == .short(by: 1))
+            let granted = try await queue.store.reserve([(new, 10)], for: queue.worker, limit: 30)
+            #expect(granted == .granted)
+            // What is there already takes no room.
+            let known = try await queue.store.reserve([(ClaimedItem.hash(of: 1), 10)], for: 77, limit: 30)
+            #expect(known == .granted)
+            let other = try await queue.store.reserve([(ClaimedItem.hash(of: 98), 1)], for: 77, limit: 30)
+            #expect(other == .short(by: 1))
+            #expect(try await queue.store.cacheTotals().reservedBytes == 10)
+            let dead = try await queue.store.deadReservations(myself: queue.worker)
+            #expect(dead == [77])
+            try await queue.store.dropReservations(of: [77])
+        }
+    }
+
+    @Test func `The cache's clock doesn't jump`() async throws {
+        try await withQueue { queue in
+            let start = CacheClock(boot: "a", uptime: 1_000, wall: 1_000_000, shift: 0)
+            let tenYears: Int64 = 3_650 * 86_400_000
+            #expect(start.moved(to: .init(boot: "a", uptime: 61_000, wall: 1_060_000, shift: 0)).shift == 0)
+            let ahead = start.moved(to: .init(boot: "a", uptime: 61_000, wall: 1_060_000 + tenYears, shift: 0))
+            #expect(ahead.shift == tenYears)
+            #expect(ahead.moved(to: .init(boot: "a", uptime: 61_000, wall: 1_060_000, shift: 0)).shift == 0)
+            // Nobody knows how long a machine was off, but it was not ten years, and time didn't go back.
+            #expect(start.moved(to: .init(boot: "b", uptime: 1, wall: 1_000_000 + 86_400_000, shift: 0)).shift == 0)
+            #expect(
+                start.moved(to: .init(boot: "b", uptime: 1, wall: tenYears, shift: 0)).shift == tenYears - 1_000_000)
+            #expect(start.moved(to: .init(boot: "b", uptime: 1, wall: 0, shift: 0)).shift == -1_000_000)
+        }
+    }
+
+    @Test func `A clock that is set ten years ahead makes nothing old`() async throws {
+        try await withQueue { queue in
+            try await queue.store.keepCacheClock()
+            _ = try await queue.fill(2, NamesOnly())
+            let before = try await queue.store.cacheTime()
+            queue.clock.advance(3_650 * 86_400_000)
+            try await queue.store.keepCacheClock()
+            let after = try await queue.store.cacheTime()
+            #expect(after - before < 3_600_000)
+            let week = after - 7 * 86_400_000
+            #expect(try await queue.store.evictionCandidates(nil, by: .used, notAfter: week).page == [])
+        }
+    }
+
+    @Test func `Old jobs are pruned with their items, and what is cached is found as before`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            let items = try await queue.fill(3, files)
+            let open = try await queue.job(2, name: "open")
+            let pruned = try await queue.store.prune(endedBefore: Int64.max)
+            #expect((pruned.jobs, pruned.items) == (1, 3))
+            #expect(try await queue.store.progress(job: items[0].job) == nil)
+            #expect(try await queue.progress(open).queued == 2)
+            #expect(try await queue.store.cacheEntry(ofURL: items[0].url, variant: "original") != nil)
+            #expect(try await queue.store.prune(endedBefore: Int64.max) == .init())
+        }
+    }
+}

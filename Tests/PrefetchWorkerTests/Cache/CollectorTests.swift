@@ -1,0 +1,188 @@
+import ContentCache
+import Glibc
+import Jobs
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import PrefetchWorker
+
+@Suite("Collecting the cache", .timeLimit(.minutes(5)))
+struct CollectorTests {
+    @Test func `What was not used for too long goes, and nothing else`() async throws {
+        let clock = Shared<Int64>(1_800_000_000_000)
+        try await withDepot(now: { clock.withLock { $0 } }) { depot in
+            _ = try await depot.withPublisher { try await depot.add([1, 2], to: $0) }
+            clock.withLock { $0 += 400_000 }
+            _ = try await depot.withPublisher { try await depot.add([3], to: $0) }
+            clock.withLock { $0 += 200_000 }
+            let report = try await depot.collector { $0.maxAge = 500_000 }.collect()
+            #expect((report.evictedBlobs, report.evictedBytes, report.orphans) == (2, 200, 0))
+            #expect(try await depot.store.cacheTotals().blobs == 1)
+            #expect(try depot.bytesOnDisk() == 100)
+            let never = try await depot.collector { $0.maxAge = -1 }.collect()
+            #expect(never.evictedBlobs == 0)
+            let now = try await depot.collector { $0.maxAge = 0 }.collect()
+            #expect(now.evictedBlobs == 1)
+        }
+    }
+
+    @Test func `What is too much goes down to the low-water mark, the oldest first`() async throws {
+        try await withDepot { depot in
+            for number in 0..<10 { _ = try await depot.withPublisher { try await depot.add([number], to: $0) } }
+            let unchanged = try await depot.collector { $0.maxBytes = 1_000 }.collect()
+            #expect(unchanged.evictedBlobs == 0)
+            let report = try await depot.collector { $0.maxBytes = 999 }.collect()
+            #expect(report.evictedBlobs == 6)
+            #expect(try await depot.store.cacheEntry(ofURL: Depot.url(5), variant: "original") == nil)
+            #expect(try await depot.store.cacheEntry(ofURL: Depot.url(6), variant: "original") != nil)
+            let all = try await depot.collector {
+                $0.maxBytes = 10
+                $0.lowWater = 0
+            }.collect()
+            #expect(all.evictedBlobs == 4)
+        }
+    }
+
+    @Test func `A limit holds at every moment, not only after a sweep`() async throws {
+        try await withDepot { depot in
+            let worst = Shared<Int64>(0)
+            try await depot.withPublisher(limit: 5_000) { publisher in
+                let watch = Task {
+                    while !Task.isCancelled {
+                        let bytes = try depot.bytesOnDisk()
+                        worst.withLock { $0 = max($0, bytes) }
+                        await Task.yield()
+                    }
+                }
+                for start in stride(from: 0, to: 240, by: 30) {
+                    let endings = try await depot.add(Array(start..<(start + 30)), to: publisher)
+                    #expect(endings.count == 30)
+                }
+                watch.cancel()
+                _ = await watch.result
+            }
+            #expect(worst.withLock { $0 } <= 5_000)
+            #expect(try await depot.store.cacheTotals().evictedBlobs > 150)
+            #expect(try await depot.store.cacheTotals().reservedBytes == 0)
+        }
+    }
+
+    @Test func `One file that is larger than the whole cache may be is refused, and the others are kept`() async throws
+    {
+        try await withDepot { depot in
+            try await depot.withPublisher(limit: 1_000) { publisher in
+                let big = try await depot.add([1], count: 1_001, to: publisher)
+                guard case .committed(.failed(let failure))? = big.first else {
+                    Issue.record("It ended with \(big).")
+                    return
+                }
+                #expect(failure.failure == .tooLarge)
+                let small = try await depot.add([2], count: 1_000, to: publisher)
+                guard case .committed(.done)? = small.first else {
+                    Issue.record("It ended with \(small).")
+                    return
+                }
+            }
+        }
+    }
+
+    @Test func `A cache full of what is pinned sends items back`() async throws {
+        try await withDepot { depot in
+            try await depot.withPublisher(limit: 1_000) { publisher in
+                try await depot.store.pin((0..<10).map(Depot.url))
+                _ = try await depot.add(Array(0..<10), to: publisher)
+                let more = try await depot.add([11], to: publisher)
+                guard case .committed(.release)? = more.first else {
+                    Issue.record("It ended with \(more).")
+                    return
+                }
+            }
+            #expect(try await depot.store.cacheTotals().blobs == 10)
+            let cleared = try await depot.collector().clear()
+            #expect(cleared.evictedBlobs == 0)
+        }
+    }
+
+    @Test func `Files that a crash left go after their grace, and not before`() async throws {
+        try await withDepot { depot in
+            let orphan = try depot.pending(Array("left over".utf8))
+            #expect(depot.cache.publish([orphan]).compactMap { $0 }.isEmpty)
+            let young = try await depot.collector().collect()
+            #expect(young.orphans == 0)
+            let old = try await depot.collector { $0.orphanGrace = 0 }.collect()
+            #expect(old.orphans == 1)
+            #expect(try depot.bytesOnDisk() == 0)
+        }
+    }
+
+    @Test func `Rows that a crash left dying are finished, whether their files are there or not`() async throws {
+        try await withDepot { depot in
+            _ = try await depot.withPublisher { try await depot.add([1, 2], to: $0) }
+            let page = try await depot.store.evictionCandidates(nil, by: .used).page
+            _ = try await depot.store.markDying(page)
+            try depot.cache.remove(try #require(BlobHash(page[0].hash)))
+            let report = try await depot.collector().collect()
+            #expect(report.evictedBlobs == 2)
+        }
+    }
+
+    @Test func `A tree of links follows what is cached`() async throws {
+        try await withDepot { depot in
+            let keeper = LinkKeeper(store: depot.store, cache: depot.cache, logger: Depot.logger)
+            _ = try await depot.withPublisher { try await depot.add([1], to: $0) }
+            let report = try await keeper.turn(on: true)
+            #expect((report.links, report.made) == (1, 1))
+            _ = try await depot.withPublisher { try await depot.add([2], to: $0) }
+            let name = try #require(
+                ContentCache.linkPath(key: Depot.url(2), variant: "original", format: "jpeg"))
+            #expect(name.hasSuffix(".jpg"))
+            #expect(
+                TestSupport.ProcessTable.contents(of: "\(depot.cache.directory)/\(name)") == Depot.bytes(2, count: 100))
+            // One is lost, and one is left over.
+            try depot.cache.removeLink(name)
+            let hash = BlobHash(of: [1])
+            try depot.cache.link(hash, key: "nobody", variant: "original", format: "jpeg")
+            let repaired = try await keeper.repair()
+            #expect((repaired.links, repaired.made, repaired.removed) == (2, 1, 1))
+            _ = try await depot.collector { $0.maxAge = 0 }.collect()
+            var left = 0
+            try depot.cache.forEachLink { _ in left += 1 }
+            #expect(left == 0)
+        }
+    }
+
+    @Test func `A link's name is safe whatever the variant is called`() {
+        #expect(ContentCache.linkPath(key: "k", variant: "../x", format: "webp") == nil)
+        #expect(ContentCache.linkPath(key: "k", variant: ".x", format: "webp") == nil)
+        #expect(ContentCache.linkPath(key: "k", variant: "a/b", format: "webp") == nil)
+        #expect(ContentCache.linkPath(key: "k", variant: "x", format: "we/bp") == nil)
+        #expect(
+            ContentCache.linkPath(key: "https://a.example/x.jpg", variant: "thumb", format: "webp")
+                == "links/thumb/9d/9dfb0a41a9212867cab593b64abeab3a352f458c09c68f600220683d7de621c8.webp")
+    }
+
+    @Test func `Memory holds what was used last, within its limits, and gives it up when it is told to`() throws {
+        try withTemporaryDirectory { folder in
+            let cache = try ContentCache(directory: folder.appending("cache"))
+            var limits = MemoryTier.Limits()
+            limits.bytes = 1_000
+            limits.count = 5
+            let memory = MemoryTier(limits: limits)
+            let blobs = try (0..<7).map { number in
+                let file = try cache.makeFile()
+                try file.descriptor.writeAll(Depot.bytes(number, count: 100))
+                return try PendingBlob(reading: file)
+            }
+            for blob in blobs { memory.keep(blob.hash, blob.file) }
+            #expect(memory.contents.count == 5)
+            #expect(memory.contents.bytes == 500)
+            #expect(memory.source(blobs[0].hash) == nil)
+            #expect(try memory.source(blobs[6].hash)?.contents() == Depot.bytes(6, count: 100))
+            let kept = try #require(memory.source(blobs[2].hash))
+            #expect(throws: Errno.self) { try kept.descriptor.writeAll([1]) }
+            memory.empty()
+            #expect(memory.contents.count == 0)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct CacheCommandTests {
+    @Test func pinnedFilesSurviveAnEvictionOfEverything() async throws {
+        try await withWorker { w in
+            try await w.enqueue((0..<4).map { w.url("/\($0).png") }, "--variant", "thumb=16x12,png")
+            try await w.drain()
+            try await w.run("cache", "pin", w.url("/0.png"))
+            #expect(try await w.run("cache", "pin").line == w.url("/0.png"))
+            try await w.run("cache", "gc", "--cache-max-age", "0")
+            #expect(w.blobs.count == 2)
+            try await w.run("get", w.url("/0.png"), "--variant", "thumb")
+            try await w.run("get", w.url("/1.png"), "--variant", "thumb", expecting: 1)
+            #expect(try await w.value("SELECT count(*) FROM results WHERE path IS NULL") == "6")
+            try await w.run("cache", "unpin", w.url("/0.png"))
+            try await w.run("cache", "unpin", w.url("/0.png"), expecting: 1)
+            try await w.run("cache", "clear")
+            #expect(w.blobs == [])
+            #expect(try await w.run("cache", "stats").output.contains("8 files evicted so far"))
+        }
+    }
+
+    @Test func aRunStaysWithinItsLimit() async throws {
+        try await withWorker { w in
+            try await w.enqueue((0..<40).map { w.url("/\($0).png") })
+            try await w.drain("--cache-max-size", "2000", "--quiet")
+            #expect(Int(try await w.value("SELECT bytes FROM cache_totals")) ?? .max <= 2_000)
+            #expect(try await w.value("SELECT done FROM jobs") == "40")
+        }
+    }
+
+    @Test func whatWasLostIsQueuedAgain() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"), "--variant", "thumb=16x12,png")
+            try await w.drain()
+            let path = try await w.path(w.url("/1.png"), variant: "thumb")
+            try w.flipByte(of: path)
+            let verified = try await w.run("cache", "verify", "--repair", expecting: 74)
+            #expect(verified.output.contains("queued again as job 2"))
+            try await w.drain()
+            #expect(try await w.path(w.url("/1.png"), variant: "thumb") == path)
+            try await w.run("cache", "verify", "--quick", "--sample", "3", expecting: 64)
+        }
+    }
+
+    @Test(.enabled(if: Nginx.isAvailable, "nginx and openssl are needed"))
+    func nginxServesAHitByItsLinkAlone() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/3.png"), "--variant", "thumb=16x12,webp")
+            try await w.drain("--links", "tree")
+            let url = w.url("/3.png")
+            let link = try await w.run("get", url, "--variant", "thumb", "--link").line
+            #expect(link.hasPrefix("\(w.cache)/links/thumb/") && link.hasSuffix(".webp"))
+            // The recipe of the shell.
+            let name = try await w.run(
+                ["-c", "printf %s \"$1\" | sha256sum | cut -c1-64", "sh", url], program: "sh"
+            ).line
+            let scratch = FilePath(w.place("nginx"))
+            guard mkdir(scratch.string, 0o755) == 0 else { throw Errno(rawValue: errno) }
+            let nginx = try Nginx(serving: FilePath(w.cache + "/links"), scratch: scratch)
+            defer { nginx.stop() }
+            let served = try await w.run(
+                ["--silent", "--fail", "--output", w.place("served"), nginx.url("/thumb/\(name.prefix(2))/\(name).webp")],
+                program: "curl")
+            #expect(served.exit == .code(0))
+            #expect(try w.bytes(of: w.place("served")) == w.bytes(of: try await w.path(url, variant: "thumb")))
+            try await w.run("cache", "clear")
+            try await w.run(
+                ["--silent", "--fail", nginx.url("/thumb/\(name.prefix(2))/\(name).webp")], program: "curl", expecting: 22)
+            // The tree is removed as it was made, so that nothing is left over.
+            try await w.drain("--links", "none")
+            _ = try ChildProcess.run("rm", ["-rf", "--", w.cache + "/links"])
+        }
+    }
+
+    @Test func aReadOnlyCacheIsAskedAfterTheMainOne() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/5.png"))
+            try await w.drain()
+            let other = w.place("other")
+            #expect(mkdir(other, 0o755) == 0)
+            _ = try ChildProcess.run("mv", [w.cache, w.database, other])
+            try await w.run("init")
+            try await w.run("get", w.url("/5.png"), expecting: 1)
+            let found = try await w.run("get", w.url("/5.png"), "--read-only-cache", other + "/cache").line
+            #expect(found.hasPrefix(other))
+            try await w.enqueue(w.url("/5.png"), "--variant", "thumb=8x6,png")
+            try await w.drain("--read-only-cache", other + "/cache")
+            #expect(w.origin.requestCount("/5.png") == 1)
+            #expect(try await w.value("SELECT cached FROM jobs") == "1")
+        }
+    }
+
+    @Test func oldJobsArePrunedAndTheNumbersAreForPrometheus() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/5.png"))
+            try await w.drain()
+            #expect(try await w.run("metrics").output.contains("worker_cache_misses_total 1\n"))
+            try await w.run("prune", "--older-than", "1h")
+            #expect(try await w.value("SELECT count(*) FROM jobs") == "1")
+            try await w.run("prune", "--older-than", "0")
+            #expect(try await w.value("SELECT count(*) FROM jobs") == "0")
+            try await w.run("get", w.url("/5.png"))
+        }
+    }
+}

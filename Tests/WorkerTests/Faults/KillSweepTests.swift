@@ -1,0 +1,86 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// A worker is killed at every call that changes something; whoever comes next loses nothing and does nothing twice.
+@Suite("Kill sweep", .serialized, .timeLimit(.minutes(60)), .enabled(if: FaultScale.hasStrace, FaultScale.noStrace))
+struct KillSweepTests {
+    static let calls = [
+        "linkat", "fsync", "fdatasync", "pwrite64", "write", "unlink", "rename", "ftruncate", "connect",
+    ]
+
+    struct Point: Sendable {
+        let call: String
+        let ordinal: Int
+    }
+
+    @Test func `A kill at any point loses nothing`() async throws {
+        try await FaultBench.lend { bench in
+            let all = try await points(bench)
+            let wanted = FaultScale.number("FAULT_POINTS", 300)
+            // Spread evenly; every one where fewer would be left out.
+            let count = min(wanted, all.count)
+            let chosen = (0..<count).map { all[$0 * all.count / count] }
+            let waits = Waits()
+            try await FaultScale.forEach(chosen, atOnce: 3) { point in
+                let worker = try bench.worker()
+                let what = "killed at \(point.call) \(point.ordinal)"
+                let killed = try await worker.drain(injecting: "signal=SIGKILL:when=\(point.ordinal)", into: point.call)
+                // A helper may have been hit, or the call may not have come this often: then the run ended by itself.
+                #expect([.signal(SIGKILL), .code(0), .code(137)].contains(killed.exit), "\(what): \(killed.errors)")
+                try await worker.drain("--quiet")
+                if let wait = try await worker.firstClaim() { waits.add(wait) }
+                try await bench.check(worker, what)
+                try bench.remove(worker)
+            }
+            // The median, since the machine may be busy with something else at any moment.
+            #expect(waits.median < 2_000)
+        }
+    }
+
+    /// Each call's ordinals, counted by thread as strace counts them.
+    private func points(_ bench: FaultBench) async throws -> [Point] {
+        let worker = try bench.worker()
+        let trace = worker.place("trace")
+        try await worker.run(
+            [
+                "-f", "-qq", "--seccomp-bpf", "-o", trace, "-e", "trace=\(Self.calls.joined(separator: ","))",
+                TestWorker.binary,
+                "run", "--drain", "--quiet",
+            ] + TestWorker.quick, program: "strace")
+        try await bench.check(worker, "undisturbed, under strace")
+        var counts: [String: Int] = [:]
+        for line in try worker.text(of: trace).split(separator: "\n") {
+            let words = line.split(separator: " ", omittingEmptySubsequences: true)
+            guard words.count > 1, let call = words[1].split(separator: "(").first, words[1].contains("(") else {
+                continue
+            }
+            counts["\(call) \(words[0])", default: 0] += 1
+        }
+        try bench.remove(worker)
+        return Self.calls.flatMap { call in
+            let most = counts.filter { $0.key.hasPrefix(call + " ") }.values.max() ?? 0
+            return (0..<most).map { Point(call: call, ordinal: $0 + 1) }
+        }
+    }
+}
+
+/// Milliseconds that were waited, by several tasks.
+final class Waits: Sendable {
+    private let all = Mutex<[Int]>([])
+
+    func add(_ wait: Int) { all.withLock { $0.append(wait) } }
+
+    var median: Int {
+        let sorted = all.withLock { $0.sorted() }
+        return sorted.isEmpty ? 0 : sorted[sorted.count / 2]
+    }
+}
+
+extension TestWorker {
+    /// Milliseconds from the last worker's start to its first claim; nil where it found nothing to claim.
+    func firstClaim() async throws -> Int? {
+        Int(try await value("SELECT min(wait) FROM claims WHERE worker = (SELECT max(worker) FROM claims)"))
+    }
+}
