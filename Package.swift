@@ -147,4 +147,7 @@ if Context.environment["OPTIMISE_IMAGING"] != nil {
     for target in package.targets where target.name == "Imaging" {
         target.swiftSettings? += [.unsafeFlags(["-O"])]
     }
+    for target in package.targets where target.type == .test {
+        target.swiftSettings? += [.define("OPTIMISED_IMAGING")]
+    }
 }

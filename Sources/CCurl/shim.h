@@ -49,11 +49,17 @@ static inline CURLMcode ccurl_multi_set_long(CURLM *_Nonnull multi, CURLMoption 
     return (curl_multi_setopt)(multi, option, value);
 }
 
+// curl_share_setopt is variadic.
+static inline CURLSHcode ccurl_share_cookies(CURLSH *_Nonnull share) {
+    return (curl_share_setopt)(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_COOKIE);
+}
+
 // The result of a finished transfer lies in a union inside CURLMsg.
 static inline CURLcode ccurl_message_result(const CURLMsg *_Nonnull message) {
     return message->data.result;
 }
 
 // Macros with casts in them, which the importer leaves out.
+static inline long ccurl_auth_digest(void) { return (long)CURLAUTH_DIGEST; }
 static inline long ccurl_auth_basic(void) { return (long)CURLAUTH_BASIC; }
 static inline curl_socket_t ccurl_bad_socket(void) { return CURL_SOCKET_BAD; }

@@ -49,8 +49,9 @@ static inline int pw_vips_load_jpeg(VipsSource *source, VipsImage *_Nullable *_N
         "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);
 }
 
+// Its pixels come all at once: above 100 MB libvips would put them into a temporary file, which a helper can't make.
 static inline int pw_vips_load_webp(VipsSource *source, VipsImage *_Nullable *_Nonnull out, double scale) {
-    return vips_webpload_source(source, out, "scale", scale,
+    return vips_webpload_source(source, out, "scale", scale, "memory", TRUE,
         "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);
 }
 

@@ -1,4 +1,5 @@
 import CCurl
+import Synchronization
 public import SystemPackage
 
 /// Fetches URLs over HTTP and HTTPS into files, most urgent first, within limits per host and in all.
@@ -8,6 +9,7 @@ public import SystemPackage
 public final class Downloader: Sendable {
     private let configuration: DownloadConfiguration
     private let exchange: Exchange
+    private let robots: RobotsKeeper
 
     /// - Parameters:
     ///   - makeFile: makes the file for a body, when its first bytes are there. Called on the download thread; an
@@ -23,6 +25,7 @@ public final class Downloader: Sendable {
         try CurlLibrary.start()
         try Self.checkReadable(configuration.caFile)
         self.configuration = configuration
+        robots = RobotsKeeper(agent: configuration.agentName)
         let loop = try TransferLoop(configuration, tools: Transfer.Tools(makeFile: makeFile, inspect: inspect))
         exchange = Exchange(configuration: configuration, bell: loop.bell)
         try TransferThread.start(loop, exchange: exchange)
@@ -39,15 +42,59 @@ public final class Downloader: Sendable {
         } catch {
             return .failed(error)
         }
+        guard request.respectsRobotsText else { return await transfer(request, url, from: url).outcome }
+        return await askingFirst(request, url)
+    }
+
+    /// Asks the robots.txt of each host before it asks for anything else there.
+    private func askingFirst(_ request: DownloadRequest, _ beginning: DownloadURL) async -> DownloadOutcome {
+        var (url, redirects) = (beginning, 0)
+        while true {
+            let objection = await robots.objection(to: url, for: request) { [self] in await download($0) }
+            if let objection { return .failed(objection) }
+            switch await transfer(request, url, from: beginning, redirects: redirects) {
+            case .outcome(let outcome): return outcome
+            case .redirect(let next): (url, redirects) = (next, redirects + 1)
+            }
+        }
+    }
+
+    private enum TransferEnd: Sendable {
+        case outcome(DownloadOutcome)
+        case redirect(DownloadURL)
+
+        /// Of a transfer that follows redirects itself.
+        var outcome: DownloadOutcome {
+            switch self {
+            case .outcome(let outcome): outcome
+            case .redirect: .failed(.cancelled)
+            }
+        }
+    }
+
+    private func transfer(
+        _ request: DownloadRequest, _ url: DownloadURL, from beginning: DownloadURL, redirects: Int = 0,
+    ) async -> TransferEnd {
         let id = exchange.nextID()
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let ticket = Ticket(id: id, request: request, url: url, continuation: continuation)
-                exchange.submit(ticket, isCancelled: { Task.isCancelled })
+            await withCheckedContinuation { (continuation: CheckedContinuation<TransferEnd, Never>) in
+                let asked = ticket(id, request, url, from: beginning, redirects) { continuation.resume(returning: $0) }
+                exchange.submit(asked, isCancelled: { Task.isCancelled })
             }
         } onCancel: {
             exchange.cancel(id)
         }
+    }
+
+    private func ticket(
+        _ id: UInt64, _ request: DownloadRequest, _ url: DownloadURL, from beginning: DownloadURL, _ redirects: Int,
+        _ end: @escaping @Sendable (TransferEnd) -> Void,
+    ) -> Ticket {
+        var onRedirect: (@Sendable (DownloadURL) -> Void)?
+        if request.respectsRobotsText { onRedirect = { end(.redirect($0)) } }
+        return Ticket(
+            id: id, request: request, url: url, beginning: beginning, redirects: redirects, onRedirect: onRedirect,
+            answer: { end(.outcome($0)) })
     }
 
     /// Moves the waiting downloads whose ``DownloadRequest/id`` is `id`; those that run or ended stay as they are.
@@ -57,28 +104,53 @@ public final class Downloader: Sendable {
 
     /// Nothing new starts on this host until then; what waits stays in the queue, what runs goes on. A shorter block
     /// does not undo a longer one.
-    public func block(host: String, for duration: Duration) {
-        exchange.block(Self.normal(host), until: .now + duration)
+    public func block(host: String, for duration: Duration, _ reason: HostBlock = .asked) {
+        exchange.block(HostName.normal(host), until: .now + duration, reason)
     }
 
-    /// Until when a host is blocked; nil when it is not.
-    public func blockedUntil(_ host: String) -> ContinuousClock.Instant? {
-        exchange.blockedUntil(Self.normal(host))
+    /// Until when a host is blocked, and why; nil when it is not.
+    public func blocked(_ host: String) -> (until: ContinuousClock.Instant, reason: HostBlock)? {
+        exchange.blocked(HostName.normal(host))
     }
+
+    /// Takes up what an earlier downloader had learnt of a host.
+    public func restore(host: String, window: Double?, parks: Int) {
+        exchange.restore(HostName.normal(host), window: window, parks: parks)
+    }
+
+    /// The hosts that have anything to tell, in no order.
+    public var hosts: [HostSnapshot] { exchange.snapshots() }
 
     /// The host name that budgets and blocks of this URL go by; nil for a URL that cannot be sent.
     public static func host(of url: String) -> String? {
         // Why it cannot be sent is what a download of it would say.
-        try? DownloadURL(url, maxBytes: .max).host
+        (try? DownloadURL(url, maxBytes: .max).host).map(HostName.normal)
     }
 
-    /// `bytes` counts bodies as they were sent, since the start.
-    public var counts: (running: Int, waiting: Int, unconsumed: Int, bytes: Int64) { exchange.counts }
+    /// What requests say of us.
+    public var userAgent: String { configuration.userAgent }
+
+    /// The transfers that have run for more than a second, as they stood less than a second ago.
+    public var progress: [DownloadProgress] { exchange.state.withLock { $0.progress } }
+
+    public var counts: DownloadCounts { exchange.counts }
 
     /// Takes effect on what starts next; nothing that runs is cut.
-    public func setLimits(concurrency: Int, perHost: Int) {
-        exchange.setLimits(concurrency: concurrency, perHost: perHost)
+    ///
+    /// - Parameter special: limits of single hosts, by name.
+    public func setLimits(concurrency: Int, limits: HostLimits, special: [String: HostLimits] = [:]) {
+        let special = Dictionary(special.map { (HostName.normal($0.key), $0.value) }, uniquingKeysWith: { $1 })
+        exchange.setLimits(concurrency: max(1, concurrency), limits: limits, special: special)
     }
+
+    /// Ends what waits at hosts that are blocked for longer than `time` yet, as ``DownloadFailure/Code/crowded``.
+    public func sendAwayBlocked(longerThan time: Duration) { exchange.sendAwayBlocked(longerThan: time) }
+
+    /// Ends what waits at hosts where more than `limit` requests do, the least urgent first, as
+    /// ``DownloadFailure/Code/crowded``.
+    ///
+    /// - Returns: how many there were.
+    public func shed(over limit: Int) -> Int { exchange.shed(over: limit) }
 
     /// Ends what waits, and everything asked for from now on, as cancelled; what runs goes on to its end.
     public func cancelWaiting() { exchange.settle() }
@@ -87,11 +159,6 @@ public final class Downloader: Sendable {
     /// asked for from now on are cancelled at once.
     public func shutdown() async {
         await exchange.closeAndWait()
-    }
-
-    private static func normal(_ host: String) -> String {
-        let lower = host.lowercased()
-        return lower.hasSuffix(".") ? String(lower.dropLast()) : lower
     }
 
     private static func checkReadable(_ caFile: String?) throws(DownloadFailure) {
@@ -119,4 +186,31 @@ private enum CurlLibrary {
 extension Downloader {
     /// libcurl's own version and those of what it was built with.
     public static var libraryVersion: String { String(cString: curl_version()) }
+}
+
+/// How far a transfer has come that has run for a while.
+public struct DownloadProgress: Sendable, Hashable {
+    /// ``DownloadRequest/id``.
+    public let id: Int64
+    /// Bytes of the body as it is sent.
+    public let received: Int64
+    /// Nil where the origin didn't say.
+    public let expected: Int64?
+}
+
+/// What a downloader has in hand.
+public struct DownloadCounts: Sendable, Hashable {
+    /// Transfers, silent ones included.
+    public var running = 0
+    /// Transfers that have got nothing for a while; they keep no other host waiting.
+    public var silent = 0
+    public var waiting = 0
+    /// Places for transfers that nobody uses or may use, though somebody may wait for a busy host.
+    public var room = 0
+    /// Bodies that arrived and nobody has used yet.
+    public var unconsumed = 0
+    /// Bytes of bodies as they were sent, since the start.
+    public var bytes: Int64 = 0
+    /// Announced bytes of bodies that were refused before they had come.
+    public var saved: Int64 = 0
 }

@@ -8,14 +8,15 @@ public struct ImageLimits: Codable, Hashable, Sendable {
     /// Frames times the pixels of the canvas, for an animation that stays one: what all of it costs to decode.
     public var animationPixels: Int = 250_000_000
     /// Bytes that a decoder may hold which can't deliver its rows one by one: the coefficients of a progressive JPEG,
-    /// an interlaced PNG. Half of what a helper may allocate; the pixels of the variants come on top.
-    public var decoderBytes: Int = 512 << 20
+    /// an interlaced PNG, all pixels of a HEIC. What a helper may allocate, less what its libraries and the pixels of
+    /// variants need; a HEIC or AVIF may have some 83 million pixels so.
+    public var decoderBytes: Int = 720 << 20
     /// Scans of a progressive JPEG. Encoders write about ten; each costs a pass over the whole picture.
     public var scans: Int = 100
 
     public init(
         pixels: Int = 100_000_000, frames: Int = 1_000, animationPixels: Int = 250_000_000,
-        decoderBytes: Int = 512 << 20, scans: Int = 100,
+        decoderBytes: Int = 720 << 20, scans: Int = 100,
     ) {
         self.pixels = pixels
         self.frames = frames

@@ -9,6 +9,10 @@ final class ClaimLoop: Sendable {
     static let target = 256
     /// Items in flight when most of them wait for hosts that are busy or blocked while other hosts could be served.
     static let ceiling = 4_096
+    /// How long places must be free before that counts.
+    static let patience = Duration.milliseconds(250)
+    /// One claim of so many takes from the oldest job, so that an endless stream of urgent ones stops nobody.
+    static let claimsPerElder = 16
     static let group = 64
 
     private let store: JobStore
@@ -25,6 +29,8 @@ final class ClaimLoop: Sendable {
     private let drains: Bool
     private let logger: Logger
     private let lastFault = Mutex<JobsError?>(nil)
+    private let starving = Mutex<ContinuousClock.Instant?>(nil)
+    private let claims = Atomic(0)
 
     init(
         pipeline: Pipeline, probe: DiskProbe, tasks: ItemTasks, statistics: RunStatistics, wakeup: Wakeup,
@@ -94,7 +100,11 @@ final class ClaimLoop: Sendable {
         do throws(JobsError) {
             let claim: Claim
             if inFlight + Self.group <= Self.target || (inFlight + Self.group <= Self.ceiling && isStarving) {
-                claim = try await store.claim(limit: Self.group, worker: worker, order: order)
+                let turn = claims.wrappingAdd(1, ordering: .relaxed).newValue
+                claim = try await store.claim(
+                    limit: Self.group, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0)
+            } else if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: HostKeeper.atHand) > 0 {
+                return 0
             } else if inFlight < 2 * Self.target, let lowest = tasks.lowestPrecedence {
                 claim = try await store.claim(limit: Self.group, worker: worker, order: order, above: lowest)
             } else {
@@ -109,9 +119,15 @@ final class ClaimLoop: Sendable {
     }
 
     /// Whether download slots are free although items wait: their hosts are at their limit or asked to be left alone.
+    ///
+    /// A place that is free for a moment is none: it takes a while until a claim has reached the downloader.
     private var isStarving: Bool {
         let counts = downloader.counts
-        return counts.waiting > 0 && counts.running == 0 && counts.unconsumed == 0
+        let isIdle = counts.waiting > 0 && counts.room > 0
+        return starving.withLock { since in
+            since = isIdle ? since ?? .now : nil
+            return since.map { .now - $0 >= Self.patience } ?? false
+        }
     }
 
     private func start(_ claim: Claim, _ plans: inout PlanCache) async throws(JobsError) {

@@ -1,11 +1,9 @@
-internal import Download
 internal import Jobs
 internal import Logging
 
 /// What has to happen every so often, whatever else the worker does.
 struct Housekeeper: Sendable {
     let store: JobStore
-    let downloader: Downloader
     let tasks: ItemTasks
     let wakeup: Wakeup
     let worker: Int64
@@ -22,12 +20,13 @@ struct Housekeeper: Sendable {
                     if count > 0 { logger.warning("\(count) items of a dead worker go back to the queue.") }
                 }
                 await attempt("sweep cancelled jobs") { () throws(JobsError) in _ = try await store.sweepCancelled() }
+                await attempt("checkpoint") { () throws(JobsError) in try await store.checkpoint() }
+            }
+            if round % 5 == 0 {
                 await attempt("look for lost items") { () throws(JobsError) in
                     // What waits is cancelled before what runs, so that it doesn't take the places that become free.
                     tasks.cancel(try await store.lost(of: tasks.items).sorted(by: >))
                 }
-                await attempt("read blocked hosts") { () throws(JobsError) in try await block() }
-                await attempt("checkpoint") { () throws(JobsError) in try await store.checkpoint() }
             }
             if round % 50 == 0 {
                 await attempt("extend the leases") { () throws(JobsError) in
@@ -38,14 +37,6 @@ struct Housekeeper: Sendable {
             round += 1
             // Cancellation ends the nap, and then the loop.
             try? await Task.sleep(for: .milliseconds(100))
-        }
-    }
-
-    /// What other workers were told by an origin, and what was known before a restart.
-    private func block() async throws(JobsError) {
-        let now = store.currentTime
-        for (host, until) in try await store.blockedHosts() {
-            downloader.block(host: host, for: .milliseconds(until - now))
         }
     }
 

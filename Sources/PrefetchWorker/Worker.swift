@@ -21,6 +21,8 @@ public struct Worker: Sendable {
 
         public let end: End
         public let counts: RunStatistics.Counts
+        /// Announced bytes of bodies that were refused before they had come.
+        public let bytesSaved: Int64
         /// The jobs this run had items of, as they stand now.
         public let jobs: [JobProgress]
     }
@@ -69,7 +71,9 @@ public struct Worker: Sendable {
                 try await store.summary(jobs: statistics.jobs)
             }
             try await store.close()
-            return Summary(end: try result.get(), counts: statistics.counts, jobs: jobs)
+            return Summary(
+                end: try result.get(), counts: statistics.counts,
+                bytesSaved: pipeline.downloader.counts.saved, jobs: jobs)
         } catch let error as WorkerError {
             throw error
         } catch let error as JobsError {
@@ -129,8 +133,12 @@ public struct Worker: Sendable {
             order: configuration.order, drains: configuration.drains, logger: logger,
         )
         let housekeeper = Housekeeper(
-            store: pipeline.store, downloader: pipeline.downloader, tasks: tasks, wakeup: wakeup, worker: worker,
-            logger: logger,
+            store: pipeline.store, tasks: tasks, wakeup: wakeup, worker: worker, logger: logger,
+        )
+        let keeper = HostKeeper(
+            store: pipeline.store, downloader: pipeline.downloader, worker: worker,
+            concurrency: configuration.downloads.concurrency, limits: configuration.downloads.hostLimits,
+            crowds: pipeline.crowds, logger: logger,
         )
         let cacheKeeper = CacheKeeper(
             collector: pipeline.collector, backups: configuration.backups, retention: configuration.retention,
@@ -140,17 +148,24 @@ public struct Worker: Sendable {
             group.addTask { await pipeline.publisher.run(inFlight: { tasks.count }) }
             let housekeeping = Task { await housekeeper.run() }  // Ended below, before the stages it looks after.
             let collecting = Task { await cacheKeeper.run() }  // The same.
+            var hostKeeping: Task<Void, Never>?
             let result: Result<Summary.End, WorkerError>
-            do throws(WorkerError) {
+            do {
+                let ledger = try await keeper.begin()
+                hostKeeping = Task { await keeper.run(ledger) }  // As the housekeeper.
                 result = .success(Summary.End(try await loop.run()))
+            } catch let error as JobsError {
+                result = .failure(WorkerError(error))
             } catch {
-                result = .failure(error)
+                result = .failure(error as? WorkerError ?? WorkerError(.internalError, "\(error)"))
             }
             await settle(tasks, pipeline)
             housekeeping.cancel()
+            hostKeeping?.cancel()
             await housekeeping.value
             collecting.cancel()
             await collecting.value
+            await hostKeeping?.value
             pipeline.helpers.close()
             pipeline.publisher.close()
             await pipeline.downloader.shutdown()

@@ -19,8 +19,8 @@ struct WorkerCommand: AsyncParsableCommand {
         subcommands: [
             InitCommand.self, EnqueueCommand.self, RunCommand.self, StatusCommand.self, ResultsCommand.self,
             GetCommand.self, ExplainCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
-            RetryCommand.self, BlacklistCommand.self, CacheCommand.self, DatabaseCommand.self, PruneCommand.self,
-            MetricsCommand.self,
+            RetryCommand.self, BlacklistCommand.self, HostsCommand.self, LimitsCommand.self, CacheCommand.self,
+            DatabaseCommand.self, PruneCommand.self, MetricsCommand.self,
             DoctorCommand.self, HelperCommand.self,
         ],
     )

@@ -43,7 +43,7 @@ import Testing
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
             #expect(outcome.code == fault.code)
             #expect(outcome.failure?.message.contains("127.0.0.1") == true)
-            #expect(clock.now - started < .seconds(3))
+            #expect(clock.now - started < .seconds(20))
         }
     }
 

@@ -102,9 +102,9 @@ import Testing
                     group.addTask { _ = await downloader.download(DownloadRequest(url: origin.url("/\(number)"))) }
                 }
                 #expect(await eventually { downloader.counts.running == 1 && downloader.counts.waiting == 7 })
-                downloader.setLimits(concurrency: 8, perHost: 4)
+                downloader.setLimits(concurrency: 8, limits: HostLimits(perHost: 4))
                 #expect(await eventually { downloader.counts.running == 4 })
-                downloader.setLimits(concurrency: 8, perHost: 8)
+                downloader.setLimits(concurrency: 8, limits: HostLimits(perHost: 8))
                 #expect(await eventually { downloader.counts.running == 8 })
                 gate.open()
             }
@@ -129,8 +129,8 @@ import Testing
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
             downloader.block(host: "127.0.0.1", for: .seconds(3600))
-            #expect(downloader.blockedUntil("127.0.0.1") != nil)
-            #expect(downloader.blockedUntil("localhost") == nil)
+            #expect(downloader.blocked("127.0.0.1") != nil)
+            #expect(downloader.blocked("localhost") == nil)
             let blocked = Task { await downloader.download(DownloadRequest(url: origin.url("/blocked"), priority: 9)) }
             #expect(await eventually { downloader.counts.waiting == 1 })
             let free = await downloader.download(DownloadRequest(url: "http://localhost:\(origin.port)/free"))
@@ -150,7 +150,7 @@ import Testing
             downloader.block(host: "127.0.0.1", for: .milliseconds(10))
             #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).file != nil)
             #expect(ContinuousClock.now - started >= .milliseconds(300))
-            #expect(downloader.blockedUntil("127.0.0.1") == nil)
+            #expect(downloader.blocked("127.0.0.1") == nil)
         }
     }
 

@@ -21,7 +21,11 @@ struct ChecklistTests {
     func everyFormatIsFilledAndFittedAndEncodedAgain(format: ImageFormat) throws {
         let source = try Self.source(format)
         let size = try facts(source)
-        let made = try make(source, "filled=50x50,fill,enlarge fitted=50x50,enlarge same=\(size.width)x,webp")
+        // HEIC and BMP are only read.
+        let own = VariantSpec.Output(rawValue: format.rawValue) ?? .webp
+        let made = try make(
+            source, "filled=50x50,fill,enlarge fitted=50x50,enlarge same=\(size.width)x,\(own.rawValue)")
+        #expect(made.report.renditions.last?.formatName == own.rawValue)
         let sizes = made.report.renditions.map { [$0.width, $0.height] }
         let isSquare = size.width == size.height
         #expect(sizes == [[50, 50], [50, isSquare ? 50 : 38], [size.width, size.height]])
@@ -50,12 +54,6 @@ struct ChecklistTests {
 
     // MARK: - Large images
 
-    /// SDWebImage's own example; its pixels would take an unoptimised scaler a minute.
-    @Test func sixtyMebibytesAreSoManyPixels() {
-        let size = PixelSize(width: 5_250, height: 3_450).scaledDown(toBytes: 62_914_560)
-        #expect(size == PixelSize(width: 4_892, height: 3_214))
-    }
-
     struct Large: Sendable, CustomTestStringConvertible {
         let width, height: Int
         let bytes: String
@@ -64,6 +62,8 @@ struct ChecklistTests {
     }
 
     @Test(arguments: [
+        // SDWebImage's own example; an unoptimised scaler takes a minute for it.
+        Large(width: 5_250, height: 3_450, bytes: "62914560", size: [4_892, 3_214]),
         Large(width: 2_000, height: 2_000, bytes: "4000000", size: [1_000, 1_000]),
         Large(width: 300, height: 200, bytes: "1", size: [1, 1]),
         Large(width: 1, height: 900, bytes: "1", size: [1, 1]),
@@ -72,7 +72,7 @@ struct ChecklistTests {
     ])
     func largeImagesAreScaledDownToTheirBytes(_ large: Large) throws {
         let source = TestImages.pngOfZeros(large.width, large.height, colour: [200, 100, 50])
-        let made = try make(source, "v=\(large.width)x,jpeg,q100,scale-down-large-images:\(large.bytes)")
+        let made = try make(source, "v=\(large.width)x,jpeg,q95,scale-down-large-images:\(large.bytes)")
         let size = try #require(made.report.renditions.first)
         #expect([size.width, size.height] == large.size)
         let raster = try Raster(#require(made.files.first))

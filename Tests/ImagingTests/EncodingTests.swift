@@ -166,6 +166,14 @@ struct MetadataTests {
         #expect(says(file, "SecretCamera") && says(file, "(c) Ann 2020"))
     }
 
+    @Test(arguments: ["jpeg", "webp", "png", "avif"])
+    func noneOfItStaysWhereThatIsAskedFor(format: String) throws {
+        let file = try make(one: Self.tagged(), "20x,\(format),strip-copyright")
+        #expect(!says(file, "(c) Ann 2020") && !says(file, "Ann Artist") && !says(file, "SecretCamera"))
+        let rest = try make(one: Self.tagged(), "20x,\(format),strip-copyright,keep-metadata")
+        #expect(!says(rest, "(c) Ann 2020") && says(rest, "SecretCamera"))
+    }
+
     @Test func aPictureWithoutTagsGetsNone() throws {
         for format in ["jpeg", "webp", "png", "avif"] {
             #expect(!says(try make(one: TestImages.png(40, 30), "20x,\(format)"), "Exif"))

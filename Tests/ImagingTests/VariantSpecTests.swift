@@ -14,6 +14,12 @@ struct VariantSpecTests {
         }
     }
 
+    @Test func theFormatAutoIsTheOptionAuto() throws {
+        let forms = [#"{"name":"a","width":5,"format":"auto"}"#, #"{"name":"a","width":5,"auto":true}"#, "a=5x,auto"]
+        let specs = try forms.flatMap { try VariantSpec.parseList($0) }
+        #expect(specs.count == 3 && Set(specs).count == 1)
+    }
+
     @Test func theShortFormIsReadInAnyOrder() throws {
         let expected = try VariantSpec(
             name: "thumb", width: 320, height: 240, fit: .cover, enlarge: true, format: .webp, quality: 70)

@@ -32,9 +32,11 @@ struct ViewTests {
             "items",
             """
             id job url state lease attempts run_at class http_status message cached blacklisted source bytes started_at \
-            finished_at
+            finished_at waits_for
             """
         ),
+        ("waiting", "job item url host reason class attempts until"),
+        ("limits", "host concurrency per_host rate burst"),
     ]
 
     @Test(arguments: columns)

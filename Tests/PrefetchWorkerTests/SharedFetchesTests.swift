@@ -96,4 +96,42 @@ struct SharedFetchesTests {
         fetches.leave("a")
         #expect(fetches.isIdle)
     }
+
+    /// What a re-ranking told: `name priority rank`.
+    private final class Moves: Sendable {
+        let told = Shared<[String]>([])
+        func note(_ name: Int64, _ place: FetchPlace) {
+            told.withLock { $0.append("\(name) \(place.priority) \(place.rank)") }
+        }
+        var all: [String] { told.withLock { $0 } }
+    }
+
+    @Test func `A fetch is as urgent as the most urgent who still wants it`() async throws {
+        let moves = Moves()
+        let isOpen = Shared(false)
+        let fetches = SharedFetches<Int>(rerank: { moves.note($0, $1) })
+        let join: @Sendable (Int64, Int, Int64) -> Task<Int, Never> = { user, priority, rank in
+            Task {
+                await fetches.join("a", user: user, place: FetchPlace(priority: priority, rank: rank)) {
+                    while !isOpen.withLock({ $0 }) { try? await Task.sleep(for: .milliseconds(2)) }
+                    return 7
+                }
+            }
+        }
+        let first = join(1, 0, 5)
+        #expect(await eventually { fetches.place("a") == FetchPlace(priority: 0, rank: 5) })
+        let urgent = join(2, 50, 9)
+        #expect(await eventually { moves.all == ["1 50 9"] })
+        let lazy = join(3, -50, 1)
+        let older = join(4, 50, 3)
+        #expect(await eventually { moves.all == ["1 50 9", "1 50 3"] })
+        older.cancel()
+        #expect(await eventually { moves.all.last == "1 50 9" })
+        urgent.cancel()
+        #expect(await eventually { moves.all.last == "1 0 5" })
+        isOpen.withLock { $0 = true }
+        for task in [first, urgent, lazy, older] { #expect(await task.value == 7) }
+        for user in Int64(1)...4 { fetches.leave("a", user: user) }
+        #expect(fetches.isIdle)
+    }
 }

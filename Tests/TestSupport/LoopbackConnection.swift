@@ -38,6 +38,9 @@ struct LoopbackConnection {
             return false
         case .partial(let body, let announced, let then):
             return sendHead(200, [], length: announced) && socket.send(body) && goOn(then, left: announced - body.count)
+        case .broken(let body, let announced, let headers):
+            _ = sendHead(200, headers, length: announced) && socket.send(body)
+            return false
         case .reset(let sent, let announced):
             _ = sendHead(200, [], length: announced) && sendFiller(sent)
             return goOn(.reset, left: 0)

@@ -9,6 +9,8 @@ public indirect enum LoopbackReply: Sendable {
     case chunked(totalBytes: Int, startingWith: [UInt8] = [])
     /// Announces `of` bytes, sends these, and goes on as `then` says.
     case partial([UInt8], of: Int, then: Afterwards)
+    /// With headers of its own, announces `of` bytes, sends these, and closes in good order.
+    case broken([UInt8], of: Int, headers: [(name: String, value: String)])
     /// A chunked body whose last chunk never comes: the connection closes instead.
     case chunkedCut(bytes: Int)
     /// Announces one byte more than it sends, and then sends nothing for as long as the client stays.

@@ -16,6 +16,21 @@ import Testing
         }
     }
 
+    @Test func animationsAreHeldToTheirLimits() async throws {
+        let gif = TestImages.gif(40, 30, frames: [100, 200, 10])
+        for limit in [["--max-frames", "2"], ["--max-animation-pixels", "3599"]] {
+            try await withWorker({ _ in .ok(gif) }) { w in
+                try await w.enqueue(w.url("/a.gif"), "--variant", "v=20x,webp")
+                try await w.run(["run", "--drain"] + limit + TestWorker.quick, expecting: 2)
+                #expect(try await w.value("SELECT class FROM failures") == "too-many-pixels")
+                try await w.run(["retry", "1"])
+                try await w.sql("DELETE FROM blacklist")
+                try await w.drain("--max-frames", "3", "--max-animation-pixels", "3600")
+                #expect(try await w.counts("1") == "1|0|0|0|0")
+            }
+        }
+    }
+
     /// Each fit's size; the rows of 100×200 are SDWebImage's own.
     @Test func everyFitHasItsSize() async throws {
         let fittings = [

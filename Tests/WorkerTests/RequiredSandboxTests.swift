@@ -4,7 +4,7 @@ import Testing
 /// `worker run` where the kernel guards helpers, and where it can't.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct RequiredSandboxTests {
     /// Runs `worker run` as on a kernel without these calls.
-    private func drain(
+    @discardableResult private func drain(
         _ w: TestWorker, without calls: [String], _ arguments: String..., expecting code: Int32,
     ) async throws -> TestWorker.Finished {
         let command = Unguarded.command(TestWorker.binary, without: calls)
@@ -32,6 +32,17 @@ import Testing
             #expect(refused.errors.contains("The sandbox that is required can't be had: "))
             #expect(w.origin.requestCount("/1.png") == 0)
             #expect(try await w.value("SELECT state, attempts FROM items") == "queued|0")
+        }
+    }
+
+    @Test(.enabled(if: Unguarded.isPossible)) func itMayBeRequiredByTheConfigurationFile() async throws {
+        try await withWorker { w in
+            try await w.enqueue([w.url("/1.png")])
+            let file = try w.file("worker.yaml", "require-sandbox: true\n")
+            try await drain(w, without: ["seccomp"], "--config", file, expecting: 69)
+            let odd = try w.file("odd.yaml", "require-sandbox: perhaps\n")
+            let refused = try await w.run("run", "--config", odd, expecting: 64)
+            #expect(refused.errors.contains("require-sandbox must be true or false, not 'perhaps'."))
         }
     }
 

@@ -52,6 +52,8 @@ import Testing
         Mistake("run --concurrency 0", "concurrency must be a whole number from 1 to 1000, not '0'."),
         Mistake("run --order random", "order must be fifo or lifo, not 'random'."),
         Mistake("run --max-body much", "max-body must be a number of bytes such as 64MiB, not 'much'."),
+        Mistake("run --max-frames 0", "max-frames must be a whole number from 1 to 1000000, not '0'."),
+        Mistake("run --max-decoder-memory much", "max-decoder-memory must be a number of bytes such as 64MiB"),
         Mistake("run --connect-timeout soon", "connect-timeout must be a time such as 15s, 500ms or 7d, not 'soon'."),
         Mistake("run --connect-timeout 0", "connect-timeout must be more than nothing."),
         Mistake("run --allow-addresses everywhere", "allow-addresses: "),

@@ -1,42 +1,23 @@
 import CCurl
 import Synchronization
 
-/// One call of ``Downloader/download(_:)``, from its arrival to its answer.
-final class Ticket: Sendable {
-    let id: UInt64
-    let request: DownloadRequest
-    let url: DownloadURL
-    private let continuation: CheckedContinuation<DownloadOutcome, Never>
-
-    init(
-        id: UInt64, request: DownloadRequest, url: DownloadURL,
-        continuation: CheckedContinuation<DownloadOutcome, Never>
-    ) {
-        self.id = id
-        self.request = request
-        self.url = url
-        self.continuation = continuation
-    }
-
-    /// The host whose budget this counts against.
-    var host: String { url.host }
-
-    func answer(_ outcome: DownloadOutcome) { continuation.resume(returning: outcome) }
-}
-
 /// What callers and the curl thread share: the queue, the counts, and the bell that wakes the thread.
 ///
 /// Everything lies behind one lock that is only held for moments; answers are given outside it.
 final class Exchange: Sendable {
-    private let state: Mutex<State>
+    let state: Mutex<State>
 
-    fileprivate struct State {
+    struct State {
         var queue: WaitingQueue
         var concurrency: Int
         let maxUnconsumed: Int
-        var running: [UInt64: String] = [:]
+        var running: [UInt64: Running] = [:]
+        /// Transfers that are silent. They hold no place that another host could use.
+        var silent = 0
         var unconsumed = 0
         var bytes: Int64 = 0
+        var saved: Int64 = 0
+        var progress: [DownloadProgress] = []
         var cancelled: [UInt64] = []
         var lastID: UInt64 = 0
         var phase = Phase.open
@@ -48,26 +29,23 @@ final class Exchange: Sendable {
         var gatherUntil: ContinuousClock.Instant?
     }
 
-    fileprivate enum Phase {
+    struct Running {
+        let host: String
+        let start: ContinuousClock.Instant
+        var isSilent: Bool
+    }
+
+    enum Phase {
         case open
         /// No more requests; the thread is failing what it has. Holds who waits for its end.
         case closing([CheckedContinuation<Void, Never>])
         case closed
     }
 
-    /// What the thread is to do next.
-    struct Work {
-        var starts: [Ticket] = []
-        var cancelled: [UInt64] = []
-        var isClosing = false
-        /// When there will be something to do even if nothing happens before.
-        var nextRelease: ContinuousClock.Instant?
-    }
-
     init(configuration: DownloadConfiguration, bell: Bell) {
         state = Mutex(
             State(
-                queue: WaitingQueue(perHost: configuration.perHost),
+                queue: WaitingQueue(limits: configuration.hostLimits, parking: configuration.parking),
                 concurrency: configuration.concurrency,
                 maxUnconsumed: configuration.maxUnconsumedBodies,
                 bell: bell,
@@ -123,25 +101,47 @@ extension Exchange {
         for ticket in tickets { ticket.answer(.failed(.cancelled)) }
     }
 
-    func update(priority: Int, rank: Int64, for name: Int64) {
-        state.withLock { $0.queue.update(priority: priority, rank: rank, for: name) }
+    /// Sends away what waits at hosts that are blocked for longer than `time` yet.
+    func sendAwayBlocked(longerThan time: Duration) {
+        let tickets = state.withLock { $0.queue.removeBlocked(longerThan: time, now: .now) }
+        for ticket in tickets { ticket.answer(.failed(.crowded(ticket.host))) }
     }
 
-    func block(_ host: String, until: ContinuousClock.Instant) {
+    /// Sends away what waits at the hosts where more than `limit` do.
+    func shed(over limit: Int) -> Int {
+        let tickets = state.withLock { $0.queue.shed(over: limit) }
+        for ticket in tickets { ticket.answer(.failed(.crowded(ticket.host))) }
+        return tickets.count
+    }
+
+    func update(priority: Int, rank: Int64, for name: Int64) {
         state.withLock {
-            $0.queue.block(host, until: until)
+            $0.queue.update(priority: priority, rank: rank, for: name)
             $0.ring()
         }
     }
 
-    func blockedUntil(_ host: String) -> ContinuousClock.Instant? {
-        state.withLock { $0.queue.blockedUntil(host) }
+    func block(_ host: String, until: ContinuousClock.Instant, _ reason: HostBlock) {
+        state.withLock {
+            $0.queue.block(host, until: until, reason)
+            $0.ring()
+        }
     }
 
-    func setLimits(concurrency: Int, perHost: Int) {
+    func restore(_ host: String, window: Double?, parks: Int) {
+        state.withLock { $0.queue.restore(host, window: window, parks: parks) }
+    }
+
+    func blocked(_ host: String) -> (until: ContinuousClock.Instant, reason: HostBlock)? {
+        state.withLock { $0.queue.blocked(host) }
+    }
+
+    func snapshots() -> [HostSnapshot] { state.withLock { $0.queue.snapshots(now: .now) } }
+
+    func setLimits(concurrency: Int, limits: HostLimits, special: [String: HostLimits]) {
         state.withLock {
             $0.concurrency = concurrency
-            $0.queue.setPerHost(perHost)
+            $0.queue.setLimits(limits, special: special)
             $0.ring()
         }
     }
@@ -153,8 +153,12 @@ extension Exchange {
         }
     }
 
-    var counts: (running: Int, waiting: Int, unconsumed: Int, bytes: Int64) {
-        state.withLock { ($0.running.count, $0.queue.count, $0.unconsumed, $0.bytes) }
+    var counts: DownloadCounts {
+        state.withLock {
+            DownloadCounts(
+                running: $0.running.count, silent: $0.silent, waiting: $0.queue.count, room: max(0, $0.room),
+                unconsumed: $0.unconsumed, bytes: $0.bytes, saved: $0.saved)
+        }
     }
 
     func close() {
@@ -175,75 +179,15 @@ extension Exchange {
     }
 }
 
-// What the thread does.
-extension Exchange {
-    func takeWork(now: ContinuousClock.Instant) -> Work {
-        state.withLock { state in
-            state.isRung = false
-            var work = Work()
-            swap(&work.cancelled, &state.cancelled)
-            guard case .open = state.phase else {
-                work.isClosing = true
-                return work
-            }
-            if let until = state.gatherUntil, now < until {
-                work.nextRelease = until
-                return work
-            }
-            state.gatherUntil = nil
-            while state.hasRoom, let ticket = state.queue.start(now: now) {
-                state.running[ticket.id] = ticket.host
-                work.starts.append(ticket)
-            }
-            work.nextRelease = state.queue.nextRelease
-            return work
-        }
-    }
-
-    func finished(_ id: UInt64, withBody: Bool) {
-        state.withLock { state in
-            guard let host = state.running.removeValue(forKey: id) else { return }
-            if withBody { state.unconsumed += 1 }
-            state.queue.finished(host: host)
-        }
-    }
-
-    func received(_ bytes: Int64) {
-        state.withLock { $0.bytes += bytes }
-    }
-
-    /// The thread's last word: fails what still waits, silences the bell, wakes those in ``closeAndWait()``.
-    func closed() {
-        let (tickets, waiters) = state.withLock { state in
-            state.bell = nil
-            let waiters =
-                if case .closing(let waiters) = state.phase { waiters } else { [CheckedContinuation<Void, Never>]() }
-            state.phase = .closed
-            return (state.queue.removeAll(), waiters)
-        }
-        for ticket in tickets { ticket.answer(.failed(.cancelled)) }
-        for waiter in waiters { waiter.resume() }
-    }
-
-    /// Called before curl's handle is freed: from now on nobody rings.
-    func silence() {
-        state.withLock { $0.bell = nil }
-    }
-}
-
 extension Exchange.State {
-    fileprivate var hasRoom: Bool {
-        running.count < concurrency && running.count + unconsumed < maxUnconsumed
-    }
-
     /// Wakes the thread, once for any number of reasons.
-    fileprivate mutating func ring() {
+    mutating func ring() {
         guard !isRung else { return }
         isRung = true
         bell?.ring()
     }
 
-    fileprivate mutating func close() {
+    mutating func close() {
         guard case .open = phase else { return }
         phase = .closing([])
         ring()

@@ -1,31 +1,42 @@
 import HeapModule
 
-/// The requests that wait, in the order they may start: by priority, then rank, passing over hosts that are busy.
+/// The requests that wait, in the order they may start: by priority; among hosts of the same priority the one with the
+/// fewest transfers first; then by rank. Hosts that may not start anything are passed over.
 ///
 /// Each host has a heap of its own; the hosts that may start something stand in a heap of heads. Whatever has been
 /// re-ranked, cancelled or overtaken is left in the heaps and recognised when it comes up, so every operation is
-/// O(log n). A host parked because it is saturated or blocked holds up nobody else.
+/// O(log n). One start of sixteen goes to whoever has waited longest, whatever its priority, so that an endless stream of
+/// urgent requests slows others down and never stops them.
 struct WaitingQueue {
+    static let turnsPerElder = 16
+
     private var waiting: [UInt64: Waiting] = [:]
     private var hosts: [String: Host] = [:]
     private var heads = Heap<Head>()
-    private var blocks = Heap<Block>()
+    private var ages = Heap<UInt64>()
+    private var releases = Heap<Release>()
     private var named: [Int64: Set<UInt64>] = [:]
-    private var perHost: Int
+    private var limits: HostLimits
+    private var limitsOfHosts: [String: HostLimits] = [:]
+    private let parking: ParkingRules
+    private var turn = 0
 
-    init(perHost: Int) {
-        self.perHost = perHost
+    init(limits: HostLimits, parking: ParkingRules = ParkingRules()) {
+        self.limits = limits
+        self.parking = parking
     }
 
     var count: Int { waiting.count }
 
-    /// When the next blocked host is free again.
-    var nextRelease: ContinuousClock.Instant? { blocks.min?.until }
+    /// When the next host that is held back is free again.
+    var nextRelease: ContinuousClock.Instant? { releases.min?.until }
 
     mutating func insert(_ ticket: Ticket) {
         let request = ticket.request
-        let place = Place(priority: request.priority, rank: request.rank, ticket: ticket.id, version: 0)
+        let (priority, rank) = request.currentPlace?() ?? (request.priority, request.rank)
+        let place = Place(priority: priority, rank: rank, ticket: ticket.id, version: 0)
         waiting[ticket.id] = Waiting(ticket: ticket, place: place)
+        ages.insert(ticket.id)
         if let name = request.id { named[name, default: []].insert(ticket.id) }
         enqueue(place, host: ticket.host)
     }
@@ -48,7 +59,7 @@ struct WaitingQueue {
 
     mutating func removeAll() -> [Ticket] {
         let tickets = waiting.values.map(\.ticket)
-        self = WaitingQueue(perHost: perHost)
+        self = WaitingQueue(limits: limits, parking: parking)
         return tickets
     }
 
@@ -63,38 +74,112 @@ struct WaitingQueue {
         }
     }
 
-    /// The next request that may start now; its host counts it as running until ``finished(host:)``.
-    mutating func start(now: ContinuousClock.Instant) -> Ticket? {
+    /// The next request that may start now; its host counts it as running until ``finished(host:_:start:now:)``.
+    ///
+    /// - Parameter room: free places. A host's silent transfers leave theirs to other hosts, but not to itself.
+    mutating func start(now: ContinuousClock.Instant, room: Int = .max) -> Ticket? {
         release(now)
-        while let head = heads.popMin() {
-            // A host that may not start now is offered again when it may.
-            guard mayStart(head.host), first(of: head.host) == head.place else { continue }
-            hosts[head.host]?.places.removeMin()
-            hosts[head.host]?.running += 1
-            let ticket = remove(head.place.ticket)
-            offer(head.host)
-            if let ticket { return ticket }
+        var passedOver: [Head] = []
+        defer { for head in passedOver { heads.insert(head) } }
+        while let head = firstHead(), hosts[head.host]?.silent ?? 0 >= room {
+            heads.removeMin()
+            passedOver.append(head)
         }
-        return nil
+        guard let head = firstHead() else { return nil }
+        turn += 1
+        if turn % Self.turnsPerElder == 0, let elder = elder(below: head.place.priority, room) {
+            return begin(elder, now)
+        }
+        heads.removeMin()
+        hosts[head.host]?.places.removeMin()
+        return begin(head.place.ticket, now)
     }
 
-    mutating func finished(host: String) {
+    private mutating func begin(_ id: UInt64, _ now: ContinuousClock.Instant) -> Ticket? {
+        guard let ticket = waiting[id]?.ticket else { return nil }
+        hosts[ticket.host]?.running += 1
+        hosts[ticket.host]?.gate.started(at: now)
+        if let held = hosts[ticket.host]?.gate.heldUntil { releases.insert(Release(until: held, host: ticket.host)) }
+        _ = remove(id)
+        offer(ticket.host)
+        return ticket
+    }
+
+    mutating func finished(
+        host: String, _ lesson: HostLesson = .nothing, start: ContinuousClock.Instant, now: ContinuousClock.Instant,
+    ) {
         hosts[host]?.running -= 1
+        hosts[host]?.gate.learn(lesson, start: start, now: now)
+        noteBlock(host)
         offer(host)
         forget(host)
     }
 
-    mutating func block(_ host: String, until: ContinuousClock.Instant) {
-        let until = max(until, hosts[host]?.blockedUntil ?? until)
-        hosts[host, default: Host()].blockedUntil = until
-        blocks.insert(Block(until: until, host: host))
+    /// - Returns: whether the host has silent transfers.
+    func isSilent(_ host: String) -> Bool { hosts[host]?.silent ?? 0 > 0 }
+
+    mutating func changeSilent(_ host: String, by change: Int) { hosts[host]?.silent += change }
+
+    mutating func block(_ host: String, until: ContinuousClock.Instant, _ reason: HostBlock) {
+        makeHost(host)
+        hosts[host]?.gate.block(until: until, reason)
+        noteBlock(host)
     }
 
-    func blockedUntil(_ host: String) -> ContinuousClock.Instant? { hosts[host]?.blockedUntil }
+    mutating func restore(_ host: String, window: Double?, parks: Int) {
+        makeHost(host)
+        hosts[host]?.gate.restore(window: window, parks: parks)
+    }
 
-    mutating func setPerHost(_ limit: Int) {
-        perHost = limit
-        for host in hosts.keys { offer(host) }
+    func blocked(_ host: String) -> (until: ContinuousClock.Instant, reason: HostBlock)? {
+        guard let gate = hosts[host]?.gate, let until = gate.blockedUntil, let reason = gate.block else { return nil }
+        return (until, reason)
+    }
+
+    /// - Parameter special: for hosts with limits of their own.
+    mutating func setLimits(_ limits: HostLimits, special: [String: HostLimits]) {
+        self.limits = limits
+        limitsOfHosts = special
+        for host in hosts.keys {
+            hosts[host]?.gate.setLimits(special[host] ?? limits)
+            offer(host)
+        }
+    }
+
+    /// The hosts that have anything to tell.
+    func snapshots(now: ContinuousClock.Instant) -> [HostSnapshot] {
+        hosts.map { name, host in
+            HostSnapshot(
+                host: name, running: host.running, waiting: host.live, window: host.gate.window,
+                block: host.gate.block, blockedFor: host.gate.blockedUntil.map { max(.zero, $0 - now) },
+                parks: host.gate.parks, started: host.gate.started)
+        }
+    }
+
+    /// What waits at hosts that are blocked for longer than `time` yet.
+    mutating func removeBlocked(longerThan time: Duration, now: ContinuousClock.Instant) -> [Ticket] {
+        var found: [Ticket] = []
+        for host in hosts.values {
+            guard let until = host.gate.blockedUntil, until - now > time, host.live > 0 else { continue }
+            for place in host.places.unordered where waiting[place.ticket]?.place == place {
+                if let ticket = waiting[place.ticket]?.ticket { found.append(ticket) }
+            }
+        }
+        for ticket in found { _ = remove(ticket.id) }
+        return found
+    }
+
+    /// The last of what waits at the hosts where more than `limit` do; they may come again later.
+    mutating func shed(over limit: Int) -> [Ticket] {
+        var shed: [Ticket] = []
+        for host in hosts.values where host.live > limit {
+            let valid = host.places.unordered.filter { waiting[$0.ticket]?.place == $0 }.sorted()
+            for place in valid.dropFirst(limit) {
+                if let ticket = waiting[place.ticket]?.ticket { shed.append(ticket) }
+            }
+        }
+        for ticket in shed { _ = remove(ticket.id) }
+        return shed
     }
 }
 
@@ -105,11 +190,12 @@ extension WaitingQueue {
     }
 
     private struct Host {
+        var gate: HostGate
         var places = Heap<Place>()
         /// Places that still stand for something; the others are left over.
         var live = 0
         var running = 0
-        var blockedUntil: ContinuousClock.Instant?
+        var silent = 0
     }
 
     private struct Place: Comparable {
@@ -130,19 +216,31 @@ extension WaitingQueue {
     private struct Head: Comparable {
         let place: Place
         let host: String
+        /// What ran there when it was put forward.
+        let running: Int
 
-        static func < (a: Head, b: Head) -> Bool { a.place < b.place }
+        static func < (a: Head, b: Head) -> Bool {
+            if a.place.priority != b.place.priority { return a.place.priority > b.place.priority }
+            if a.running != b.running { return a.running < b.running }
+            return a.place < b.place
+        }
     }
 
-    private struct Block: Comparable {
+    private struct Release: Comparable {
         let until: ContinuousClock.Instant
         let host: String
 
-        static func < (a: Block, b: Block) -> Bool { a.until < b.until }
+        static func < (a: Release, b: Release) -> Bool { a.until < b.until }
+    }
+
+    private mutating func makeHost(_ host: String) {
+        guard hosts[host] == nil else { return }
+        hosts[host] = Host(gate: HostGate(limits: limitsOfHosts[host] ?? limits, parking: parking))
     }
 
     private mutating func enqueue(_ place: Place, host: String) {
-        hosts[host, default: Host()].places.insert(place)
+        makeHost(host)
+        hosts[host]?.places.insert(place)
         hosts[host]?.live += 1
         if first(of: host) == place { offer(host) }
     }
@@ -166,28 +264,61 @@ extension WaitingQueue {
     /// Puts a host's next request forward, if the host may start one.
     private mutating func offer(_ host: String) {
         guard mayStart(host), let place = first(of: host) else { return }
-        heads.insert(Head(place: place, host: host))
+        heads.insert(Head(place: place, host: host, running: hosts[host]?.running ?? 0))
+        guard heads.count > 4 * hosts.count + 1_024 else { return }
+        heads = Heap(heads.unordered.filter { hosts[$0.host]?.running == $0.running })
+    }
+
+    /// The head that is next, after throwing out those that are not true any more; the new ones are there as well.
+    private mutating func firstHead() -> Head? {
+        while let head = heads.min {
+            if hosts[head.host]?.running == head.running, mayStart(head.host), first(of: head.host) == head.place {
+                return head
+            }
+            heads.removeMin()
+        }
+        return nil
+    }
+
+    /// Who has waited longest of those that may start, if that is somebody less urgent.
+    private mutating func elder(below priority: Int, _ room: Int) -> UInt64? {
+        if ages.count > 2 * waiting.count + 64 { ages = Heap(waiting.keys) }
+        var passedOver: [UInt64] = []
+        defer { for id in passedOver { ages.insert(id) } }
+        // Some hosts may be held back; a look at a few of them is enough for a turn that comes again.
+        while passedOver.count < 32, let id = ages.popMin() {
+            guard let found = waiting[id] else { continue }
+            let host = found.ticket.host
+            if found.place.priority < priority, mayStart(host), hosts[host]?.silent ?? 0 < room { return id }
+            passedOver.append(id)
+        }
+        return nil
     }
 
     // A function of its own, so that no copy of the host lives while its heap is changed: that would copy the heap.
     private func mayStart(_ host: String) -> Bool {
         guard let state = hosts[host] else { return false }
-        return state.running < perHost && state.blockedUntil == nil
+        return state.gate.mayStart(running: state.running)
+    }
+
+    private mutating func noteBlock(_ host: String) {
+        if let until = hosts[host]?.gate.blockedUntil { releases.insert(Release(until: until, host: host)) }
     }
 
     private mutating func release(_ now: ContinuousClock.Instant) {
-        while let block = blocks.min, block.until <= now {
-            blocks.removeMin()
+        while let release = releases.min, release.until <= now {
+            releases.removeMin()
             // A later block of the same host has its own entry.
-            guard let until = hosts[block.host]?.blockedUntil, until <= now else { continue }
-            hosts[block.host]?.blockedUntil = nil
-            offer(block.host)
-            forget(block.host)
+            hosts[release.host]?.gate.release(now)
+            offer(release.host)
+            forget(release.host)
         }
     }
 
     private mutating func forget(_ host: String) {
-        guard let state = hosts[host], state.live == 0, state.running == 0, state.blockedUntil == nil else { return }
+        guard let state = hosts[host], state.live == 0, state.running == 0 else { return }
+        // What was learnt of a host is kept, but not of any number of them.
+        guard state.gate.isPristine || (hosts.count > 10_000 && state.gate.block == nil) else { return }
         hosts.removeValue(forKey: host)
     }
 }

@@ -3,6 +3,14 @@ public struct DownloadConfiguration: Sendable {
     /// Transfers at once, and at once to one host name.
     public var concurrency = 6
     public var perHost = 6
+    /// Requests a second to one host; nil for as many as the other limits let through.
+    public var rate: Double?
+    /// Requests to one host that may follow each other at once after a pause; only with a rate.
+    public var burst = 1
+    /// When a host that can't be reached is left alone.
+    public var parking = ParkingRules()
+    /// A transfer that got nothing for so long gives its place among ``concurrency`` to other hosts.
+    public var patience = Duration.milliseconds(500)
     /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this.
     public var maxUnconsumedBodies = 32
     /// Bytes of a body after content decoding.
@@ -26,4 +34,9 @@ public struct DownloadConfiguration: Sendable {
     public var addresses = AddressPolicy.publicOnly
 
     public init() {}
+
+    /// Our product's name, in lower case: what robots.txt and X-Robots-Tag may call us.
+    var agentName: String { userAgent.prefix { $0 != "/" && $0 != " " }.lowercased() }
+
+    public var hostLimits: HostLimits { HostLimits(perHost: perHost, rate: rate, burst: burst) }
 }

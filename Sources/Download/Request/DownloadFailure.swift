@@ -11,6 +11,10 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
         /// The file could not be made or written: our disk's fault, never the origin's.
         case disk(Errno)
         case cancelled, internalError
+        /// It waited for a host that is blocked, or behind many others of a busy one, and was sent away.
+        case crowded
+        /// The site keeps it from machines like us, and the request says that this counts.
+        case optOut
     }
 
     public let code: Code
@@ -30,6 +34,10 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
 
     public var description: String { message }
 
+    static func crowded(_ host: String) -> DownloadFailure {
+        DownloadFailure(.crowded, "It waited for \(host), which can take no more requests now.")
+    }
+
     static let cancelled = DownloadFailure(.cancelled, "The download was cancelled.")
 
     /// Origins choose part of the text, so nothing in it may move a terminal's cursor or fill a log.
@@ -38,5 +46,15 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
         var result = String.UnicodeScalarView()
         result.append(contentsOf: visible.prefix(500))
         return String(result)
+    }
+}
+
+extension DownloadFailure.Code {
+    /// Whether it is us who did not want the body.
+    var isRefusal: Bool {
+        switch self {
+        case .refusedBody, .tooLarge: true
+        default: false
+        }
     }
 }

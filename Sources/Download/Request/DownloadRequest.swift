@@ -3,6 +3,9 @@ public struct DownloadRequest: Sendable {
     /// An absolute http or https URL. A user name and password in it are used for Basic authentication.
     public var url: String
     /// The job's own headers. They go to the scheme, host and port of `url` and never along a redirect elsewhere.
+    ///
+    /// An `Authorization` of `Basic USER:PASSWORD` or `Digest USER:PASSWORD`, in clear text, is not sent as it is: the
+    /// first is encoded, the second answers the host's challenge.
     public var headers: [(name: String, value: String)]
     /// Higher starts first.
     public var priority: Int
@@ -15,8 +18,22 @@ public struct DownloadRequest: Sendable {
     public var allowInvalidCertificates: Bool
     /// Who looks at the body while it arrives.
     public var watch: BodyWatch?
+    /// Whose cookies are sent and kept, by a number of the caller's; nil for none. A jar lives while it is used, and some
+    /// time longer.
+    public var cookieJar: Int64?
+    /// Do not take what `X-Robots-Tag` keeps from machines (`noai`, `noimageai`).
+    public var respectsRobotsTag = false
+    /// Ask each host's robots.txt first, that of hosts which a redirect leads to as well (RFC 9309).
+    public var respectsRobotsText = false
+    /// Bytes of this body, instead of ``DownloadConfiguration/maxBodyBytes``.
+    var maxBodyBytes: Int64?
+    /// Whether the body is shown to the inspector.
+    var isInspected = true
     /// The caller's own name for this download, for ``Downloader/update(priority:rank:for:)``.
     public var id: Int64?
+    /// Asked when the request takes its place in the line, for whoever may have been re-ranked on the way there. Must
+    /// not call the downloader.
+    public var currentPlace: (@Sendable () -> (priority: Int, rank: Int64)?)?
 
     public init(
         url: String,

@@ -13,9 +13,14 @@ public struct DownloadResponse: Sendable, Equatable {
     public var age: String?
     /// `X-Robots-Tag`, where sites opt out of uses of their images.
     public var robots: String?
+    public var vary: String?
+    /// `1.0`, `1.1` or `2`; nil where there was no response.
+    public var httpVersion: String?
     public var timings: Timings
     /// Bytes of the body as they were sent, before content decoding.
     public var bytesReceived: Int64
+    /// Announced bytes of a body that was refused before they had come.
+    public var bytesSaved: Int64 = 0
     /// The numeric address that was connected to; empty when there was no connection.
     public var primaryAddress: String
 

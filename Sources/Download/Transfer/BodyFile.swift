@@ -91,3 +91,5 @@ func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
     let digits = Array("0123456789abcdef".utf8)
     return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
 }
+
+func digest(of text: String) -> String { hexadecimal(SHA256.hash(data: Array(text.utf8))) }

@@ -16,13 +16,27 @@ final class BodyReceiver {
     private var lastLook = ContinuousClock.now
 
     /// - Parameter expected: the bytes that were announced.
-    init(tools: Transfer.Tools, limit: Int64, host: String, watch: BodyWatch?, expected: Int64?) {
+    init(
+        tools: Transfer.Tools, limit: Int64, host: String, watch: BodyWatch?, expected: Int64?,
+        resuming writer: BodyWriter? = nil,
+    ) {
+        self.writer = writer
+        // Its beginning was judged when it came.
+        if writer != nil { beginning = nil }
         self.tools = tools
         self.limit = limit
         self.host = host
         self.watch = watch
         self.expected = expected
     }
+
+    var isInspected: Bool {
+        get { beginning != nil }
+        set { if !newValue { beginning = nil } }
+    }
+
+    /// The bytes so far, for a later try; this receiver has none then.
+    func giveUp() -> BodyWriter? { writer.take() }
 
     func receive(_ bytes: UnsafeRawBufferPointer) throws(DownloadFailure) {
         guard (writer?.size ?? 0) + Int64(bytes.count) <= limit else {

@@ -8,11 +8,17 @@ extension EasyHandle {
         try setSecurity(transfer)
         try setCallbacks(transfer)
         try set(CURLOPT_URL, transfer.hop.text)
-        if let credentials = transfer.hopCredentials {
-            try set(CURLOPT_HTTPAUTH, ccurl_auth_basic())
-            try set(CURLOPT_USERNAME, credentials.user)
-            try set(CURLOPT_PASSWORD, credentials.password)
+        if let authorization = transfer.hopAuthorization {
+            try set(CURLOPT_HTTPAUTH, authorization.scheme == .basic ? ccurl_auth_basic() : ccurl_auth_digest())
+            try set(CURLOPT_USERNAME, authorization.credentials.user)
+            try set(CURLOPT_PASSWORD, authorization.credentials.password)
         }
+        // Rather one more stream on a connection than one more connection. Only TLS says at once which protocol it is:
+        // without it the others would wait for the first answer.
+        if transfer.hop.origin.scheme == "https" { try set(CURLOPT_PIPEWAIT, 1) }
+        if let jar = transfer.jar { try use(jar) }
+        // A range is one of the bytes as they are sent, so they must come as they are.
+        if transfer.isResuming { try Self.check(ccurl_set_text(pointer, CURLOPT_ACCEPT_ENCODING, nil)) }
         try set(headers: transfer.hopHeaders)
     }
 
@@ -27,6 +33,8 @@ extension EasyHandle {
         try set(CURLOPT_USERAGENT, configuration.userAgent)
         try set(CURLOPT_FOLLOWLOCATION, 0)
         try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
+        // libcurl's own default, said aloud: what a name means is looked up anew after a minute.
+        try set(CURLOPT_DNS_CACHE_TIMEOUT, 60)
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         // An empty text, unlike none, keeps the environment's http_proxy and no_proxy out.
         try set(CURLOPT_PROXY, configuration.proxy ?? "")

@@ -6,6 +6,8 @@ import CCurl
 final class EasyHandle {
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
+    /// Kept for as long as the handle, which must go first.
+    private(set) var jar: CookieJar?
     private var headers: UnsafeMutablePointer<curl_slist>?
 
     /// An option that libcurl did not take: out of memory, or a libcurl without the feature.
@@ -46,6 +48,14 @@ final class EasyHandle {
 
     func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer) throws(OptionError) {
         try Self.check(ccurl_set_pointer(pointer, option, value))
+    }
+
+    /// Sends and keeps cookies. Cookies stay with a handle for good, so it can't be used for anybody else.
+    func use(_ jar: CookieJar) throws(OptionError) {
+        self.jar = jar
+        try set(CURLOPT_SHARE, jar.pointer)
+        // An empty name switches the cookies on and reads no file.
+        try set(CURLOPT_COOKIEFILE, "")
     }
 
     func set(headers lines: [String]) throws(OptionError) {

@@ -12,6 +12,10 @@ struct ResponseHeaders {
     private(set) var date: String?
     private(set) var age: String?
     private(set) var robots: String?
+    private(set) var vary: String?
+    private(set) var contentEncoding: String?
+    private(set) var contentRange: String?
+    private(set) var acceptRanges: String?
 
     /// Takes in one header line; lines of no interest are passed over.
     mutating func absorb(_ line: UnsafeRawBufferPointer) {
@@ -32,6 +36,10 @@ struct ResponseHeaders {
         case .expires: expires = text
         case .date: date = text
         case .age: age = text
+        case .vary: vary = vary.map { $0 + ", " + text } ?? text
+        case .contentEncoding: contentEncoding = text
+        case .contentRange: contentRange = text
+        case .acceptRanges: acceptRanges = text
         }
     }
 
@@ -47,6 +55,10 @@ struct ResponseHeaders {
         case date
         case age
         case robots = "x-robots-tag"
+        case vary
+        case contentEncoding = "content-encoding"
+        case contentRange = "content-range"
+        case acceptRanges = "accept-ranges"
 
         private static let names = allCases.map { (field: $0, bytes: Array($0.rawValue.utf8)) }
 
@@ -58,6 +70,14 @@ struct ResponseHeaders {
             guard let match else { return nil }
             self = match.field
         }
+    }
+
+    /// The validator by which parts of a body can be put together, if there is a strong one.
+    var strongETag: String? {
+        guard contentEncoding == nil, acceptRanges?.lowercased() != "none", let etag, etag.hasPrefix("\"") else {
+            return nil
+        }
+        return etag
     }
 
     private static func value(_ bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] {

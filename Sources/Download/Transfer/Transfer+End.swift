@@ -11,6 +11,9 @@ extension Transfer {
     func end(_ code: CURLcode, onConsumed: @escaping @Sendable () -> Void) -> End {
         if let cut { return .outcome(.failed(with(response: cut))) }
         switch phase {
+        case .headers where code == CURLE_OK:
+            // A challenge without a body that could not be answered.
+            return status()
         case .headers:
             return .outcome(.failed(failure(code)))
         case .draining:
@@ -28,6 +31,10 @@ extension Transfer {
     /// Anything but 2xx: the status alone decides, however its body ended.
     private func status() -> End {
         let status = easy.long(CURLINFO_RESPONSE_CODE)
+        if status == 416, isResuming {
+            let message = "\(hop.host) has no such part of the body any more."
+            return .outcome(.failed(DownloadFailure(.truncated, message, response: response())))
+        }
         if status == 304, ticket.request.hasValidators { return .outcome(.notModified(response())) }
         if [301, 302, 303, 307, 308].contains(status), let location = headers.location {
             do throws(DownloadFailure) {
@@ -42,6 +49,16 @@ extension Transfer {
             .failed(DownloadFailure(.http(status), message, retryAfter: retryAfter, response: response())),
         )
     }
+
+    /// What came of a body that broke off, where it can be gone on with.
+    func partial(_ failure: DownloadFailure) -> Partial? {
+        guard [.connectionLost, .timeout, .truncated].contains(failure.code), case .body(let receiver) = phase,
+            let etag = headers.strongETag, let writer = receiver.giveUp(), writer.size >= Self.worthResuming
+        else { return nil }
+        return Partial(url: hop.text, etag: etag, writer: writer)
+    }
+
+    private static let worthResuming: Int64 = 16 << 10
 
     private func next(_ location: [UInt8]) throws(DownloadFailure) -> DownloadURL {
         guard redirects < configuration.maxRedirects else {
@@ -85,10 +102,22 @@ extension Transfer {
             date: headers.date,
             age: headers.age,
             robots: headers.robots,
+            vary: headers.vary,
+            httpVersion: httpVersion,
             timings: timings(),
             bytesReceived: easy.offset(CURLINFO_SIZE_DOWNLOAD_T),
+            bytesSaved: savedBytes,
             primaryAddress: easy.text(CURLINFO_PRIMARY_IP),
         )
+    }
+
+    private var httpVersion: String? {
+        switch easy.long(CURLINFO_HTTP_VERSION) {
+        case Int(CURL_HTTP_VERSION_1_0): "1.0"
+        case Int(CURL_HTTP_VERSION_1_1): "1.1"
+        case Int(CURL_HTTP_VERSION_2_0): "2"
+        default: nil
+        }
     }
 
     /// libcurl counts each time from the start of the hop; what is told is how long each step took.

@@ -30,7 +30,10 @@ extension Transfer {
         touch()
         switch phase {
         case .headers:
-            return false
+            // The body of a challenge that is not going to be answered.
+            guard isChallenged else { return false }
+            phase = .draining(bytes: bytes.count, until: .now + Self.drainTime)
+            return bytes.count <= Self.drainBytes
         case .draining(let drained, let until):
             phase = .draining(bytes: drained + bytes.count, until: until)
             return drained + bytes.count <= Self.drainBytes
@@ -50,21 +53,44 @@ extension Transfer {
         // An interim response (100, 103): the real one follows.
         if status < 200 { return true }
         let length = headers.contentLength ?? 0
+        // libcurl answers a challenge by itself, and then comes another response.
+        if isChallenged { return true }
         guard (200...299).contains(status) else {
             phase = .draining(bytes: 0, until: .now + Self.drainTime)
             // A 304 has no body, whatever it says.
             return status == 304 || length <= Self.drainBytes
         }
-        let limit = configuration.maxBodyBytes
+        if ticket.request.respectsRobotsTag, RobotsTag.forbids(headers.robots, agent: configuration.agentName) {
+            cut(.optOut, "\(hop.host) keeps this from machines, by X-Robots-Tag.")
+            return false
+        }
+        let limit = ticket.request.maxBodyBytes ?? configuration.maxBodyBytes
         guard length <= limit else {
             cut(.tooLarge, "The body from \(hop.host) is announced with \(length) bytes; the limit is \(limit).")
             return false
         }
-        phase = .body(
-            BodyReceiver(
-                tools: tools, limit: limit, host: hop.host, watch: ticket.request.watch,
-                expected: headers.contentLength))
+        guard let writer = earlierBytes() else { return false }
+        let receiver = BodyReceiver(
+            tools: tools, limit: limit, host: hop.host, watch: ticket.request.watch,
+            expected: headers.contentLength.map { $0 + (writer.bytes?.size ?? 0) }, resuming: writer.bytes)
+        receiver.isInspected = ticket.request.isInspected
+        phase = .body(receiver)
         return true
+    }
+
+    private var isChallenged: Bool {
+        hopAuthorization?.scheme == .digest && easy.long(CURLINFO_RESPONSE_CODE) == 401
+    }
+
+    /// What an earlier try got, where this response goes on from there; nil when it claims to and doesn't.
+    private func earlierBytes() -> (bytes: BodyWriter?, Void)? {
+        guard isResuming, let resume, easy.long(CURLINFO_RESPONSE_CODE) == 206 else { return (nil, ()) }
+        let range = headers.contentRange.flatMap(ContentRange.init)
+        guard range?.first == resume.writer.size, headers.etag == resume.etag, headers.contentEncoding == nil else {
+            cut(.truncated, "\(hop.host) sent another part of the body than the one it was asked for.")
+            return nil
+        }
+        return (resume.writer, ())
     }
 }
 

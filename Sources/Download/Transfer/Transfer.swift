@@ -7,10 +7,13 @@ final class Transfer {
     let easy: EasyHandle
     let configuration: DownloadConfiguration
     let tools: Tools
+    let jar: CookieJar?
+    /// What an earlier try got of the body.
+    let resume: Partial?
 
     /// The URL that is being asked now.
     private(set) var hop: DownloadURL
-    private(set) var redirects = 0
+    private(set) var redirects: Int
     var headers = ResponseHeaders()
     var headerBytes = 0
     var phase = Phase.headers
@@ -19,6 +22,7 @@ final class Transfer {
     private(set) var cut: DownloadFailure?
 
     private let started: ContinuousClock.Instant
+    private var hopStarted: ContinuousClock.Instant
     /// The last byte, once there is a connection.
     private var lastByte: ContinuousClock.Instant?
 
@@ -46,17 +50,42 @@ final class Transfer {
 
     init(
         _ ticket: Ticket, easy: EasyHandle, configuration: DownloadConfiguration, tools: Tools,
-        now: ContinuousClock.Instant,
+        jar: CookieJar? = nil, resume: Partial? = nil, now: ContinuousClock.Instant,
     ) {
+        self.jar = jar
+        self.resume = resume
+        redirects = ticket.redirects
         self.ticket = ticket
         self.easy = easy
         self.configuration = configuration
         self.tools = tools
         hop = ticket.url
         started = now
+        hopStarted = now
     }
 
     var elapsed: Duration { .now - started }
+
+    /// Whether it was redirected to another host.
+    var isElsewhere: Bool { hop.host != ticket.url.host }
+
+    /// Bytes that were announced and never asked for again, because the body was refused.
+    var savedBytes: Int64 {
+        guard let cut, cut.code.isRefusal, let length = headers.contentLength else { return 0 }
+        return max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T))
+    }
+
+    /// How far it has come, for whoever gave it a number; nil as long as it is young.
+    func progress(_ now: ContinuousClock.Instant) -> DownloadProgress? {
+        guard now - started >= .seconds(1), let id = ticket.request.id else { return nil }
+        let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T) + (isResuming ? resume?.writer.size ?? 0 : 0)
+        return DownloadProgress(id: id, received: received, expected: headers.contentLength)
+    }
+
+    /// Whether it has had nothing to tell for a while.
+    func isSilent(_ now: ContinuousClock.Instant, patience: Duration) -> Bool {
+        now - (lastByte ?? hopStarted) >= patience
+    }
 
     /// Records why the transfer ends; only the first reason counts.
     func cut(_ code: DownloadFailure.Code, _ message: String) {
@@ -74,21 +103,29 @@ final class Transfer {
         phase = .headers
         guardState = .untouched
         lastByte = nil
+        hopStarted = .now
     }
 }
 
 // What is sent on this hop.
 extension Transfer {
-    private var isAtOrigin: Bool { hop.origin == ticket.url.origin }
+    private var isAtOrigin: Bool { hop.origin == ticket.beginning.origin }
 
     /// A redirect's own credentials, or the request's where they were meant for.
-    var hopCredentials: DownloadURL.Credentials? {
-        hop.credentials ?? (isAtOrigin ? ticket.url.credentials : nil)
+    var hopAuthorization: Authorization? {
+        if let own = hop.credentials { return Authorization(basic: own) }
+        guard isAtOrigin else { return nil }
+        return ticket.request.authorization ?? ticket.beginning.credentials.map(Authorization.init(basic:))
     }
+
+    /// Whether this hop asks for the rest of a body only.
+    var isResuming: Bool { resume.map { $0.url == hop.text } ?? false && !ticket.request.hasValidators }
 
     var hopHeaders: [String] {
         let request = ticket.request
-        let own = isAtOrigin ? request.headers : []
+        let isClear = request.authorization != nil
+        let own =
+            isAtOrigin ? request.headers.filter { !isClear || $0.name.lowercased() != "authorization" } : []
         // curl's own syntax for a header without a value ends in a semicolon.
         var lines = own.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
         let names = Set(own.map { $0.name.lowercased() })
@@ -97,6 +134,7 @@ extension Transfer {
         if let date = request.lastModified, !names.contains("if-modified-since") {
             lines.append("If-Modified-Since: \(date)")
         }
+        if isResuming, let resume { lines += ["Range: bytes=\(resume.writer.size)-", "If-Range: \(resume.etag)"] }
         return lines
     }
 }

@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import Synchronization
 
 /// The curl thread: starts, drives and ends transfers until the exchange closes.
 ///
@@ -11,8 +12,14 @@ final class TransferLoop {
     private var exchange: Exchange?
     private var running: [UInt64: Transfer] = [:]
     private var idle: [EasyHandle] = []
+    private var jars = CookieJars()
+    private var partials = PartialStore()
     /// A slot became free since work was last taken: there may be something to start before sleeping.
     private var hasFreedSlot = false
+    private var lastReport = ContinuousClock.now
+    private var hasReported = false
+    /// When silent transfers were last looked for.
+    private var lastLook = ContinuousClock.now
     /// No transfer's deadline is before this.
     private var nextDeadline: ContinuousClock.Instant?
 
@@ -60,22 +67,34 @@ extension TransferLoop {
         check(curl_multi_perform(multi, &count), exchange)
         finishTransfers(exchange)
         expireTransfers(exchange)
+        if work.isCrowded { listen(exchange) }
+        report(exchange)
         if hasFreedSlot { return true }
-        check(curl_multi_poll(multi, nil, 0, pause(until: work.nextRelease), nil), exchange)
+        let nextLook = work.isCrowded && !running.isEmpty ? lastLook + configuration.patience / 2 : nil
+        let nextReport = running.isEmpty && !hasReported ? nil : lastReport + Self.reporting
+        let pause = pause(until: [work.nextRelease, nextLook, nextReport])
+        check(curl_multi_poll(multi, nil, 0, pause, nil), exchange)
         return true
     }
 
     private func start(_ ticket: Ticket, _ exchange: Exchange) {
         do throws(EasyHandle.OptionError) {
             let easy = if let pooled = idle.popLast() { pooled } else { try EasyHandle() }
-            let transfer = Transfer(ticket, easy: easy, configuration: configuration, tools: tools, now: .now)
+            let transfer = Transfer(
+                ticket, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: ticket),
+                resume: ticket.request.hasValidators ? nil : partials.take(PartialKey(ticket)), now: .now)
             running[ticket.id] = transfer
             begin(transfer, exchange)
         } catch {
             hasFreedSlot = true
-            exchange.finished(ticket.id, withBody: false)
+            exchange.finished(ticket.id, .nothing, withBody: false)
             ticket.answer(.failed(Self.unusable(error.code)))
         }
+    }
+
+    private func jar(of ticket: Ticket) throws(EasyHandle.OptionError) -> CookieJar? {
+        guard let name = ticket.request.cookieJar else { return nil }
+        return try jars.jar(name)
     }
 
     /// Sends the request of a transfer's current hop.
@@ -109,10 +128,13 @@ extension TransferLoop {
     }
 
     private func finish(_ transfer: Transfer, _ code: CURLcode, _ exchange: Exchange) {
-        exchange.received(transfer.easy.offset(CURLINFO_SIZE_DOWNLOAD_T))
+        exchange.received(transfer.easy.offset(CURLINFO_SIZE_DOWNLOAD_T), saved: transfer.savedBytes)
         switch transfer.end(code, onConsumed: { exchange.consumed() }) {
         case .outcome(let outcome):
             end(transfer, with: outcome, exchange)
+        case .redirect(let url) where transfer.ticket.onRedirect != nil:
+            release(transfer, .answered, withBody: false, exchange)
+            transfer.ticket.onRedirect?(url)
         case .redirect(let url):
             curl_multi_remove_handle(multi, transfer.easy.pointer)
             transfer.follow(url)
@@ -121,13 +143,22 @@ extension TransferLoop {
     }
 
     private func end(_ transfer: Transfer, with outcome: DownloadOutcome, _ exchange: Exchange) {
+        if case .failed(let failure) = outcome, let partial = transfer.partial(failure) {
+            partials.keep(partial, PartialKey(transfer.ticket))
+        }
+        let withBody = if case .body = outcome { true } else { false }
+        let lesson = HostLesson(outcome)
+        release(transfer, transfer.isElsewhere ? lesson.fromElsewhere : lesson, withBody: withBody, exchange)
+        transfer.ticket.answer(outcome)
+    }
+
+    private func release(_ transfer: Transfer, _ lesson: HostLesson, withBody: Bool, _ exchange: Exchange) {
         curl_multi_remove_handle(multi, transfer.easy.pointer)
         running[transfer.ticket.id] = nil
-        idle.append(transfer.easy)
+        // Cookies stay with a handle.
+        if transfer.jar == nil { idle.append(transfer.easy) }
         hasFreedSlot = true
-        let withBody = if case .body = outcome { true } else { false }
-        exchange.finished(transfer.ticket.id, withBody: withBody)
-        transfer.ticket.answer(outcome)
+        exchange.finished(transfer.ticket.id, lesson, withBody: withBody)
     }
 }
 
@@ -143,9 +174,30 @@ extension TransferLoop {
         self.nextDeadline = running.values.map(\.deadline).min()
     }
 
+    private static let reporting = Duration.seconds(1)
+
+    /// Says how far the long transfers have come, once a second.
+    private func report(_ exchange: Exchange) {
+        let now = ContinuousClock.now
+        guard now - lastReport >= Self.reporting else { return }
+        lastReport = now
+        let progress = running.values.compactMap { $0.progress(now) }
+        guard hasReported || !progress.isEmpty else { return }
+        hasReported = !progress.isEmpty
+        exchange.state.withLock { $0.progress = progress }
+    }
+
+    /// Looks for transfers that hold a place and get nothing.
+    private func listen(_ exchange: Exchange) {
+        let now = ContinuousClock.now
+        guard now - lastLook >= configuration.patience / 2 else { return }
+        lastLook = now
+        for (id, transfer) in running { exchange.hush(id, transfer.isSilent(now, patience: configuration.patience)) }
+    }
+
     /// Milliseconds until something is due, rounded up so that the thread doesn't wake just before it.
-    private func pause(until release: ContinuousClock.Instant?) -> CInt {
-        let due = [nextDeadline, release].compactMap { $0 }.min()
+    private func pause(until others: [ContinuousClock.Instant?]) -> CInt {
+        let due = ([nextDeadline] + others).compactMap { $0 }.min()
         guard let due else { return 60_000 }
         return CInt(clamping: min(max((due - .now).milliseconds + 1, 0), 60_000))
     }

@@ -9,14 +9,16 @@ final class AnimatedVariant {
     }
 
     let plan: VariantPlan
+    private(set) var encoding: AnimationEncoding
     private let loopCount: Int
     private let runner: EffectRunner
     private let scaler = FrameScaler()
     private var sink: (any FrameSink)?
     private var size: PixelSize
 
-    init(plan: VariantPlan, loopCount: Int, runner: EffectRunner) {
+    init(plan: VariantPlan, encoding: AnimationEncoding? = nil, loopCount: Int, runner: EffectRunner) {
         self.plan = plan
+        self.encoding = encoding ?? AnimationEncoding(plan)
         self.loopCount = loopCount
         self.runner = runner
         size = plan.placement.output
@@ -48,38 +50,16 @@ final class AnimatedVariant {
         if plan.isPassedThrough { return try plan.passThrough() }
         guard let sink else { throw ImagingError(code: .encode, message: "The animation has no frame to write.") }
         try sink.finish()
-        try checkBytes()
-        return plan.rendition(of: size, format)
+        self.sink = nil
+        return Rendition(
+            name: plan.spec.name, width: size.width, height: size.height, formatName: encoding.formatName)
     }
-
-    private var format: VariantSpec.Output { plan.formats.first(where: \.isAnimated) ?? .webp }
 
     private func begin(_ size: PixelSize) throws(ImagingError) -> any FrameSink {
-        let spec = plan.spec
-        let output = plan.variant.output
-        let sink: any FrameSink
-        if format == .gif {
-            sink = try GIFFrameSink(output, size: size, loopCount: loopCount)
-        } else {
-            let isLossless = spec.options.flag(.lossless) || spec.options.whole(.nearLossless) != nil
-            sink = try WebPFrameSink(
-                output, size: size, loopCount: loopCount,
-                compression: isLossless ? .lossless : .lossy(quality: spec.quality ?? 80),
-                effort: min(spec.options.whole(.effort) ?? 4, 6))
-        }
+        let (sink, encoding) = try encoding.begin(plan, size: size, loopCount: loopCount)
         self.sink = sink
+        self.encoding = encoding
         self.size = size
         return sink
-    }
-
-    /// An animation isn't encoded again and again until it fits.
-    private func checkBytes() throws(ImagingError) {
-        guard let most = plan.spec.options.whole(.maxBytes) else { return }
-        // A file that can't be measured was still written whole.
-        let count = (try? plan.variant.output.seek(offset: 0, from: .end)) ?? 0
-        guard count > most else { return }
-        throw ImagingError(
-            code: .encode,
-            message: "its \(count) bytes are more than \(most), and an animation's quality is not lowered.")
     }
 }

@@ -1,30 +1,60 @@
 /// Turns an animation into animated variants: each frame is decoded once, and goes to all of them.
 struct AnimationTransformer {
-    private let source: any FrameSource
+    private let source: DecodedSource
+    private let limits: ImageLimits
     private let runner: EffectRunner
 
-    /// - Throws: class `too-many-pixels`, `truncated` or `bad-image`.
-    init(_ source: DecodedSource, limits: ImageLimits, runner: EffectRunner) throws(ImagingError) {
-        let bytes = source.lend { $0 }
-        switch source.facts.format {
-        case .gif: self.source = try GIFFrameSource(bytes: bytes, limits: limits)
-        case .webp: self.source = try WebPFrameSource(bytes: bytes, limits: limits)
-        case .jpeg, .png, .tiff, .heic, .avif, .jxl, .bmp, nil:
-            throw ImagingError(
-                code: .transform, message: "Animated \(source.facts.formatName) is not supported.")
-        }
+    init(_ source: DecodedSource, limits: ImageLimits, runner: EffectRunner) {
+        self.source = source
+        self.limits = limits
         self.runner = runner
     }
 
     /// Decodes all frames and writes every variant.
     ///
     /// - Parameter plans: of formats that can be animated.
+    /// - Throws: class `too-many-pixels`, `truncated` or `bad-image`; `encode`, `transform`.
     func write(_ plans: [VariantPlan]) throws(ImagingError) -> [Rendition] {
-        let outputs = plans.map { AnimatedVariant(plan: $0, loopCount: source.loopCount, runner: runner) }
-        while let frame = try source.next() { try add(frame, to: outputs) }
-        return try outputs.map { output throws(ImagingError) in
+        let started = AnimationSqueeze.processTime()
+        let (outputs, renditions) = try encoded(plans.map { ($0, AnimationEncoding?.none) })
+        var results: [Rendition] = []
+        for (output, rendition) in zip(outputs, renditions) {
+            do throws(ImagingError) {
+                results.append(try fitting(output, rendition, since: started))
+            } catch {
+                throw output.plan.failure(error)
+            }
+        }
+        return results
+    }
+
+    private func encoded(
+        _ wanted: [(VariantPlan, AnimationEncoding?)],
+    ) throws(ImagingError) -> ([AnimatedVariant], [Rendition]) {
+        let frames = try source.frames(limits: limits)
+        let outputs = wanted.map {
+            AnimatedVariant(plan: $0.0, encoding: $0.1, loopCount: frames.loopCount, runner: runner)
+        }
+        while let frame = try frames.next() { try add(frame, to: outputs) }
+        let renditions = try outputs.map { output throws(ImagingError) in
             do throws(ImagingError) { return try output.finish() } catch { throw output.plan.failure(error) }
         }
+        return (outputs, renditions)
+    }
+
+    private func fitting(
+        _ output: AnimatedVariant, _ rendition: Rendition, since started: Double,
+    ) throws(ImagingError) -> Rendition {
+        let plan = output.plan
+        guard let most = plan.spec.options.whole(.maxBytes), !plan.isPassedThrough,
+            try AnimationSqueeze.size(of: plan.variant.output) > most
+        else { return rendition }
+        let squeeze = AnimationSqueeze(
+            most: most,
+            encode: { (encoding) throws(ImagingError) in
+                try encoded([(plan, encoding)]).1.first ?? rendition
+            }, started: started)
+        return try squeeze.fit(plan.variant.output, output.encoding)
     }
 
     /// Variants of the same geometry share the scaled frame.

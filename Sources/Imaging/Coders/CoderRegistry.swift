@@ -36,6 +36,18 @@ public struct CoderRegistry: Sendable {
         return ([ImagingRuntime.coderVersion] + registered).joined(separator: " ")
     }
 
+    /// The names of the coders that programs have registered, and that variants may ask for; sorted.
+    public var registeredNames: [String] {
+        coders.compactMap { if case .registered(let coder) = $0, !(coder is BMPCoder) { coder.name } else { nil } }
+            .sorted()
+    }
+
+    /// The one registered last under this name.
+    func coder(named name: String) -> (any ImageCoder)? {
+        for case .registered(let coder) in coders.reversed() where coder.name == name { return coder }
+        return nil
+    }
+
     /// The first that knows these bytes, or nil.
     func coder(for prefix: UnsafeRawBufferPointer) -> Coder? {
         coders.last { $0.sniff(prefix) }

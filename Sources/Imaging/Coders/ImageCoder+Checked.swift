@@ -1,5 +1,25 @@
 // A registered coder's answers, held to what it promised.
 
+extension AnimationCoder {
+    /// Nil for a file that stands still.
+    func checkedAnimation(
+        in bytes: UnsafeRawBufferPointer, _ header: ImageHeader,
+    ) throws(ImagingError) -> AnimationFacts? {
+        let found: AnimationHeader?
+        do {
+            found = try animation(in: bytes)
+        } catch {
+            throw failure(error, "The \(name) can't be right")
+        }
+        guard let found else { return nil }
+        guard found.frames > 0 else {
+            throw ImagingError(code: .badImage, message: "The \(name) says that it has \(found.frames) frames.")
+        }
+        let canvas = PixelSize(width: header.width, height: header.height)
+        return AnimationFacts(canvas: canvas, frames: found.frames, loopCount: min(max(0, found.loopCount), 65_535))
+    }
+}
+
 extension ImageCoder {
     /// Nil while more bytes are needed.
     func checkedHeader(
@@ -42,7 +62,7 @@ extension ImageCoder {
         }
     }
 
-    private func failure(_ error: any Error, _ what: String) -> ImagingError {
+    func failure(_ error: any Error, _ what: String) -> ImagingError {
         (error as? ImagingError) ?? ImagingError(code: .badImage, message: "\(what): \(error)")
     }
 }

@@ -11,18 +11,24 @@ struct HEIFBoxes {
 
     /// Of every picture in the file, tiles among them.
     private(set) var extents: [PixelSize] = []
-    /// Nil where there is none, and where it lies beside the pixels and not in a box of its own.
-    private(set) var grid: Grid?
+    /// Every picture that is made of tiles.
+    private(set) var grids: [Grid] = []
+    /// The most bits a channel has anywhere in the file.
+    private(set) var depth = 8
 
     init(_ reader: ByteReader) {
         guard let meta = Self.box("meta", in: 0..<reader.count, reader) else { return }
         // A full box: version and flags come first.
         let parts = min(meta.lowerBound + 4, meta.upperBound)..<meta.upperBound
-        if let data = Self.box("idat", in: parts, reader) { grid = Self.grid(data, reader) }
+        grids = HEIFItems(parts, reader).grids.compactMap { Self.grid($0, reader) }
         guard let properties = Self.box("iprp", in: parts, reader),
             let list = Self.box("ipco", in: properties, reader)
         else { return }
         Self.eachBox(in: list, reader) { offset, content in
+            if reader.has("pixi", at: offset), let channels = reader.byte(at: content.lowerBound + 4) {
+                let bits = (0..<Int(channels)).compactMap { reader.byte(at: content.lowerBound + 5 + $0) }
+                depth = max(depth, bits.map(Int.init).max() ?? 8)
+            }
             guard reader.has("ispe", at: offset), let width = reader.big(4, at: content.lowerBound + 4),
                 let height = reader.big(4, at: content.lowerBound + 8)
             else { return true }
@@ -33,12 +39,12 @@ struct HEIFBoxes {
 
     /// What is wrong with these sizes, if anything.
     func objection(_ limits: ImageLimits) -> ImagingError? {
-        for size in extents + (grid.map { [$0.size] } ?? []) {
+        for size in extents + grids.map(\.size) {
             if let error = limits.objection(width: size.width, height: size.height), error.code == .tooManyPixels {
                 return error
             }
         }
-        guard let grid, !isCovered(grid) else { return nil }
+        guard let grid = grids.first(where: { !isCovered($0) }) else { return nil }
         return ImagingError(
             code: .badImage,
             message: "\(grid.rows) by \(grid.columns) tiles don't cover \(grid.size.width)×\(grid.size.height) pixels.")
@@ -56,16 +62,24 @@ struct HEIFBoxes {
     /// Version, flags of which one says that sizes have four bytes, rows and columns less one, width and height.
     private static func grid(_ data: Range<Int>, _ reader: ByteReader) -> Grid? {
         let start = data.lowerBound
-        guard reader.byte(at: start) == 0, let flags = reader.byte(at: start + 1), data.count == (flags == 1 ? 12 : 8),
+        guard reader.byte(at: start) == 0, let flags = reader.byte(at: start + 1),
+            data.count >= (flags & 1 == 1 ? 12 : 8),
             let rows = reader.byte(at: start + 2), let columns = reader.byte(at: start + 3)
         else { return nil }
-        let length = flags == 1 ? 4 : 2
+        let length = flags & 1 == 1 ? 4 : 2
         guard let width = reader.big(length, at: start + 4), let height = reader.big(length, at: start + 4 + length)
         else { return nil }
         return Grid(rows: Int(rows) + 1, columns: Int(columns) + 1, size: PixelSize(width: width, height: height))
     }
 
-    private static func box(_ name: StaticString, in range: Range<Int>, _ reader: ByteReader) -> Range<Int>? {
+    /// The largest picture, as the boxes say.
+    var largest: PixelSize? {
+        (extents + grids.map(\.size)).max {
+            $0.width.multipliedFullWidth(by: $0.height) < $1.width.multipliedFullWidth(by: $1.height)
+        }
+    }
+
+    static func box(_ name: StaticString, in range: Range<Int>, _ reader: ByteReader) -> Range<Int>? {
         var found: Range<Int>?
         eachBox(in: range, reader) { offset, content in
             if reader.has(name, at: offset) { found = content }
@@ -75,7 +89,7 @@ struct HEIFBoxes {
     }
 
     /// - Parameter body: gets where the name stands and what is in the box, and returns whether to go on.
-    private static func eachBox(in range: Range<Int>, _ reader: ByteReader, _ body: (Int, Range<Int>) -> Bool) {
+    static func eachBox(in range: Range<Int>, _ reader: ByteReader, _ body: (Int, Range<Int>) -> Bool) {
         var offset = range.lowerBound
         while offset + 8 <= range.upperBound, var size = reader.big(4, at: offset) {
             var header = 8

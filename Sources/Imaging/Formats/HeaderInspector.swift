@@ -1,8 +1,8 @@
 /// Judges an image by its first bytes while it is still arriving, so that a transfer that is going to be refused ends
 /// there and then.
 ///
-/// TIFF, HEIC, AVIF and JPEG XL may keep their dimensions anywhere in the file, or packed: they are accepted by their
-/// signature, and ``Transformer`` holds them to the limit before it decodes a pixel.
+/// TIFF, HEIC, AVIF and JPEG XL may keep their dimensions anywhere in the file: where they have not come with the first
+/// bytes, a file is accepted by its signature, and ``Transformer`` holds them to the limit before it decodes a pixel.
 public struct HeaderInspector: Sendable {
     public enum Verdict: Sendable {
         /// More bytes are needed to say.
@@ -54,7 +54,8 @@ public struct HeaderInspector: Sendable {
         case .png: pngSize(reader)
         case .gif: gifSize(reader)
         case .webp: WebPHeader.size(reader)
-        case .tiff, .jxl, .heic, .avif, .bmp: nil
+        case .jxl: JXLHeader.size(reader).map { .size(width: $0.width, height: $0.height) }
+        case .tiff, .heic, .avif, .bmp: nil
         }
     }
 

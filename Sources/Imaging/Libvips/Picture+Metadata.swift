@@ -4,11 +4,14 @@ internal import CVips
 struct MetadataPolicy: Hashable {
     /// EXIF, XMP and IPTC.
     var keepsAll: Bool
+    /// Whose picture it is.
+    var keepsCopyright: Bool
     /// The colour profile.
     var keepsProfile: Bool
 
     init(_ options: VariantOptions) {
         keepsAll = options.flag(.keepMetadata)
+        keepsCopyright = !options.flag(.stripCopyright)
         keepsProfile = options.flag(.keepProfile)
     }
 }
@@ -19,7 +22,8 @@ extension Picture {
 
     fileprivate static let written = [VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, VIPS_META_ICC_NAME]
 
-    /// EXIF's names of whose picture it is: kept always, since taking them off is forbidden in many places.
+    /// EXIF's names of whose picture it is: kept unless a variant says otherwise, since taking them off is forbidden in
+    /// many places.
     fileprivate static let copyright = CopyrightBlock.tags.map(\.name)
 
     private var metadataFields: [String] {
@@ -34,11 +38,11 @@ extension Picture {
         return names
     }
 
-    /// The same pixels with no more metadata than `policy` allows; whose picture it is always stays.
+    /// The same pixels with no more metadata than `policy` allows.
     func withMetadata(_ policy: MetadataPolicy) throws(VipsFailure) -> Picture {
         let picture = try then { pw_vips_copy($0, &$1) }
         for name in metadataFields where policy.forbids(name) { _ = picture.lend { vips_image_remove($0, name) } }
-        if !policy.keepsAll, let block = CopyrightBlock(text) { picture.set(exif: block.bytes) }
+        if !policy.keepsAll, policy.keepsCopyright, let block = CopyrightBlock(text) { picture.set(exif: block.bytes) }
         return picture
     }
 
@@ -55,9 +59,10 @@ extension Picture {
 extension MetadataPolicy {
     fileprivate func forbids(_ name: String) -> Bool {
         if name == VIPS_META_ICC_NAME { return !keepsProfile }
+        if Picture.copyright.contains(name) { return !keepsCopyright }
         if keepsAll { return false }
         if Picture.written.contains(name) { return true }
-        return name.hasPrefix("exif-") && !Picture.copyright.contains(name) || name.hasPrefix("png-comment")
+        return name.hasPrefix("exif-") || name.hasPrefix("png-comment")
             || name == VIPS_META_IMAGEDESCRIPTION || name == "jpeg-thumbnail-data"
     }
 }

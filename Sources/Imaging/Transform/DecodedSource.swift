@@ -25,9 +25,9 @@ struct DecodedSource {
                 throw ImagingError(code: .truncated, message: "The \(coder.name) ends within its header.")
             }
             pixels = .registered(coder, header)
-            animation = nil
+            animation = try (coder as? any AnimationCoder)?.checkedAnimation(in: bytes, header)
             facts = ImageFacts(
-                formatName: coder.name, width: header.width, height: header.height, frames: 1,
+                formatName: coder.name, width: header.width, height: header.height, frames: animation?.frames ?? 1,
                 hasAlpha: header.hasAlpha)
         case .library(let format):
             let header = try Self.header(bytes, format, limits: limits, coders: coders)
@@ -61,6 +61,22 @@ struct DecodedSource {
     /// The registered coder that reads it; nil where a library does.
     var coder: (any ImageCoder)? {
         if case .registered(let coder, _) = pixels { coder } else { nil }
+    }
+
+    /// The frames of what is an animation, from the first on.
+    ///
+    /// - Throws: class `too-many-pixels`, `truncated` or `bad-image`.
+    func frames(limits: ImageLimits) throws(ImagingError) -> any FrameSource {
+        switch pixels {
+        case .registered(let coder, _):
+            if let coder = coder as? any AnimationCoder, let animation {
+                return try RegisteredFrameSource(coder, animation, bytes: bytes, limits: limits)
+            }
+        case .library(.gif, _): return try GIFFrameSource(bytes: bytes, limits: limits)
+        case .library(.webp, _): return try WebPFrameSource(bytes: bytes, limits: limits)
+        case .library: break
+        }
+        throw ImagingError(code: .transform, message: "Animated \(facts.formatName) is not supported.")
     }
 
     /// Upright, in web colours, in memory, and no smaller than any of `sizes` but where the source itself is.

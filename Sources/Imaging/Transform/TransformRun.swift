@@ -32,8 +32,7 @@ struct TransformRun {
         _ plans: [VariantPlan], _ runner: EffectRunner,
     ) throws(ImagingError) -> [Rendition] {
         guard !plans.isEmpty else { return [] }
-        let transformer = try AnimationTransformer(source, limits: limits, runner: runner)
-        return try transformer.write(plans)
+        return try AnimationTransformer(source, limits: limits, runner: runner).write(plans)
     }
 
     /// One decode serves all that want the same colours: sRGB's, or those of the source's own profile.

@@ -52,7 +52,7 @@ public struct Transformer: Sendable {
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
             let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders)
             let plans = try outputs.map { output throws(ImagingError) in
-                try VariantPlan(output, of: source, limits: limits)
+                try VariantPlan(output, of: source, limits: limits, coders: extensions.coders)
             }
             guard !plans.isEmpty else {
                 try source.checkEnd()

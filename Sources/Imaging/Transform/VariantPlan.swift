@@ -12,6 +12,8 @@ struct VariantPlan {
     let isMoving: Bool
     /// Whether the source's own bytes are what was asked for.
     let isPassedThrough: Bool
+    /// The coder that is asked to write it: the one that is named, or the source's where no format is.
+    let ownCoder: (any ImageCoder)?
     private let source: DecodedSource
     /// The source's, or what is left of it where large images are scaled down.
     private let sourceSize: PixelSize
@@ -19,15 +21,19 @@ struct VariantPlan {
 
     var spec: VariantSpec { variant.spec }
 
-    /// - Throws: class `transform` where the result would pass a limit.
-    init(_ variant: VariantOutput, of source: DecodedSource, limits: ImageLimits) throws(ImagingError) {
+    /// - Throws: class `transform` where the result would pass a limit; `delegate` where it names a coder that nobody
+    ///   registered.
+    init(
+        _ variant: VariantOutput, of source: DecodedSource, limits: ImageLimits, coders: CoderRegistry,
+    ) throws(ImagingError) {
         self.variant = variant
         self.source = source
         self.limits = limits
         let spec = variant.spec
         let isAnimation = source.animation != nil && !spec.options.flag(.decodeFirstFrameOnly)
         formats = spec.formats(for: source.facts, isAnimation: isAnimation)
-        isMoving = isAnimation && formats.contains(where: \.isAnimated)
+        ownCoder = try Self.coder(for: spec, of: source, coders)
+        isMoving = isAnimation && Self.canMove(spec, formats, ownCoder)
         metadata = MetadataPolicy(spec.options)
         let size = PixelSize(width: source.facts.width, height: source.facts.height)
         sourceSize = spec.options.whole(.scaleDownLargeImages).map { size.scaledDown(toBytes: $0) } ?? size
@@ -35,6 +41,23 @@ struct VariantPlan {
         isPassedThrough =
             placement == Placement(scaled: size, output: size) && spec.asksForNoMore(than: source, formats)
         try check(placement)
+    }
+
+    private static func coder(
+        for spec: VariantSpec, of source: DecodedSource, _ coders: CoderRegistry,
+    ) throws(ImagingError) -> (any ImageCoder)? {
+        guard let name = spec.coderName else {
+            return spec.format == nil && spec.options.candidates == nil ? source.coder : nil
+        }
+        if let coder = coders.coder(named: name) { return coder }
+        throw ImagingError(
+            code: .delegate, message: "Variant '\(spec.name)' names the coder '\(name)', which is not registered.")
+    }
+
+    private static func canMove(
+        _ spec: VariantSpec, _ formats: [VariantSpec.Output], _ coder: (any ImageCoder)?,
+    ) -> Bool {
+        spec.coderName == nil ? formats.contains(where: \.isAnimated) : coder is any AnimationCoder
     }
 
     /// The pixels that a base must have for this variant. Who passes through only looks whether they are all there.
@@ -80,15 +103,23 @@ struct VariantPlan {
         }
     }
 
-    /// As the source's own coder writes it, where the variant names no format.
+    /// As a registered coder writes it: the one that is named, or the source's own where no format is.
     ///
     /// - Returns: nil where it is for the built-in encoders.
     private func writeInItsOwnFormat(_ picture: Picture) throws(ImagingError) -> Rendition? {
-        guard spec.format == nil, spec.options.candidates == nil, let coder = source.coder else { return nil }
+        guard let coder = ownCoder else { return nil }
         do {
             guard let image = try RGBAImage(picture),
                 let bytes = try coder.checkedFile(of: image, quality: spec.quality)
-            else { return nil }
+            else {
+                guard spec.coderName != nil else { return nil }
+                throw ImagingError(code: .encode, message: "The coder '\(coder.name)' writes no files.")
+            }
+            if let most = spec.options.whole(.maxBytes), bytes.count > most {
+                throw ImagingError(
+                    code: .encode,
+                    message: "The \(bytes.count) bytes of the \(coder.name) are more than \(most); name a quality.")
+            }
             _ = try variant.output.writeAll(bytes)
             return Rendition(name: spec.name, width: image.width, height: image.height, formatName: coder.name)
         } catch let error as ImagingError {

@@ -18,7 +18,8 @@ extension VariantSpec {
         }
         for (option, value) in options.values {
             switch (option, value) {
-            case (.keepMetadata, _), (.keepProfile, _), (.background, _), (.scaleDownLargeImages, _),
+            case (.keepMetadata, _), (.stripCopyright, _), (.keepProfile, _), (.background, _),
+                (.scaleDownLargeImages, _),
                 (.transformAnimatedImage, _):
                 continue
             case (.maxBytes, .number(let most)) where Double(source.byteCount) <= most: continue
@@ -36,6 +37,7 @@ extension ImageFacts {
     func keptFormat(isAnimation: Bool) -> VariantSpec.Output {
         switch format {
         case .gif where isAnimation: .gif
+        case nil where isAnimation: .webp
         case .gif, .tiff, .heic, .bmp, nil: hasAlpha ? .png : .jpeg
         case .jpeg: .jpeg
         case .png: .png

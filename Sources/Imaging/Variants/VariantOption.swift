@@ -19,10 +19,14 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     case background
     /// EXIF, XMP and IPTC stay.
     case keepMetadata = "keep-metadata"
+    /// Not even whose picture it is stays: EXIF's Artist and Copyright.
+    case stripCopyright = "strip-copyright"
     /// The embedded colour profile stays, and so do the colours it tells of.
     case keepProfile = "keep-profile"
     /// The smallest of these formats, each at its quality: of WebP, AVIF and what JPEG and PNG are for, unless named.
     case auto
+    /// A registered coder writes it, by its name.
+    case coder
     /// The first frame of an animation only.
     case decodeFirstFrameOnly = "decode-first-frame-only"
     /// Effects are applied to every frame of an animation; else it is only brought to its box.
@@ -33,9 +37,10 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     var parameter: Parameter {
         let kind: Parameter.Kind =
             switch self {
-            case .lossless, .progressive, .keepMetadata, .keepProfile, .decodeFirstFrameOnly,
+            case .lossless, .progressive, .keepMetadata, .stripCopyright, .keepProfile, .decodeFirstFrameOnly,
                 .transformAnimatedImage:
                 .flag
+            case .coder: .name
             case .nearLossless: .whole(0...100)
             case .effort: .whole(0...10)
             case .chroma: .word(["auto", "420", "444"])
@@ -50,25 +55,27 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     /// The value that says nothing: a spec with it and one without ask for the same.
     var silent: Argument? {
         switch self {
-        case .lossless, .progressive, .keepMetadata, .keepProfile, .decodeFirstFrameOnly, .transformAnimatedImage:
+        case .lossless, .progressive, .keepMetadata, .stripCopyright, .keepProfile, .decodeFirstFrameOnly,
+            .transformAnimatedImage:
             .flag(false)
         case .chroma: .word("auto")
         case .background: .colour(.white)
-        case .nearLossless, .effort, .colours, .maxBytes, .auto, .scaleDownLargeImages: nil
+        case .coder, .nearLossless, .effort, .colours, .maxBytes, .auto, .scaleDownLargeImages: nil
         }
     }
 
     /// What the name alone stands for.
     var alone: Argument? {
         switch self {
-        case .lossless, .progressive, .keepMetadata, .keepProfile, .decodeFirstFrameOnly, .transformAnimatedImage:
+        case .lossless, .progressive, .keepMetadata, .stripCopyright, .keepProfile, .decodeFirstFrameOnly,
+            .transformAnimatedImage:
             .flag(true)
         // SDWebImage's limit: 60 MiB.
         case .scaleDownLargeImages: .number(62_914_560)
         case .nearLossless: .number(60)
         case .colours: .number(256)
         case .auto: .words(["avif", "jpeg", "png", "webp"])
-        case .effort, .chroma, .maxBytes, .background: nil
+        case .coder, .effort, .chroma, .maxBytes, .background: nil
         }
     }
 
@@ -81,7 +88,8 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
         case .progressive: [.jpeg, .png].contains(format)
         case .chroma: [.jpeg, .avif].contains(format)
         case .colours: [.png, .gif].contains(format)
-        case .maxBytes, .keepMetadata, .keepProfile, .background, .auto, .decodeFirstFrameOnly,
+        case .coder: false
+        case .maxBytes, .keepMetadata, .stripCopyright, .keepProfile, .background, .auto, .decodeFirstFrameOnly,
             .transformAnimatedImage, .scaleDownLargeImages:
             true
         }

@@ -77,7 +77,8 @@ extension VariantSpec {
             height: members.integer("height"),
             fit: members.word("fit", among: Fit.allCases.map(\.rawValue), Fit.init) ?? .inside,
             enlarge: members.flag("enlarge") ?? false,
-            format: members.word("format", among: Output.allCases.map(\.rawValue), Output.init(word:)),
+            format: members.isAuto
+                ? nil : members.word("format", among: Output.allCases.map(\.rawValue), Output.init(word:)),
             quality: members.integer("quality"),
             position: Self.position(members["position"]),
             effects: Self.effects(members["ops"]),
@@ -105,6 +106,7 @@ extension VariantSpec {
 
     private static func options(_ members: [String: JSONValue]) throws(VariantSpecError) -> VariantOptions {
         var options = VariantOptions()
+        if members.isAuto, let usual = VariantOption.auto.alone { options.set(.auto, usual) }
         for option in VariantOption.allCases {
             switch members[option.rawValue] {
             case nil, .null?: continue
@@ -117,6 +119,13 @@ extension VariantSpec {
             }
         }
         return options
+    }
+}
+
+extension [String: JSONValue] {
+    /// Whether it says `"format": "auto"`, which is the same as `"auto": true`.
+    fileprivate var isAuto: Bool {
+        if case .string("auto")? = self["format"] { true } else { false }
     }
 }
 

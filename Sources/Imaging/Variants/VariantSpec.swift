@@ -74,6 +74,11 @@ public struct VariantSpec: Hashable, Sendable {
             position: position, effects: effects, options: options)
     }
 
+    /// The registered coder that is asked to write it.
+    public var coderName: String? {
+        if case .text(let name)? = options.values[.coder] { name } else { nil }
+    }
+
     /// The pictures its effects need besides the source, each once.
     public var assetNames: Set<String> {
         Set(effects.filter { $0.kind == .watermark }.map { $0.word("image") })
@@ -154,6 +159,9 @@ extension VariantSpec {
     }
 
     private func validateOptions() throws(VariantSpecError) {
+        if let coderName, let other = format?.rawValue ?? options.candidates.map({ _ in "auto" }) {
+            throw VariantSpecError("variant '\(name)' has 'coder:\(coderName)' and '\(other)'; leave one of them out")
+        }
         for option in options.values.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let format, !option.applies(to: format) else { continue }
             throw VariantSpecError(

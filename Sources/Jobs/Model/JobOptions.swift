@@ -32,6 +32,17 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     /// Show pictures while they arrive.
     public static let progressive = JobOptions(rawValue: 1 << 12)
 
+    /// Send and keep cookies, for this job alone.
+    public static let handleCookies = JobOptions(rawValue: 1 << 20)
+    /// Don't take what `X-Robots-Tag` keeps from machines.
+    public static let respectRobotsTag = JobOptions(rawValue: 1 << 21)
+    /// Ask robots.txt first.
+    public static let respectRobotsText = JobOptions(rawValue: 1 << 22)
+    /// Use what is cached for as long as HTTP says (RFC 9111), and no longer.
+    public static let httpCache = JobOptions(rawValue: 1 << 23)
+    /// Use what is cached, however old, when the origin fails.
+    public static let staleIfError = JobOptions(rawValue: 1 << 24)
+
     /// The names people write.
     public static let names: [(name: String, option: JobOptions)] = [
         ("retry-failed", .retryFailed), ("refresh-cached", .refreshCached), ("from-cache-only", .fromCacheOnly),
@@ -39,7 +50,9 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
         ("allow-invalid-ssl-certificates", .allowInvalidCertificates), ("keep-original", .keepOriginal),
         ("discard-original", .discardOriginal), ("decode-first-frame-only", .decodeFirstFrameOnly),
         ("transform-animated-image", .transformAnimatedImage), ("scale-down-large-images", .scaleDownLargeImages),
-        ("progressive", .progressive),
+        ("progressive", .progressive), ("handle-cookies", .handleCookies),
+        ("respect-robots-tag", .respectRobotsTag), ("respect-robots-txt", .respectRobotsText),
+        ("http-cache", .httpCache), ("stale-if-error", .staleIfError),
     ]
 
     /// Reads `jobs.options`: names separated by commas or white space.
@@ -48,9 +61,16 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     public init(parsing text: String?) throws(JobsError) {
         var options: JobOptions = []
         for word in (text ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
+            // A setting with a value is none of these words, but must be a right one.
+            if word.contains("=") {
+                _ = try JobSettings(parsing: String(word))
+                continue
+            }
             guard let match = Self.names.first(where: { $0.name == word }) else {
                 let known = Self.names.map(\.name).joined(separator: ", ")
-                throw JobsError(.refused, "Unknown option '\(word.prefix(64))'. The options are: \(known).")
+                throw JobsError(
+                    .refused,
+                    "Unknown option '\(word.prefix(64))'. The options are: \(known), \(JobSettings.names).")
             }
             options.insert(match.option)
         }

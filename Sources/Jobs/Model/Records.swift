@@ -58,13 +58,32 @@ public struct ClaimedItem: Hashable, Sendable {
     public let job: JobID
     public let url: String
     /// What the URL is looked up by in the cache and on the blacklist.
-    public let key: String
+    public private(set) var key: String
     /// Tries that failed before.
     public let attempts: Int
     /// The fencing token: a finish counts only while the item still carries it.
     public let lease: Int64
-    public let source: SourceRecord?
-    public let blacklisting: BlacklistEntry?
+    public private(set) var source: SourceRecord?
+    public private(set) var blacklisting: BlacklistEntry?
+
+    /// The request that was just made for it; nil where none was.
+    public private(set) var lastTry: TryRecord?
+
+    /// The same item, with the request that was just made for it.
+    public func tried(_ record: TryRecord) -> ClaimedItem {
+        var item = self
+        item.lastTry = record
+        return item
+    }
+
+    /// The same item, looked up by another key.
+    func looked(upBy key: String, _ source: SourceRecord?, _ blacklisting: BlacklistEntry?) -> ClaimedItem {
+        var item = self
+        item.key = key
+        item.source = source
+        item.blacklisting = blacklisting
+        return item
+    }
 }
 
 /// A group of items claimed in one transaction.
@@ -91,13 +110,16 @@ public struct SourceRecord: Hashable, Sendable, Codable {
     public var looks: SourceLooks?
     public var etag: String?
     public var lastModified: String?
+    /// What else HTTP said; nil for what was fetched before that was kept.
+    public var http: HTTPFacts?
     /// UTC milliseconds.
     public var fetchedAt: Int64
 
     public init(
         key: String, hash: String, size: Int64, isKept: Bool, finalURL: String? = nil, format: String? = nil,
         width: Int? = nil, height: Int? = nil, frames: Int? = nil, hasAlpha: Bool? = nil,
-        looks: SourceLooks? = nil, etag: String? = nil, lastModified: String? = nil, fetchedAt: Int64,
+        looks: SourceLooks? = nil, etag: String? = nil, lastModified: String? = nil, http: HTTPFacts? = nil,
+        fetchedAt: Int64,
     ) {
         self.key = key
         self.hash = hash
@@ -112,6 +134,7 @@ public struct SourceRecord: Hashable, Sendable, Codable {
         self.looks = looks
         self.etag = etag
         self.lastModified = lastModified
+        self.http = http
         self.fetchedAt = fetchedAt
     }
 }

@@ -19,6 +19,9 @@ enum Schema {
         migrator.registerMigration("3-cache-eviction") { db in
             try db.execute(sql: cacheEviction)
         }
+        migrator.registerMigration("4-download-engine") { db in
+            try db.execute(sql: downloads)
+        }
         return migrator
     }
 

@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 internal import GRDB
 
 /// The part of the queue's file that says what is in the cache.
@@ -85,6 +86,15 @@ extension JobStore {
         return forgotten
     }
 
+    /// An item as it is under another cache key than its URL.
+    public func look(up item: ClaimedItem, by key: String) async throws(JobsError) -> ClaimedItem {
+        let now = now()
+        return try await read { db in
+            item.looked(
+                upBy: key, try Self.source(key: key, in: db), try Self.blacklisting(key: key, now: now, in: db))
+        }
+    }
+
     static func source(key: String, in db: Database) throws -> SourceRecord? {
         let statement = try db.cachedStatement(
             sql: "SELECT * FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?")
@@ -93,7 +103,7 @@ extension JobStore {
                 key: row["key"], hash: row["hash"], size: row["size"], isKept: row["kept"], finalURL: row["final_url"],
                 format: row["format"], width: row["width"], height: row["height"], frames: row["frames"],
                 hasAlpha: row["has_alpha"], looks: looks(row), etag: row["etag"],
-                lastModified: row["last_modified"], fetchedAt: row["fetched_at"],
+                lastModified: row["last_modified"], http: http(row), fetchedAt: row["fetched_at"],
             )
         }
     }
@@ -102,12 +112,13 @@ extension JobStore {
         try db.cachedStatement(
             sql: """
                 INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
-                    has_alpha, etag, last_modified, fetched_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    has_alpha, etag, last_modified, http, fetched_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """
         ).execute(arguments: [
             source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
-            source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.fetchedAt,
+            source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, try source.http.map(json),
+            source.fetchedAt,
         ])
         if let looks = source.looks { try save(looks, hash: source.hash, in: db) }
     }
@@ -135,6 +146,16 @@ extension JobStore {
             item, rendition.name, rendition.blob, rendition.size, rendition.format, rendition.width, rendition.height,
         ])
     }
+}
+
+private func json(_ facts: HTTPFacts) throws -> String {
+    String(decoding: try JSONEncoder().encode(facts), as: UTF8.self)
+}
+
+/// What can't be read is as good as not known: then the origin is asked.
+private func http(_ row: Row) -> HTTPFacts? {
+    let text: String? = row["http"]
+    return text.flatMap { try? JSONDecoder().decode(HTTPFacts.self, from: Data($0.utf8)) }
 }
 
 private func variant(_ row: Row) -> VariantRecord {

@@ -10,24 +10,26 @@ extension JobStore {
     /// - Parameters:
     ///   - order: for jobs that don't name one.
     ///   - above: claims only from jobs that go before this one; used to let an urgent job overtake a full buffer.
+    ///   - eldest: claims from the oldest jobs, whatever their place in the line, so that none waits for ever.
     public func claim(
-        limit: Int, worker: Int64, order: ExecutionOrder = .fifo, above: Precedence? = nil,
+        limit: Int, worker: Int64, order: ExecutionOrder = .fifo, above: Precedence? = nil, eldest: Bool = false,
     ) async throws(JobsError) -> Claim {
         // Most asks of an idle worker find nothing; they shouldn't take the write lock for it.
         guard try await hasClaimable(order: order, above: above) else { return Claim(items: [], jobs: [:]) }
         let now = now()
         return try await write { db in
-            let jobs = try Self.claimableJobs(order: order, above: above, in: db)
+            let jobs = try Self.claimableJobs(order: order, above: above, eldest: eldest, in: db)
             guard !jobs.isEmpty else { return Claim(items: [], jobs: [:]) }
             try db.execute(
                 sql: "INSERT INTO leases (worker, claimed_at, expires_at) VALUES (?, ?, ?)",
                 arguments: [worker, now, now + Self.leaseDuration],
             )
             let lease = db.lastInsertedRowID
+            let others = try Self.keysOfOthers(than: worker, in: db)
             var items: [ClaimedItem] = []
             var used: [JobID: JobDefinition] = [:]
             for job in jobs where items.count < limit {
-                let taken = try Self.take(limit - items.count, of: job, lease: lease, now: now, in: db)
+                let taken = try Self.take(limit - items.count, of: job, lease: lease, others, now: now, in: db)
                 if !taken.isEmpty { used[job.id] = job }
                 items += taken
             }
@@ -62,22 +64,23 @@ extension JobStore {
     }
 
     private func hasClaimable(order: ExecutionOrder, above: Precedence?) async throws(JobsError) -> Bool {
-        try await read { db in try !Self.claimableJobs(order: order, above: above, in: db).isEmpty }
+        try await read { db in try !Self.claimableJobs(order: order, above: above, limit: 1, in: db).isEmpty }
     }
 
     /// Open jobs with something queued, first come first.
     private static func claimableJobs(
-        order: ExecutionOrder, above: Precedence?, in db: Database,
+        order: ExecutionOrder, above: Precedence?, eldest: Bool = false, limit: Int = 1_000, in db: Database,
     ) throws -> [JobDefinition] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, variants, options, headers, priority, execution_order FROM jobs
-                WHERE state IN ('queued', 'running') AND queued > 0 AND priority >= ?
-                ORDER BY priority DESC, ifnull(execution_order, ?) DESC,
-                    CASE ifnull(execution_order, ?) WHEN 'lifo' THEN -id ELSE id END LIMIT 1000
+                WHERE state IN ('queued', 'running') AND queued > 0 AND priority >= ?1
+                ORDER BY \(eldest ? "" : "priority DESC, ifnull(execution_order, ?2) DESC,")
+                    CASE ifnull(execution_order, ?2) WHEN 'lifo' THEN \(eldest ? "" : "-")id ELSE id END LIMIT ?3
                 """)
-        let rows = try Row.fetchAll(statement, arguments: [above?.priority ?? -100, order.rawValue, order.rawValue])
+        let rows = try Row.fetchAll(statement, arguments: [above?.priority ?? -100, order.rawValue, limit])
         let jobs = try rows.map { row in try definition(row, order: order) }
+        if eldest { return jobs }
         return jobs.filter { job in above.map { job.precedence > $0 } ?? true }
             .sorted { $0.precedence > $1.precedence }
     }
@@ -97,7 +100,7 @@ extension JobStore {
     }
 
     private static func take(
-        _ limit: Int, of job: JobDefinition, lease: Int64, now: Int64, in db: Database,
+        _ limit: Int, of job: JobDefinition, lease: Int64, _ others: Set<String>, now: Int64, in db: Database,
     ) throws -> [ClaimedItem] {
         let direction = job.order == .fifo ? "ASC" : "DESC"
         let select = try db.cachedStatement(
@@ -117,16 +120,48 @@ extension JobStore {
                 """,
             arguments: [now, job.id],
         )
-        return try rows.map { row in
+        return try rows.compactMap { row in
             let id: Int64 = row["id"]
             let url: String = row["url"]
             let key = URLText.cacheKey(url)
             try update.execute(arguments: [lease, now, id])
+            if others.contains(key) {
+                try leave(id, until: now + othersDelay, in: db)
+                return nil
+            }
             return ClaimedItem(
                 id: id, job: job.id, url: url, key: key, attempts: row["attempts"], lease: lease,
                 source: try source(key: key, in: db), blacklisting: try blacklisting(key: key, now: now, in: db),
+                lastTry: nil,
             )
         }
+    }
+}
+
+// One fetch for all workers.
+extension JobStore {
+    /// How long an item is left to the worker that has the same URL in hand, in milliseconds, before it is looked at again.
+    private static let othersDelay: Int64 = 250
+
+    /// What other workers have in hand. While they do, the same isn't claimed a second time: afterwards it is in the cache.
+    private static func keysOfOthers(than worker: Int64, in db: Database) throws -> Set<String> {
+        let alone = try db.cachedStatement(sql: "SELECT NOT EXISTS (SELECT 1 FROM leases WHERE worker <> ?)")
+        if try Bool.fetchOne(alone, arguments: [worker]) == true { return [] }
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT items.url FROM leases CROSS JOIN items ON items.lease = leases.id AND items.state = 'active'
+                WHERE leases.worker <> ?
+                """)
+        return Set(try String.fetchAll(statement, arguments: [worker]).map(URLText.cacheKey))
+    }
+
+    private static func leave(_ item: Int64, until time: Int64, in db: Database) throws {
+        try db.cachedStatement(
+            sql: """
+                UPDATE items SET state = 'delayed', lease = NULL, run_at = ?, waits_for = NULL,
+                    message = 'Another worker has this URL in hand.' WHERE id = ?
+                """
+        ).execute(arguments: [time, item])
     }
 }
 

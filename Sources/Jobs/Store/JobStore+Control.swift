@@ -13,10 +13,26 @@ extension JobStore {
         try await move(job, to: .queued)
     }
 
-    /// Puts everything that failed or was cancelled back into the queue, as new.
+    /// Which of a job's failures are meant; all that is given must hold.
+    public struct FailureSelection: Sendable, Hashable {
+        public var failure: FailureClass?
+        public var host: String?
+        /// Ended at this time or later, in UTC milliseconds.
+        public var since: Int64?
+
+        public init(failure: FailureClass? = nil, host: String? = nil, since: Int64? = nil) {
+            self.failure = failure
+            self.host = host
+            self.since = since
+        }
+
+        fileprivate func matches(_ url: String) -> Bool { host.map { URLText.host(url) == $0.lowercased() } ?? true }
+    }
+
+    /// Puts what failed or was cancelled back into the queue, as new.
     ///
     /// - Returns: how many items.
-    public func retry(job: JobID) async throws(JobsError) -> Int {
+    public func retry(job: JobID, _ selection: FailureSelection = FailureSelection()) async throws(JobsError) -> Int {
         var total = 0
         var last: Int64 = 0
         // From the first item to the last, once: what fails again meanwhile is not taken a second time.
@@ -29,15 +45,25 @@ extension JobStore {
                     arguments: [job, last],
                 )
                 guard let end else { return (0, nil as Int64?) }
-                try db.execute(
+                let failures = try Row.fetchAll(
+                    db,
+                    sql: """
+                        SELECT id, url FROM items
+                        WHERE job = ?1 AND id > ?2 AND id <= ?3 AND state IN ('failed', 'cancelled')
+                            AND (?4 IS NULL OR class = ?4) AND (?5 IS NULL OR finished_at >= ?5)
+                        """,
+                    arguments: [job, last, end, selection.failure?.rawValue, selection.since])
+                let update = try db.cachedStatement(
                     sql: """
                         UPDATE items SET state = 'queued', attempts = 0, class = NULL, http_status = NULL, message = NULL,
-                            blacklisted = 0, finished_at = NULL
-                        WHERE job = ? AND id > ? AND id <= ? AND state IN ('failed', 'cancelled')
-                        """,
-                    arguments: [job, last, end],
-                )
-                return (db.changesCount, end)
+                            blacklisted = 0, finished_at = NULL WHERE id = ?
+                        """)
+                var count = 0
+                for row in failures where selection.matches(row["url"]) {
+                    try update.execute(arguments: [row["id"] as Int64])
+                    count += 1
+                }
+                return (count, end)
             }
             total += count
             guard let end else { return total }

@@ -43,8 +43,8 @@ public enum ItemEnding: Sendable {
     case blacklisted(BlacklistEntry)
     /// Tried again at this time, in UTC milliseconds; `blockingHost` keeps everybody off the host until then.
     case retry(at: Int64, FailureRecord, blockingHost: Bool)
-    /// Waits for its host without having been tried.
-    case wait(until: Int64)
+    /// Waits without having been tried, most often for its host; `reason` is a sentence.
+    case wait(until: Int64, host: String? = nil, reason: String? = nil)
     /// Back to the queue, as if it had never been claimed.
     case release
 }
@@ -80,6 +80,7 @@ extension JobStore {
         return try await write { db in
             var finished = FinishedGroup()
             var record = IndexRecord(now: try Self.cacheTime(now, in: db), folder: folder)
+            var failures: [FailureCount: Int] = [:]
             for (item, ending) in group {
                 var ending = ending
                 if case .done(let completion) = ending, try !record.hasFiles(of: completion, in: db) {
@@ -90,8 +91,13 @@ extension JobStore {
                     finished.fencedOut.insert(item.id)
                     continue
                 }
+                if let lastTry = item.lastTry { try Self.save(lastTry, item: item.id, in: db) }
+                if let failure = ending.failedTry {
+                    failures[FailureCount(host: URLText.host(item.url), failure: failure), default: 0] += 1
+                }
                 if case .done(let completion) = ending { try record.add(completion, of: item, in: db) }
             }
+            try Self.count(failures, now: now, in: db)
             try record.addUp(in: db)
             if let worker { try Self.dropReservation(of: worker, in: db) }
             return finished
@@ -113,10 +119,12 @@ extension JobStore {
             let failure = FailureRecord(entry.failure, "On the blacklist: \(entry.message ?? entry.failure.rawValue)")
             return try fail(item, failure, blacklisted: true, tries: 0, now: now, in: db)
         case .retry(let time, let failure, let blockingHost):
-            if blockingHost { try block(host: URLText.host(item.url), until: time, in: db) }
+            if blockingHost { try block(host: URLText.host(item.url), until: time, now: now, in: db) }
             return try delay(item, until: time, failure: failure, in: db)
-        case .wait(let time):
-            return try delay(item, until: time, failure: nil, in: db)
+        case .wait(let time, let host, let reason):
+            return try update(
+                "state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, message = ifnull(?, message)",
+                [time, host, reason], item, in: db)
         case .release:
             return try update("state = 'queued', lease = NULL", [], item, in: db)
         }
@@ -158,16 +166,14 @@ extension JobStore {
     }
 
     private static func delay(
-        _ item: ClaimedItem, until time: Int64, failure: FailureRecord?, in db: Database,
+        _ item: ClaimedItem, until time: Int64, failure: FailureRecord, in db: Database,
     ) throws -> Bool {
-        guard let failure else {
-            return try update("state = 'delayed', lease = NULL, run_at = ?", [time], item, in: db)
-        }
-        return try update(
+        try update(
             """
-            state = 'delayed', lease = NULL, run_at = ?, attempts = attempts + 1, class = ?, http_status = ?, message = ?
+            state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, attempts = attempts + 1, class = ?,
+            http_status = ?, message = ?
             """,
-            [time, failure.failure.rawValue, failure.httpStatus, failure.message], item, in: db,
+            [time, URLText.host(item.url), failure.failure.rawValue, failure.httpStatus, failure.message], item, in: db,
         )
     }
 
@@ -180,15 +186,14 @@ extension JobStore {
         try statement.execute(arguments: values + [item.id, item.lease])
         return db.changesCount > 0
     }
+}
 
-    private static func block(host: String, until time: Int64, in db: Database) throws {
-        guard !host.isEmpty else { return }
-        try db.execute(
-            sql: """
-                INSERT INTO hosts (host, not_before) VALUES (?, ?)
-                ON CONFLICT (host) DO UPDATE SET not_before = max(not_before, excluded.not_before)
-                """,
-            arguments: [host, time],
-        )
+extension ItemEnding {
+    /// The class of a try that failed just now.
+    fileprivate var failedTry: FailureClass? {
+        switch self {
+        case .failed(let failure), .retry(_, let failure, _): failure.failure
+        case .done, .blacklisted, .wait, .release: nil
+        }
     }
 }

@@ -11,6 +11,8 @@ extension JobStore {
                 arguments: [host, pid, now, now],
             )
             let worker = db.lastInsertedRowID
+            try db.execute(
+                sql: "DELETE FROM host_failures WHERE last_at < ?", arguments: [now - 7 * FailureClass.day])
             // Inside the transaction, so that nobody sees the row without the lock.
             try lockFile.hold(worker: worker)
             return worker
@@ -37,7 +39,9 @@ extension JobStore {
                     """,
                 arguments: [worker, now - 1_000],
             )
-            try db.execute(sql: "DELETE FROM hosts WHERE not_before < ?", arguments: [now])
+            try db.execute(
+                sql: "DELETE FROM hosts WHERE not_before < ?1 AND ifnull(set_at, 0) < ?1",
+                arguments: [now - Self.hostMemory])
             try db.execute(
                 sql: "UPDATE leases SET expires_at = ? WHERE worker = ?",
                 arguments: [now + Self.leaseDuration, worker],
@@ -83,6 +87,8 @@ extension JobStore {
             }
             try db.execute(sql: "DELETE FROM leases WHERE worker = ?", arguments: [worker])
             try db.execute(sql: "DELETE FROM workers WHERE id = ?", arguments: [worker])
+            try db.execute(sql: "DELETE FROM host_load WHERE worker = ?", arguments: [worker])
+            try db.execute(sql: "DELETE FROM transfer_progress WHERE worker = ?", arguments: [worker])
         }
         return count
     }
@@ -96,25 +102,50 @@ extension JobStore {
         return all.filter { lockFile.isAlive(worker: $0.id) }
     }
 
-    /// Puts delayed items whose time has come back into the queue, at most `limit` of them.
+    /// The longest that an item can have been put off for, in milliseconds: `Retry-After`'s hour, and some.
+    static let longestDelay: Int64 = 3_900_000
+
+    /// Puts delayed items whose time has come back into the queue, at most `limit` of them. A time further away than any
+    /// delay can be comes of a clock that was set back, and has come, too.
     ///
     /// - Returns: how many.
     public func promoteDue(limit: Int = 1_000) async throws(JobsError) -> Int {
         let now = now()
         let isDue = try await read { db in
-            try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at <= ?)", arguments: [now],
-            ) ?? false
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at <= ?)
+                        OR EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at > ?)
+                    """)
+            return try Bool.fetchOne(statement, arguments: [now, now + Self.longestDelay]) ?? false
         }
         guard isDue else { return 0 }
         return try await write { db in
+            var count = 0
+            for (condition, time) in [("run_at <= ?", now), ("run_at > ?", now + Self.longestDelay)] {
+                try db.execute(
+                    sql: """
+                        UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
+                            (SELECT id FROM items WHERE state = 'delayed' AND \(condition) ORDER BY run_at LIMIT ?)
+                        """,
+                    arguments: [time, limit],
+                )
+                count += db.changesCount
+            }
+            return count
+        }
+    }
+
+    /// Puts items back before their time that only waited for room at a host, the oldest first.
+    public func promote(waitingFor host: String, limit: Int) async throws(JobsError) -> Int {
+        try await write { db in
             try db.execute(
                 sql: """
-                    UPDATE items SET state = 'queued', run_at = NULL WHERE id IN
-                        (SELECT id FROM items WHERE state = 'delayed' AND run_at <= ? ORDER BY run_at LIMIT ?)
+                    UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
+                        (SELECT id FROM items WHERE state = 'delayed' AND waits_for = ? AND class IS NULL
+                            ORDER BY id LIMIT ?)
                     """,
-                arguments: [now, limit],
-            )
+                arguments: [host, limit])
             return db.changesCount
         }
     }
@@ -166,17 +197,12 @@ extension JobStore {
         }
     }
 
-    /// Hosts that asked to be left alone, with the time until which, in UTC milliseconds.
+    /// Hosts that are left alone, with the time until which, in UTC milliseconds.
     public func blockedHosts() async throws(JobsError) -> [String: Int64] {
         let now = now()
-        return try await read { db in
-            var hosts: [String: Int64] = [:]
-            for row in try Row.fetchAll(
-                db, sql: "SELECT host, not_before FROM hosts WHERE not_before > ?", arguments: [now])
-            {
-                hosts[row["host"]] = row["not_before"]
-            }
-            return hosts
-        }
+        let memories = try await hostMemories()
+        return Dictionary(
+            memories.filter { $0.remaining(at: now) > 0 }.map { ($0.host, now + $0.remaining(at: now)) },
+            uniquingKeysWith: max)
     }
 }

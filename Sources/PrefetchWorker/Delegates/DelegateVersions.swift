@@ -4,17 +4,24 @@ internal import Imaging
 struct DelegateVersions: Sendable {
     var transforms: [String: String] = [:]
     var commands: [String: String] = [:]
+    /// Their versions are part of every rendition's identity, with the built-in coders'.
+    var coders: [String] = []
 
     init() {}
 
     init(_ extensions: ImagingExtensions, _ commands: [InstalledCommand]) {
         for name in extensions.transformNames { transforms[name] = extensions.transform(named: name)?.version }
+        coders = extensions.coders.registeredNames
         for command in commands { self.commands[command.name] = command.version }
     }
 
     /// Why these variants can't be made here, as a sentence; nil where they can.
     func objection(to variants: [VariantSpec]) -> String? {
         for variant in variants {
+            if let name = variant.coderName, !coders.contains(name) {
+                return "Variant '\(variant.name)' names the coder '\(name)'; this worker has "
+                    + (coders.isEmpty ? "none of its own." : "\(coders.joined(separator: ", ")).")
+            }
             if let name = variant.transformNames.sorted().first(where: { transforms[$0] == nil }) {
                 return "Variant '\(variant.name)' names the transform '\(name)'; this worker has "
                     + (transforms.isEmpty ? "none." : "\(transforms.keys.sorted().joined(separator: ", ")).")

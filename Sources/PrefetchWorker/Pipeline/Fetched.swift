@@ -9,6 +9,8 @@ enum Fetched: Sendable {
     /// What is cached is still current.
     case notModified(DownloadResponse)
     case failed(FetchFailure)
+    /// Sent away to make room for other hosts; which host was busy.
+    case crowded(String)
 }
 
 /// A source that has arrived whole: an unnamed file in the cache's file system, hashed on the way.
@@ -35,12 +37,15 @@ struct FetchFailure: Error, Sendable {
     let message: String
     /// What the origin asked for, in milliseconds.
     var retryAfter: Int64?
+    /// What HTTP said, when it came that far.
+    var response: DownloadResponse?
 }
 
 extension FetchFailure {
     init(_ error: DownloadFailure) {
         failure = FailureClass(error.code)
         message = error.message
+        response = error.response
         retryAfter = error.retryAfter.map { Int64($0.components.seconds) * 1_000 }
     }
 }
@@ -63,7 +68,8 @@ extension FailureClass {
             case .truncated: .truncated
             case .refusedBody(let name): FailureClass(rawValue: name) ?? .badImage
             case .disk(let errno): errno == .noSpace || errno == .diskQuotaExceeded ? .diskFull : .diskError
-            case .cancelled: .cancelled
+            case .cancelled, .crowded: .cancelled
+            case .optOut: .optOut
             case .internalError: .connectionLost
             }
     }

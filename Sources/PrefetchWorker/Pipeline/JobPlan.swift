@@ -6,6 +6,7 @@ internal import Jobs
 struct JobPlan: Sendable {
     let definition: JobDefinition
     let options: JobOptions
+    let settings: JobSettings
     let variants: [VariantSpec]
     /// The pictures that the variants' effects name.
     let assetNames: Set<String>
@@ -15,6 +16,7 @@ struct JobPlan: Sendable {
         self.definition = definition
         do {
             options = try JobOptions(parsing: definition.options)
+            settings = try JobSettings(parsing: definition.options)
         } catch {
             throw JobPlanError(message: error.message)
         }

@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Download
 internal import Jobs
 internal import Logging
 
@@ -10,7 +11,7 @@ extension Pipeline {
         guard !plan.options.contains(.fromLoaderOnly) else { return nil }
         guard let source = item.source else { return await fromReadOnly(item, plan, &holdings) }
         let isOnlyWay = plan.options.contains(.fromCacheOnly)
-        guard isOnlyWay || !needsAsking(source, plan) else { return nil }
+        guard isOnlyWay || !needsAsking(source, item, plan) else { return nil }
         return await completeFromCache(source, plan, &holdings)
     }
 
@@ -19,7 +20,7 @@ extension Pipeline {
         for other in readOnly {
             do {
                 guard let source = try await other.store.source(key: item.key), source.isKept,
-                    plan.options.contains(.fromCacheOnly) || !needsAsking(source, plan),
+                    plan.options.contains(.fromCacheOnly) || !needsAsking(source, item, plan),
                     let hash = BlobHash(source.hash),
                     let copy = try await reading.run({ [cache] in
                         Result {
@@ -54,7 +55,7 @@ extension Pipeline {
         case .made(let made):
             return made.result(plan: plan, isCached: true, original: nil)
         case .failed(let failure):
-            return decided(failure, attempts: 0, isFetched: false)
+            return decided(failure, of: source.key, attempts: 0, isFetched: false)
         case .release(let reason):
             return .release(reason)
         case .sourceMissing:
@@ -79,8 +80,68 @@ extension Pipeline {
         return try opened.get()
     }
 
-    private func needsAsking(_ source: SourceRecord, _ plan: JobPlan) -> Bool {
+    private func needsAsking(_ source: SourceRecord, _ item: ClaimedItem, _ plan: JobPlan) -> Bool {
         if plan.options.contains(.refreshCached) { return true }
-        return settings.maxAge >= 0 && settings.now() - source.fetchedAt > settings.maxAge
+        if plan.options.contains(.httpCache) {
+            guard let facts = source.http, let freshness = source.freshness else { return true }
+            let varied = request(for: item, plan).varied(by: facts.vary, userAgent: downloader.userAgent)
+            return varied == nil || varied != facts.varied || !freshness.isFresh(at: settings.now() / 1_000)
+        }
+        let maxAge = plan.settings.maxAge ?? settings.maxAge
+        return maxAge >= 0 && settings.now() - source.fetchedAt > maxAge
+    }
+
+    /// The item under the key that its job's rule makes of its URL.
+    func keyed(_ item: ClaimedItem, _ plan: JobPlan) async -> ClaimedItem {
+        guard let key = plan.settings.cacheKey?.key(of: item.url), key != item.key else { return item }
+        do {
+            return try await store.look(up: item, by: key)
+        } catch {
+            logger.warning("A cache key can't be looked up.", metadata: ["error": "\(error)"])
+            return item
+        }
+    }
+
+    /// What is cached in place of a failure of the origin's, for jobs that say so.
+    func stale(
+        _ result: ItemResult, _ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
+    ) async -> ItemResult? {
+        guard plan.options.contains(.staleIfError), !plan.options.contains(.fromLoaderOnly), let source = item.source,
+            let failure = result.failure, failure.isTheOrigins,
+            !(plan.options.contains(.httpCache) && source.freshness?.isStrict ?? false)
+        else { return nil }
+        // What was fetched may be the same bytes, and their lock can't be taken twice.
+        holdings.releaseSource(sources)
+        return await completeFromCache(source, plan, &holdings)
+    }
+}
+
+extension SourceRecord {
+    var freshness: Freshness? {
+        http.map { facts in
+            Freshness(
+                cacheControl: facts.cacheControl, expires: facts.expires, date: facts.date, age: facts.age,
+                lastModified: lastModified, askedAt: facts.askedAt / 1_000, answeredAt: facts.answeredAt / 1_000)
+        }
+    }
+}
+
+extension FailureClass {
+    /// RFC 9111, section 4.2.4, and RFC 5861: no answer, or one of 500, 502, 503 and 504.
+    fileprivate var isTheOrigins: Bool {
+        switch self {
+        case .http(let status): [500, 502, 503, 504].contains(status)
+        case .truncated: true
+        default: isUnreachable
+        }
+    }
+}
+
+extension ItemResult {
+    fileprivate var failure: FailureClass? {
+        switch ending {
+        case .failed(let failure), .retry(_, let failure, _): failure.failure
+        case .done, .blacklisted, .wait, .release: nil
+        }
     }
 }

@@ -9,24 +9,33 @@ extension Pipeline {
         let request = request(for: item, plan)
         let key = fetchKey(of: item, plan, request)
         holdings.fetch = key
-        let fetched = await fetches.join(key) { [self] in await fetch(request) }
+        let place = FetchPlace(priority: request.priority, rank: request.rank)
+        let fetched = await fetches.join(key, user: item.id, place: place) { [self] in await fetch(request, key) }
+        holdings.lastTry = fetched.record(at: settings.now())
         switch fetched {
         case .failed(let failure):
-            return decided(failure, attempts: item.attempts, isFetched: true)
+            return decided(failure, of: item.url, attempts: item.attempts, isFetched: true)
         case .notModified(let response):
             return await unchanged(item, plan, response, &holdings)
+        case .crowded(let host):
+            return blocked(item) ?? crowded(host)
         case .source(let fetched):
             return await finish(item, plan, fetched, &holdings)
         }
     }
 
-    private func fetch(_ request: DownloadRequest) async -> Fetched {
+    private func fetch(_ request: DownloadRequest, _ key: String) async -> Fetched {
+        var request = request
+        request.currentPlace = { [fetches] in fetches.place(key).map { ($0.priority, $0.rank) } }
         switch await downloader.download(request) {
+        case .failed(let error) where error.code == .crowded:
+            return .crowded(Downloader.host(of: request.url) ?? URLText.host(request.url))
         case .failed(let error):
             let failure = FetchFailure(error)
             if let wait = failure.retryAfter, wait > 0, failure.failure.treatment == .retry {
                 // At once for everybody here; other workers read it from the database.
-                downloader.block(host: URLText.host(request.url), for: .milliseconds(wait))
+                downloader.block(
+                    host: Downloader.host(of: request.url) ?? URLText.host(request.url), for: .milliseconds(wait))
             }
             return .failed(failure)
         case .notModified(let response):
@@ -42,16 +51,19 @@ extension Pipeline {
         }
     }
 
-    private func request(for item: ClaimedItem, _ plan: JobPlan) -> DownloadRequest {
+    func request(for item: ClaimedItem, _ plan: JobPlan) -> DownloadRequest {
         let validators = plan.options.contains(.fromLoaderOnly) ? nil : validators(of: item, plan)
         var request = DownloadRequest(
-            url: item.key,
+            url: URLText.cacheKey(item.url),
             headers: plan.definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) },
             priority: plan.definition.priority,
             rank: plan.definition.order == .fifo ? item.id : -item.id,
             etag: validators?.etag, lastModified: validators?.lastModified,
-            allowInvalidCertificates: plan.options.contains(.allowInvalidCertificates),
+            allowInvalidCertificates: plan.options.contains(.allowInvalidCertificates), id: item.id,
         )
+        request.respectsRobotsTag = plan.options.contains(.respectRobotsTag)
+        request.respectsRobotsText = plan.options.contains(.respectRobotsText)
+        if plan.options.contains(.handleCookies) { request.cookieJar = plan.definition.id }
         if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
         return request
     }
@@ -67,6 +79,9 @@ extension Pipeline {
         var key = item.key
         for header in request.headers { key += "\n\(header.name.lowercased()): \(header.value)" }
         if request.allowInvalidCertificates { key += "\nallow-invalid" }
+        if request.respectsRobotsTag { key += "\nrobots-tag" }
+        if request.respectsRobotsText { key += "\nrobots-txt" }
+        if let jar = request.cookieJar { key += "\ncookies of \(jar)" }
         if request.etag != nil || request.lastModified != nil { key += "\nconditional" }
         return key
     }
@@ -80,6 +95,7 @@ extension Pipeline {
         source.fetchedAt = settings.now()
         source.etag = response.etag ?? source.etag
         source.lastModified = response.lastModified ?? source.lastModified
+        source.http = facts(of: response, item, plan, replacing: source.http)
         if let result = await completeFromCache(source, plan, &holdings) { return result }
         // The cached bytes were damaged since: the next claim finds them forgotten and fetches anew.
         return .release()
@@ -94,6 +110,7 @@ extension Pipeline {
             finalURL: response.finalURL == item.key ? nil : response.finalURL, etag: response.etag,
             lastModified: response.lastModified, fetchedAt: settings.now(),
         )
+        source.http = facts(of: response, item, plan, replacing: nil)
         if let known = item.source, known.hash == source.hash { source.takeFacts(from: known) }
         let made = await make(source, plan, file: { fetched.file }, &holdings)
         // From here on it is the publisher's; the next body may come.
@@ -103,7 +120,7 @@ extension Pipeline {
             let original = PendingBlob(file: fetched.file, hash: fetched.hash, size: fetched.size)
             return made.result(plan: plan, isCached: false, original: original)
         case .failed(let failure):
-            return decided(failure, attempts: item.attempts, isFetched: true)
+            return decided(failure, of: item.url, attempts: item.attempts, isFetched: true)
         case .release(let reason):
             return .release(reason)
         case .sourceMissing:
@@ -111,8 +128,21 @@ extension Pipeline {
         }
     }
 
+    /// What a 304 leaves out is as it was (RFC 9111, section 3.2).
+    private func facts(
+        of response: DownloadResponse, _ item: ClaimedItem, _ plan: JobPlan, replacing old: HTTPFacts?,
+    ) -> HTTPFacts {
+        let now = settings.now()
+        let vary = response.vary ?? old?.vary
+        return HTTPFacts(
+            cacheControl: response.cacheControl ?? old?.cacheControl, expires: response.expires ?? old?.expires,
+            date: response.date, age: response.age, vary: vary,
+            varied: request(for: item, plan).varied(by: vary, userAgent: downloader.userAgent),
+            askedAt: now - response.timings.total.milliseconds, answeredAt: now)
+    }
+
     /// What a failure means for the item: another try, its end, or back to the queue.
-    func decided(_ failure: FetchFailure, attempts: Int, isFetched: Bool) -> ItemResult {
+    func decided(_ failure: FetchFailure, of url: String, attempts: Int, isFetched: Bool) -> ItemResult {
         // Cancelled from inside means that the worker is stopping or the job is gone; the fence sorts out which.
         if failure.failure == .cancelled { return .release() }
         let record = FailureRecord(failure.failure, failure.message)
@@ -123,7 +153,8 @@ extension Pipeline {
             return .failed(record)
         case .retry(let delay):
             let blocks = isFetched && (failure.retryAfter ?? 0) > 0
-            return .ending(.retry(at: settings.now() + delay, record, blockingHost: blocks))
+            let wait = isFetched ? min(retryBudget.take(URLText.host(url), now: monotonicMilliseconds()), 3_600_000) : 0
+            return .ending(.retry(at: settings.now() + max(delay, wait), record, blockingHost: blocks))
         }
     }
 }

@@ -19,7 +19,9 @@ final class Pipeline: Sendable {
     let memory: MemoryTier
     let readOnly: [ReadOnlyCache]
     let settings: PipelineSettings
-    let fetches = SharedFetches<Fetched>()
+    let fetches: SharedFetches<Fetched>
+    let crowds = Crowds()
+    let retryBudget = RetryBudget()
     let sources = KeyedLock()
     let reading: BlockingQueue
     let assets: Assets
@@ -52,6 +54,9 @@ final class Pipeline: Sendable {
         delegates = DelegateVersions(extensions, commands.installed)
         self.logger = logger
         self.previews = previews
+        fetches = SharedFetches { name, place in
+            downloader.update(priority: place.priority, rank: place.rank, for: name)
+        }
         reading = BlockingQueue("cache.reading", width: 4)
         assets = Assets(directory: directory, store: store, cache: cache, reading: reading)
     }
@@ -59,29 +64,29 @@ final class Pipeline: Sendable {
     /// Takes an item to its end.
     func process(_ item: ClaimedItem, _ plan: JobPlan) async -> PublishedEnding {
         var holdings = Holdings()
+        let item = await keyed(item, plan)
         let result = await result(of: item, plan, &holdings)
         if case .release(let reason?) = result.kind { disk.report(reason) }
-        let published = await publisher.commit(item, result.ending, blobs: result.blobs)
+        let ended = holdings.lastTry.map(item.tried) ?? item
+        let published = await publisher.commit(ended, result.ending, blobs: result.blobs)
         // Only now does the index know what was made, so only now may others look for it there.
-        holdings.release(sources, fetches)
+        holdings.release(sources, fetches, item.id)
         return published
     }
 
     private func result(of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {
+        let result = await resultByKey(of: item, plan, &holdings)
+        return await stale(result, item, plan, &holdings) ?? result
+    }
+
+    private func resultByKey(of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {
         if let cached = await fromCache(item, plan, &holdings) { return cached }
         if plan.options.contains(.fromCacheOnly) {
             return .failed(FailureRecord(.notCached, "Not in the cache, and the job says from-cache-only."))
         }
         if !plan.options.contains(.retryFailed), let entry = item.blacklisting { return .ending(.blacklisted(entry)) }
-        if let until = hostBlock(of: item) { return .ending(.wait(until: until)) }
+        if let blocked = blocked(item) { return blocked }
         return await fromNetwork(item, plan, &holdings)
-    }
-
-    /// When the item's host may be asked again, if that is longer than it pays to keep the item in memory for.
-    private func hostBlock(of item: ClaimedItem) -> Int64? {
-        guard let instant = downloader.blockedUntil(URLText.host(item.url)) else { return nil }
-        let left = ContinuousClock.now.duration(to: instant)
-        return left > .seconds(5) ? settings.now() + left.milliseconds : nil
     }
 }
 
@@ -121,15 +126,17 @@ struct ItemResult: Sendable {
 struct Holdings {
     var sourceLock: String?
     var fetch: String?
+    /// The request that was made for it.
+    var lastTry: TryRecord?
 
     mutating func releaseSource(_ sources: KeyedLock) {
         if let sourceLock { sources.unlock(sourceLock) }
         sourceLock = nil
     }
 
-    func release(_ sources: KeyedLock, _ fetches: SharedFetches<Fetched>) {
+    func release(_ sources: KeyedLock, _ fetches: SharedFetches<Fetched>, _ user: Int64) {
         if let sourceLock { sources.unlock(sourceLock) }
-        if let fetch { fetches.leave(fetch) }
+        if let fetch { fetches.leave(fetch, user: user) }
     }
 }
 

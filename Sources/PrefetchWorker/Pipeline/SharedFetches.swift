@@ -1,55 +1,99 @@
 internal import Synchronization
 
+/// How urgent a fetch is: as a download's priority and rank.
+struct FetchPlace: Hashable, Sendable {
+    var priority: Int
+    /// Smaller goes first.
+    var rank: Int64
+
+    func isBefore(_ other: FetchPlace) -> Bool {
+        priority != other.priority ? priority > other.priority : rank < other.rank
+    }
+}
+
 /// One fetch for everybody who wants the same thing at the same time.
 ///
 /// The fetch is a task of its own, so that the first asker's cancellation doesn't take it from the others; the last one
-/// to be cancelled cancels it. What it brought stays shared until its first user has made it durable, so that nobody fetches
-/// again in between.
+/// to be cancelled cancels it. It is as urgent as the most urgent of those who still want it. What it brought stays shared
+/// until its first user has made it durable, so that nobody fetches again in between.
 final class SharedFetches<Value: Sendable>: Sendable {
     private struct Entry {
         let task: Task<Value, Never>
+        /// The user who started it, by whose number the download is known.
+        let name: Int64
         var users: Int
         /// Users whose own task was cancelled. They stay until the fetch has ended.
         var cancelled = 0
+        var places: [Int64: FetchPlace] = [:]
+        var place: FetchPlace?
+
+        /// - Returns: the new place, if it is another.
+        mutating func rerank() -> FetchPlace? {
+            let best = places.values.min { $0.isBefore($1) }
+            guard let best, best != place else { return nil }
+            place = best
+            return best
+        }
     }
 
     private let entries = Mutex<[String: Entry]>([:])
+    private let rerank: @Sendable (Int64, FetchPlace) -> Void
+
+    /// - Parameter rerank: told of the number of the user who started a fetch, and of the place it has now.
+    init(rerank: @escaping @Sendable (Int64, FetchPlace) -> Void = { _, _ in }) {
+        self.rerank = rerank
+    }
 
     /// Joins the fetch under `key`, starting it if there is none. Every call is paired with one `leave`.
-    func join(_ key: String, start: @escaping @Sendable () async -> Value) async -> Value {
-        let task = entries.withLock { entries in
-            if let running = entries[key] {
-                entries[key]?.users += 1
-                return running.task
+    func join(
+        _ key: String, user: Int64 = 0, place: FetchPlace? = nil, start: @escaping @Sendable () async -> Value,
+    ) async -> Value {
+        let (task, move) = entries.withLock { entries -> (Task<Value, Never>, (Int64, FetchPlace)?) in
+            if var running = entries[key] {
+                running.users += 1
+                running.places[user] = place
+                let better = running.rerank()
+                entries[key] = running
+                return (running.task, better.map { (running.name, $0) })
             }
             // Not a child of the asker: it belongs to all who join. `leave` is its end.
             let task = Task { await start() }
-            entries[key] = Entry(task: task, users: 1)
-            return task
+            entries[key] = Entry(
+                task: task, name: user, users: 1, places: place.map { [user: $0] } ?? [:], place: place)
+            return (task, nil)
         }
+        if let move { rerank(move.0, move.1) }
         return await withTaskCancellationHandler {
             await task.value
         } onCancel: {
-            lostInterest(key)
+            lostInterest(key, user)
         }
     }
 
     /// The caller no longer needs what it joined for.
-    func leave(_ key: String) {
+    func leave(_ key: String, user: Int64 = 0) {
         entries.withLock { entries in
             guard var entry = entries[key] else { return }
             entry.users -= 1
+            entry.places[user] = nil
             entries[key] = entry.users > 0 ? entry : nil
         }
     }
 
-    private func lostInterest(_ key: String) {
-        entries.withLock { entries in
-            guard var entry = entries[key] else { return }
+    /// How urgent a fetch is now.
+    func place(_ key: String) -> FetchPlace? { entries.withLock { $0[key]?.place } }
+
+    private func lostInterest(_ key: String, _ user: Int64) {
+        let move: (Int64, FetchPlace)? = entries.withLock { entries in
+            guard var entry = entries[key] else { return nil }
             entry.cancelled += 1
+            entry.places[user] = nil
+            let other = entry.rerank()
             entries[key] = entry
             if entry.cancelled >= entry.users { entry.task.cancel() }
+            return other.map { (entry.name, $0) }
         }
+        if let move { rerank(move.0, move.1) }
     }
 
     var isIdle: Bool { entries.withLock { $0.isEmpty } }

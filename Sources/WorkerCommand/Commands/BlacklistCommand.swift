@@ -18,13 +18,7 @@ struct BlacklistCommand: AsyncParsableCommand {
 
         func selection() throws -> JobStore.BlacklistSelection? {
             if let host, failure == nil { return .host(host) }
-            if let failure, host == nil {
-                guard let failure = FailureClass(rawValue: failure) else {
-                    let names = FailureClass.allNamed.map(\.rawValue).joined(separator: ", ")
-                    throw SettingsError(message: "Unknown class '\(failure)'. The classes are: \(names), http-NNN.")
-                }
-                return .failure(failure)
-            }
+            if let failure, host == nil { return .failure(try FailureClass(named: failure)) }
             guard host == nil else { throw SettingsError(message: "Name a host or a class, not both.") }
             return nil
         }
@@ -42,13 +36,18 @@ struct BlacklistCommand: AsyncParsableCommand {
         )
         @OptionGroup var common: CommonOptions
         @OptionGroup var selection: Selection
+        @Argument(help: "Only this URL.") var url: String?
         @Option(help: "How many at most.") var limit = 1_000
         @Flag(help: "Print JSON.") var json = false
 
         func run() async throws {
             try await reportingErrors {
                 try await common.withStore { store in
-                    let entries = try await store.blacklist(try selection.selection() ?? .all, limit: limit)
+                    let selected = try selection.selection()
+                    guard url == nil || selected == nil else {
+                        throw SettingsError(message: "Name a URL, a host or a class, not two of them.")
+                    }
+                    let entries = try await store.blacklist(selected ?? url.map { .url($0) } ?? .all, limit: limit)
                     if json { return Terminal.print(try Output.json(entries)) }
                     let rows = entries.map { entry in
                         [
@@ -99,18 +98,20 @@ struct BlacklistCommand: AsyncParsableCommand {
     struct Clear: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "clear",
-            abstract: "Takes everything off.",
+            abstract: "Takes everything off, or everything of a host or class.",
             discussion: """
-                EXAMPLE:
+                EXAMPLES:
                   worker blacklist clear
+                  worker blacklist clear --host example.com
                 """,
         )
         @OptionGroup var common: CommonOptions
+        @OptionGroup var selection: Selection
 
         func run() async throws {
             try await reportingErrors {
                 try await common.withStore { store in
-                    Terminal.print("\(try await store.removeFromBlacklist(.all)) removed")
+                    Terminal.print("\(try await store.removeFromBlacklist(try selection.selection() ?? .all)) removed")
                 }
             }
         }

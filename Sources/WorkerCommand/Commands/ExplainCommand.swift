@@ -20,6 +20,7 @@ struct ExplainCommand: AsyncParsableCommand {
         /// UTC milliseconds.
         let hostBlockedUntil: Int64?
         let items: [ItemRecord]
+        let tries: [TryRecord]
     }
 
     @OptionGroup var common: CommonOptions
@@ -37,10 +38,10 @@ struct ExplainCommand: AsyncParsableCommand {
                 var variants: [VariantRecord] = []
                 if let source { variants = try await store.variants(ofSource: source.hash) }
                 let report = Report(
-                    url: url, source: source, variants: variants,
+                    url: Terminal.withoutCredentials(url), source: source, variants: variants,
                     blacklisted: try await store.blacklist(.url(url)).first,
                     hostBlockedUntil: try await store.blockedHosts()[URLText.host(url)],
-                    items: try await store.history(ofURL: url),
+                    items: try await store.history(ofURL: url), tries: try await store.tries(ofURL: url),
                 )
                 if json {
                     Terminal.print(try Output.json(report, pretty: true))
@@ -79,6 +80,7 @@ struct ExplainCommand: AsyncParsableCommand {
             lines.append("  host      asked to be left alone until \(Output.time(until))")
         }
         for item in report.items { lines.append(line(item)) }
+        for one in report.tries { lines.append(line(one)) }
         if report.items.isEmpty { lines.append("  No job has asked for it.") }
         return lines
     }
@@ -86,6 +88,24 @@ struct ExplainCommand: AsyncParsableCommand {
     private func lines(_ looks: SourceLooks) -> [String] {
         let colour = "mostly \(looks.dominantColour ?? "transparent"), phash \(looks.perceptualHex ?? "none")"
         return ["            \(colour)", "            blurhash \(looks.blurHash), thumbhash \(looks.thumbHash)"]
+    }
+
+    private func line(_ one: TryRecord) -> String {
+        var line =
+            "  asked     \(Output.time(one.at)): \(one.failure ?? one.httpStatus.map { "status \($0)" } ?? "done")"
+        if let bytes = one.received { line += ", \(Output.bytes(bytes))" }
+        if let saved = one.saved { line += ", \(Output.bytes(saved)) not waited for" }
+        if let redirects = one.redirects, redirects > 0 { line += ", \(redirects) redirects" }
+        if let address = one.address, !address.isEmpty { line += ", \(address)" }
+        if let version = one.httpVersion { line += ", HTTP/\(version)" }
+        let steps = [
+            ("dns", one.dns), ("connect", one.connect), ("tls", one.tls), ("first byte", one.firstByte),
+            ("total", one.total),
+        ]
+        let times = steps.compactMap { name, time in
+            time.flatMap { $0 > 0 ? "\(name) \(Output.fixed(Double($0) / 1_000, 1)) ms" : nil }
+        }
+        return times.isEmpty ? line : line + " (" + times.joined(separator: ", ") + ")"
     }
 
     private func line(_ item: ItemRecord) -> String {

@@ -60,17 +60,40 @@ struct RetryCommand: AsyncParsableCommand {
             URLs on the blacklist stay there; take them off first (worker blacklist remove), or give the job the option
             retry-failed.
 
-            EXAMPLE:
+            EXAMPLES:
               worker retry 7
+              worker retry 7 --class timeout
+              worker retry 7 --host images.example.com --since 2h
             """,
     )
     @OptionGroup var common: CommonOptions
     @Argument(help: "The job.") var job: Int64
+    @Option(name: .customLong("class"), help: "Only this class of failure, such as http-404.") var failure: String?
+    @Option(help: "Only this host.") var host: String?
+    @Option(help: ArgumentHelp("Only what ended in the last so many seconds, 90m, 12h or 7d.", valueName: "time"))
+    var since: String?
 
     func run() async throws {
         try await change(common, job) { store in
-            Terminal.error("\(try await store.retry(job: job)) items go back into the queue.")
+            var selection = JobStore.FailureSelection(failure: try failure.map(FailureClass.init(named:)), host: host)
+            if since != nil {
+                let age = try Settings(configFile: nil, environment: [:]).milliseconds(
+                    "since", flag: since, default: 0)
+                selection.since = store.currentTime - age
+            }
+            Terminal.error("\(try await store.retry(job: job, selection)) items go back into the queue.")
         }
+    }
+}
+
+extension FailureClass {
+    /// - Throws: what the names are.
+    init(named text: String) throws {
+        guard let match = FailureClass(rawValue: text) else {
+            let names = FailureClass.allNamed.map(\.rawValue).joined(separator: ", ")
+            throw SettingsError(message: "Unknown class '\(text)'. The classes are: \(names), http-NNN.")
+        }
+        self = match
     }
 }
 

@@ -27,6 +27,8 @@ struct RunCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var limits: RunLimits
+    @OptionGroup var images: RunImages
+    @OptionGroup var hosts: RunHosts
 
     @Flag(help: "End when nothing is left that could still run, delayed retries included.")
     var drain = false
@@ -36,9 +38,6 @@ struct RunCommand: AsyncParsableCommand {
 
     @Option(help: "Images transformed at once, each in its own process (one for each core).")
     var transforms: Int?
-
-    @Option(help: "Downloads at once from one host (6).")
-    var perHost: Int?
 
     @Option(help: "Order of jobs that name none: fifo or lifo (fifo).")
     var order: String?
@@ -54,9 +53,6 @@ struct RunCommand: AsyncParsableCommand {
     @OptionGroup var commands: RunCommands
     @OptionGroup var cacheLimits: CacheLimits
     @OptionGroup var upkeep: RunUpkeep
-
-    @Flag(help: "Refuse to run where image decoders can't be confined by Landlock and seccomp.")
-    var requireSandbox = false
 
     @Flag(help: "Print the summary as JSON.")
     var json = false
@@ -83,17 +79,17 @@ struct RunCommand: AsyncParsableCommand {
         configuration.drains = drain
         configuration.downloads.concurrency = try settings.number(
             "concurrency", flag: concurrency, default: 6, in: 1...1_000)
-        configuration.downloads.perHost = try settings.number("per-host", flag: perHost, default: 6, in: 1...1_000)
         configuration.downloads.maxUnconsumedBodies = configuration.downloads.concurrency + 8 * transforms
         let orderText = settings.text("order", flag: order) ?? "fifo"
         guard let order = ExecutionOrder(rawValue: orderText) else {
             throw SettingsError(message: "order must be fifo or lifo, not '\(orderText)'.")
         }
         configuration.order = order
-        configuration.helpers.requiresSandbox = requireSandbox
         configuration.assets = settings.text("assets", flag: assets)
         configuration.onPreview = try settings.text("previews", flag: previews).map(Self.previewWriter)
         try limits.apply(to: &configuration, settings)
+        try images.apply(to: &configuration, settings)
+        try hosts.apply(to: &configuration, settings)
         try commands.apply(to: &configuration, settings)
         configuration.cachePolicy = try cacheLimits.policy(settings)
         try upkeep.apply(to: &configuration, settings)

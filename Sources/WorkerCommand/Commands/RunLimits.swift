@@ -1,6 +1,5 @@
 import ArgumentParser
 import Download
-import Imaging
 import Jobs
 import PrefetchWorker
 
@@ -14,9 +13,6 @@ struct RunLimits: ParsableArguments {
 
     @Option(help: ArgumentHelp("Bytes of one body (64MiB).", valueName: "bytes"))
     var maxBody: String?
-
-    @Option(help: ArgumentHelp("Pixels of one frame (100000000).", valueName: "n"))
-    var maxPixels: Int?
 
     @Option(help: ArgumentHelp("Redirects followed (5).", valueName: "n"))
     var maxRedirects: Int?
@@ -32,6 +28,10 @@ struct RunLimits: ParsableArguments {
 
     @Option(help: ArgumentHelp("User-Agent; say who you are and how to reach you.", valueName: "text"))
     var userAgent: String?
+
+    @Option(
+        help: ArgumentHelp("A page or address for the User-Agent to name, for whoever is asked.", valueName: "text"))
+    var contact: String?
 
     @Option(help: ArgumentHelp("Certificate authorities to trust instead of the system's.", valueName: "file"))
     var caFile: String?
@@ -69,18 +69,20 @@ struct RunLimits: ParsableArguments {
         downloads.totalTimeout = try time("total-timeout", totalTimeout, settings, default: 300_000)
         downloads.userAgent =
             settings.text("user-agent", flag: userAgent)
-            ?? "PrefetchWorker/\(workerVersion) (image prefetcher; set --user-agent to name a contact)"
+            ?? "PrefetchWorker/\(workerVersion) (image prefetcher; \(contactText(settings)))"
         downloads.caFile = settings.text("ca-file", flag: caFile)
         downloads.proxy = settings.text("proxy", flag: proxy)
         downloads.addresses = try addresses(settings)
         configuration.downloads = downloads
-        configuration.images.pixels = try settings.number(
-            "max-pixels", flag: maxPixels, default: configuration.images.pixels, in: 1...1_000_000_000)
         configuration.retries.maxTries = try settings.number("max-tries", flag: maxTries, default: 4, in: 1...100)
         configuration.retries.base = try settings.milliseconds("retry-delay", flag: retryDelay, default: 1_000)
         configuration.maxAge = try settings.milliseconds("max-age", flag: maxAge, default: configuration.maxAge)
         configuration.minimumFree = try settings.bytes("min-free", flag: minFree, default: configuration.minimumFree)
         configuration.grace = try settings.milliseconds("grace", flag: grace, default: configuration.grace)
+    }
+
+    private func contactText(_ settings: Settings) -> String {
+        settings.text("contact", flag: contact).map { "+\($0)" } ?? "set --contact to name one"
     }
 
     private func time(_ name: String, _ flag: String?, _ settings: Settings, default fallback: Int64) throws -> Duration

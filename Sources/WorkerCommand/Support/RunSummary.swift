@@ -7,11 +7,13 @@ struct RunSummary: Encodable {
     let end: String
     let done, cached, failed, blacklisted, retried: Int
     let bytes: Int64
+    let bytesSaved: Int64
     let jobs: [JobProgress]
     private let exitCode: ExitCode
 
     enum CodingKeys: String, CodingKey {
         case end, done, cached, failed, blacklisted, retried, bytes, jobs
+        case bytesSaved = "bytes_saved"
     }
 
     init(_ summary: Worker.Summary, drained: Bool) {
@@ -28,6 +30,7 @@ struct RunSummary: Encodable {
         blacklisted = counts.blacklisted
         retried = counts.retried
         bytes = counts.bytes
+        bytesSaved = summary.bytesSaved
         jobs = summary.jobs
         exitCode = Self.code(summary, drained: drained)
     }
@@ -39,6 +42,7 @@ struct RunSummary: Encodable {
             var parts = ["\(done) done", "\(cached) cached", "\(failed) failed"]
             if blacklisted > 0 { parts.append("\(blacklisted) blacklisted") }
             parts.append("\(Output.bytes(bytes)) downloaded")
+            if bytesSaved > 0 { parts.append("\(Output.bytes(bytesSaved)) refused before they came") }
             Terminal.print(parts.joined(separator: ", "))
             for job in jobs {
                 if let error = job.error { Terminal.error("job \(job.job): \(error)") }

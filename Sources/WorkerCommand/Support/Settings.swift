@@ -42,6 +42,15 @@ struct Settings {
         return (text(name, flag: nil) ?? "").split(separator: ",").map { String($0.trimmingPrefix(" ")) }
     }
 
+    /// A switch, which the file and the environment write as `true` or `false`.
+    func isOn(_ name: String, flag: Bool) throws -> Bool {
+        guard let text = text(name, flag: flag ? "true" : nil) else { return false }
+        guard let value = ["true": true, "yes": true, "1": true, "false": false, "no": false, "0": false][text] else {
+            throw SettingsError(message: "\(name) must be true or false, not '\(text)'.")
+        }
+        return value
+    }
+
     /// A number of bytes: `500`, `64MiB`, `1.5 GB`.
     func bytes(_ name: String, flag: String?, default fallback: Int64) throws -> Int64 {
         guard let text = text(name, flag: flag) else { return fallback }
@@ -102,12 +111,13 @@ struct Settings {
     }
 
     static let knownSettings: Set<String> = [
+        "max-frames", "max-animation-pixels", "max-decoder-memory", "require-sandbox", "previews",
         "db", "cache", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body", "max-pixels",
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
         "command-output", "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
         "orphan-grace", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir", "backup-every",
-        "backup-keep", "keep-jobs",
+        "backup-keep", "keep-jobs", "rate", "burst", "park-after", "park-time", "contact",
     ]
 }
 

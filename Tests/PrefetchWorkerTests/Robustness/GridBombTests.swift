@@ -58,15 +58,15 @@ import Testing
             name: "grid and extent of 30,000", ends: ["too-many-pixels"],
             file: heic(grid: (30_000, 30_000), extent: (30_000, 30_000))),
         Bomb(
-            name: "grid and extent of 9,999", ends: ["bad-image"],
-            file: heic(grid: (9_999, 9_999), extent: (9_999, 9_999))),
+            name: "grid and extent of 8,000", ends: ["bad-image"],
+            file: heic(grid: (8_000, 8_000), extent: (8_000, 8_000))),
         Bomb(name: "one tile that is a pixel short", ends: ["bad-image"], file: heic(grid: (65, 65), extent: (65, 65))),
         Bomb(name: "one tile that is just enough", ends: ["done"], file: heic(grid: (64, 64), extent: (64, 64))),
         Bomb(
             name: "tile of 60,000", ends: ["too-many-pixels"],
             file: heic(grid: nil, extent: nil, tile: (60_000, 60_000))),
         Bomb(name: "AVIF's extent of 60,000", ends: ["too-many-pixels"], file: avif(extent: (60_000, 60_000))),
-        Bomb(name: "AVIF's extent of 9,999", ends: ["bad-image"], file: avif(extent: (9_999, 9_999))),
+        Bomb(name: "AVIF's extent of 8,000", ends: ["bad-image"], file: avif(extent: (8_000, 8_000))),
     ]
 
     @Test(arguments: bombs) func endsInItsClassForLittle(_ bomb: Bomb) async throws {

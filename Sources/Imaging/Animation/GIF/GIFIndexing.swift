@@ -3,36 +3,55 @@ struct GIFIndexing {
     let palette: GIFPalette
     /// The palette has the file's own colours.
     let isCommon: Bool
+    /// What 256 colours of its own would lose of the frame, as ``NearestColours`` measures it; 0 where nothing is lost.
+    let loss: Double
     private let ink: GIFInk
     private let isExact: Bool
 
-    /// - Parameter common: the file's palette, taken where the frame's colours are all in it.
-    init(_ ink: GIFInk, common: GIFPalette?) {
+    /// - Parameters:
+    ///   - common: the file's palette, taken where all colours of the frame are in it, or where those of the frame's
+    ///     own would not be so much nearer that they are worth 768 bytes.
+    ///   - most: how many colours there may be, 2 to 256, one for transparency among them.
+    init(_ ink: GIFInk, common: GIFPalette?, most: Int = ColourTable.most) {
         self.ink = ink
         let spare = ink.isOpaque ? 0 : 1
-        if let colours = ink.pixels.lend({ ColourTable(of: $0) }), colours.colours.count + spare <= ColourTable.most {
+        if let colours = ink.pixels.lend({ ColourTable(of: $0) }), colours.colours.count + spare <= most {
             let shared = common?.serving(colours, isOpaque: ink.isOpaque)
             palette = shared ?? GIFPalette(colours)
             isCommon = shared != nil
             isExact = true
+            loss = 0
         } else {
-            let colours = WuQuantiser(ink.pixels.lend { ColourMoments(of: $0) })
-                .colours(atMost: ColourTable.most - spare)
-            palette = GIFPalette(ColourTable(colours))
-            isCommon = false
+            // One is left for transparency even where this frame has none: the next may be drawn with the same.
+            let colours = WuQuantiser(ink.pixels.lend { ColourMoments(of: $0) }).colours(atMost: most - 1)
+            let own = GIFPalette(ColourTable(colours))
+            let loss = Self.loss(ink, own)
+            let shared = common.flatMap { palette in
+                palette.transparent != nil && Self.loss(ink, palette) <= loss * Self.worthwhile ? palette : nil
+            }
+            palette = shared ?? own
+            isCommon = shared != nil
+            self.loss = loss
             isExact = false
         }
     }
 
-    /// Lends the rows from top to bottom; each is gone when the next comes.
+    /// Measured on films, pans and drawings: from there on files grow faster than they get better.
+    private static let worthwhile = 1.25
+
+    private static func loss(_ ink: GIFInk, _ palette: GIFPalette) -> Double {
+        ink.pixels.lend { palette.nearest.meanDistance(of: $0, step: max(1, $0.count / 16_384)) }
+    }
+
+    /// Lends the rows from top to bottom, and brings `shown` to what is seen after them; each is gone when the next comes.
     func rows(
-        _ body: (UnsafeMutableBufferPointer<UInt8>) throws(ImagingError) -> Void,
+        over shown: PixelBuffer, _ body: (UnsafeMutableBufferPointer<UInt8>) throws(ImagingError) -> Void,
     ) throws(ImagingError) {
         let width = ink.rectangle.width
         let row = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: width)
         defer { row.deallocate() }
         let transparent = UInt8(palette.transparent ?? 0)
-        var ditherer = isExact ? nil : Ditherer(palette.table.colours, width: width)
+        var ditherer = isExact ? nil : Ditherer(palette.nearest, width: width)
         try ink.pixels.lend { (pixels) throws(ImagingError) in
             for y in 0..<ink.rectangle.height {
                 let source = pixels[(y * width)..<((y + 1) * width)]
@@ -41,7 +60,18 @@ struct GIFIndexing {
                 } else {
                     ditherer?.dither(source, into: row, transparent: transparent)
                 }
+                show(row, y, on: shown)
                 try body(row)
+            }
+        }
+    }
+
+    private func show(_ row: UnsafeMutableBufferPointer<UInt8>, _ y: Int, on shown: PixelBuffer) {
+        let start = (ink.rectangle.top + y) * shown.size.width + ink.rectangle.left
+        let nothing = ink.isOpaque ? nil : palette.transparent
+        shown.lend { shown in
+            palette.table.colours.withUnsafeBufferPointer { colours in
+                for x in row.indices where Int(row[x]) != nothing { shown[start + x] = colours[Int(row[x])] }
             }
         }
     }

@@ -9,15 +9,25 @@ struct GIFInk {
     ///   - frame: of opaque pixels and transparent black ones.
     ///   - shown: before the frame; the same.
     ///   - clearing: the rectangle covers all that is visible, so that the frame can be disposed of.
-    init(of frame: PixelBuffer, over shown: PixelBuffer, clearing: Bool) throws(ImagingError) {
-        rectangle = Self.rectangle(frame, shown, clearing: clearing)
+    ///   - tolerance: how far what is shown may be from the frame and stay, as ``NearestColours`` measures it.
+    init(
+        of frame: PixelBuffer, over shown: PixelBuffer, clearing: Bool, tolerance: Int = 0,
+    ) throws(ImagingError) {
+        rectangle = Self.rectangle(frame, shown, clearing: clearing, tolerance)
         pixels = try PixelBuffer(PixelSize(width: rectangle.width, height: rectangle.height))
-        isOpaque = Self.draw(frame, over: shown, rectangle, into: pixels)
+        isOpaque = Self.draw(frame, over: shown, rectangle, into: pixels, tolerance)
+    }
+
+    private static func differs(_ pixel: Pixel, _ shown: Pixel, _ tolerance: Int) -> Bool {
+        guard pixel != shown else { return false }
+        guard tolerance > 0, shown != Pixel() else { return true }
+        return NearestColours.distance(pixel.red, pixel.green, pixel.blue, shown) > tolerance
     }
 
     /// - Returns: whether every pixel of the rectangle is drawn.
     private static func draw(
         _ frame: PixelBuffer, over shown: PixelBuffer, _ rectangle: PixelRectangle, into ink: PixelBuffer,
+        _ tolerance: Int,
     ) -> Bool {
         let width = frame.size.width
         var drawn = 0
@@ -26,7 +36,7 @@ struct GIFInk {
             for y in rectangle.rows {
                 for position in (y * width + rectangle.left)..<(y * width + rectangle.left + rectangle.width) {
                     let pixel = frame[position]
-                    if pixel != Pixel(), pixel != shown[position] {
+                    if pixel != Pixel(), differs(pixel, shown[position], tolerance) {
                         ink[place] = pixel
                         drawn += 1
                     }
@@ -38,14 +48,16 @@ struct GIFInk {
     }
 
     /// The smallest with all that changes; one pixel where nothing does, as a GIF has no frame without any.
-    private static func rectangle(_ frame: PixelBuffer, _ shown: PixelBuffer, clearing: Bool) -> PixelRectangle {
+    private static func rectangle(
+        _ frame: PixelBuffer, _ shown: PixelBuffer, clearing: Bool, _ tolerance: Int,
+    ) -> PixelRectangle {
         let size = frame.size
         var (left, right, top, bottom) = (size.width, -1, -1, -1)
         Self.lend(frame, shown, frame) { frame, shown, _ in
             for y in 0..<size.height {
                 let row = (y * size.width)..<((y + 1) * size.width)
                 func counts(_ position: Int) -> Bool {
-                    frame[position] != Pixel() && (clearing || frame[position] != shown[position])
+                    frame[position] != Pixel() && (clearing || differs(frame[position], shown[position], tolerance))
                 }
                 guard let first = row.first(where: counts), let last = row.last(where: counts) else { continue }
                 left = min(left, first - row.lowerBound)

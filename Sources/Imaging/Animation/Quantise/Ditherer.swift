@@ -1,17 +1,15 @@
 /// Shows pixels with the colours of a palette, what is lost in one passed on to its neighbours (Floyd and Steinberg).
 struct Ditherer {
-    private let colours: [Pixel]
-    /// The nearest colour of each cell of 64 steps a channel, found when first asked for; −1 until then.
-    private var nearest = [Int16](repeating: -1, count: 1 << 18)
+    private let nearest: NearestColours
     /// Errors passed on to the row below, red, green and blue of each pixel, in sixteenths; one pixel more on both ends.
     private var below: [Int]
     private var current: [Int]
 
     /// - Parameters:
-    ///   - colours: 1 to 256.
+    ///   - nearest: the palette.
     ///   - width: of a row in pixels.
-    init(_ colours: [Pixel], width: Int) {
-        self.colours = colours
+    init(_ nearest: NearestColours, width: Int) {
+        self.nearest = nearest
         below = [Int](repeating: 0, count: (width + 2) * 3)
         current = below
     }
@@ -41,9 +39,9 @@ struct Ditherer {
             let red = Self.corrected(pixel.red, ahead.0 + current[place])
             let green = Self.corrected(pixel.green, ahead.1 + current[place + 1])
             let blue = Self.corrected(pixel.blue, ahead.2 + current[place + 2])
-            let index = index(red, green, blue)
+            let index = nearest.index(red, green, blue)
             indices[x] = UInt8(index)
-            let colour = colours[index]
+            let colour = nearest.colours[index]
             let lost = (kept(red - colour.red), kept(green - colour.green), kept(blue - colour.blue))
             spread(lost.0, at: place)
             spread(lost.1, at: place + 1)
@@ -54,30 +52,13 @@ struct Ditherer {
 
     private static func corrected(_ value: Int, _ sixteenths: Int) -> Int { min(max(value + sixteenths / 16, 0), 255) }
 
-    /// A quarter is let go: passing on all of it makes more noise than it saves colour.
-    private func kept(_ lost: Int) -> Int { lost * 3 / 4 }
+    /// Most is let go: what is passed on breaks up bands, and is noise that each frame has anew. At three eighths films
+    /// are nearest to what they were, and as small as without any.
+    private func kept(_ lost: Int) -> Int { lost * 3 / 8 }
 
     private mutating func spread(_ lost: Int, at place: Int) {
         below[place - 3] += lost * 3
         below[place] += lost * 5
         below[place + 3] += lost
-    }
-
-    private mutating func index(_ red: Int, _ green: Int, _ blue: Int) -> Int {
-        let cell = (red & 0xFC) << 10 | (green & 0xFC) << 4 | blue >> 2
-        if nearest[cell] >= 0 { return Int(nearest[cell]) }
-        var best = (index: 0, distance: Int.max)
-        for (index, colour) in colours.enumerated() {
-            let distance = Self.distance(red, green, blue, colour)
-            if distance < best.distance { best = (index, distance) }
-        }
-        nearest[cell] = Int16(best.index)
-        return best.index
-    }
-
-    /// Squared, with the eye's weights for the three, roughly.
-    private static func distance(_ red: Int, _ green: Int, _ blue: Int, _ colour: Pixel) -> Int {
-        let (r, g, b) = (red - colour.red, green - colour.green, blue - colour.blue)
-        return 3 * r * r + 6 * g * g + b * b
     }
 }

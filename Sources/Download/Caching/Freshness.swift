@@ -1,0 +1,98 @@
+import Glibc
+
+/// For how long a stored response may be used, as RFC 9111 has it for a cache that is shared. Times are UTC seconds.
+public struct Freshness: Sendable, Hashable {
+    /// It may be used without asking while its age is below.
+    public let lifetime: Int64
+    /// How old it was when it came.
+    public let initialAge: Int64
+    public let answeredAt: Int64
+    /// `no-cache`, or `no-store`, which we take for it: each use is asked for first.
+    public let mustAsk: Bool
+    /// `must-revalidate` and its like: never to be used when it is stale, not even when the origin fails.
+    public let isStrict: Bool
+
+    /// - Parameters:
+    ///   - askedAt: when the request was sent.
+    ///   - answeredAt: when its response came.
+    public init(
+        cacheControl: String?, expires: String?, date: String?, age: String?, lastModified: String?, askedAt: Int64,
+        answeredAt: Int64,
+    ) {
+        let directives = Self.directives(cacheControl ?? "")
+        let date = date.flatMap(Self.time) ?? answeredAt
+        let told = age.flatMap(Self.seconds) ?? 0
+        initialAge = max(max(0, answeredAt - date), told + max(0, answeredAt - askedAt))
+        self.answeredAt = answeredAt
+        mustAsk = directives["no-cache"] != nil || directives["no-store"] != nil
+        isStrict = ["must-revalidate", "proxy-revalidate", "s-maxage", "no-cache", "no-store"].contains {
+            directives[$0] != nil
+        }
+        if let text = directives["s-maxage"] ?? directives["max-age"] {
+            // A lifetime that can't be read is none.
+            lifetime = Self.seconds(text) ?? 0
+        } else if let expires {
+            lifetime = Self.time(expires).map { max(0, $0 - date) } ?? 0
+        } else if let modified = lastModified.flatMap(Self.time), modified < date {
+            // RFC 9111, section 4.2.2: a tenth of the time since it was changed; here never more than a week.
+            lifetime = min((date - modified) / 10, 7 * 86_400)
+        } else {
+            lifetime = 0
+        }
+    }
+
+    public func age(at now: Int64) -> Int64 { initialAge + max(0, now - answeredAt) }
+
+    public func isFresh(at now: Int64) -> Bool { !mustAsk && age(at: now) < lifetime }
+
+    /// Names in lower case, with their values or nothing; of two of the same name the first counts.
+    private static func directives(_ text: String) -> [String: String] {
+        var found: [String: String] = [:]
+        var rest = Substring(text)
+        while !rest.isEmpty {
+            var part = ""
+            var isQuoted = false
+            while let character = rest.popFirst(), isQuoted || character != "," {
+                if character == "\"" { isQuoted.toggle() } else { part.append(character) }
+            }
+            let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = halves[0].filter { $0 != " " && $0 != "\t" }.lowercased()
+            let value = halves.count > 1 ? halves[1].filter { $0 != " " && $0 != "\t" } : ""
+            // A field in no-cache="…" or private="…" makes it one for that field only, which we don't keep.
+            if name.isEmpty || (name == "no-cache" && !value.isEmpty) { continue }
+            found[name] = found[name] ?? value
+        }
+        return found
+    }
+
+    private static func seconds(_ text: String) -> Int64? {
+        let digits = text.utf8.filter { $0 != 0x20 }
+        guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return digits.count > 9 ? 1 << 31 : Int64(String(decoding: digits, as: UTF8.self))
+    }
+
+    private static func time(_ text: String) -> Int64? { HTTPDate.parse(Array(text.utf8).trimmingSpaces()) }
+}
+
+extension DownloadRequest {
+    /// The headers that a response's `Vary` names, as this request sends them; nil for `*`, which never matches.
+    public func varied(by vary: String?, userAgent: String) -> String? {
+        guard let vary else { return "" }
+        var lines: Set<String> = []
+        for part in vary.lowercased().split(separator: ",") {
+            let name = part.filter { $0 != " " && $0 != "\t" }
+            if name == "*" { return nil }
+            let own = headers.filter { $0.name.lowercased() == name }.map(\.value).joined(separator: ", ")
+            // Credentials are compared and stored as their hash.
+            let isSecret = name == "authorization" || name == "cookie"
+            let value =
+                switch name {
+                case "user-agent" where own.isEmpty: userAgent
+                case "accept" where own.isEmpty, "accept-encoding" where own.isEmpty: "ours"
+                default: isSecret && !own.isEmpty ? digest(of: own) : own
+                }
+            lines.insert("\(name): \(value)")
+        }
+        return lines.sorted().joined(separator: "\n")
+    }
+}

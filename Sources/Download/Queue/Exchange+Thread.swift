@@ -1,0 +1,106 @@
+import Synchronization
+
+// What the thread does.
+extension Exchange {
+    /// What the thread is to do next.
+    struct Work {
+        var starts: [Ticket] = []
+        var cancelled: [UInt64] = []
+        var isClosing = false
+        /// When there will be something to do even if nothing happens before.
+        var nextRelease: ContinuousClock.Instant?
+        /// Whether somebody waits for a place.
+        var isCrowded = false
+    }
+
+    func takeWork(now: ContinuousClock.Instant) -> Work {
+        state.withLock { state in
+            state.isRung = false
+            var work = Work()
+            swap(&work.cancelled, &state.cancelled)
+            guard case .open = state.phase else {
+                work.isClosing = true
+                return work
+            }
+            if let until = state.gatherUntil, now < until {
+                work.nextRelease = until
+                return work
+            }
+            state.gatherUntil = nil
+            while state.room > 0, let ticket = state.queue.start(now: now, room: state.room) {
+                state.began(ticket, now)
+                work.starts.append(ticket)
+            }
+            work.nextRelease = state.queue.nextRelease
+            work.isCrowded = state.queue.count > 0
+            return work
+        }
+    }
+
+    func finished(_ id: UInt64, _ lesson: HostLesson, withBody: Bool) {
+        state.withLock { state in
+            guard let ended = state.running.removeValue(forKey: id) else { return }
+            if ended.isSilent { state.changeSilent(ended.host, by: -1) }
+            if withBody { state.unconsumed += 1 }
+            state.queue.finished(host: ended.host, lesson, start: ended.start, now: .now)
+        }
+    }
+
+    /// Takes note that a transfer fell silent, or speaks again.
+    func hush(_ id: UInt64, _ isSilent: Bool) {
+        state.withLock { state in
+            guard let running = state.running[id], running.isSilent != isSilent else { return }
+            state.running[id]?.isSilent = isSilent
+            state.changeSilent(running.host, by: isSilent ? 1 : -1)
+        }
+    }
+
+    func received(_ bytes: Int64, saved: Int64) {
+        state.withLock {
+            $0.bytes += bytes
+            $0.saved += saved
+        }
+    }
+
+    /// The thread's last word: fails what still waits, silences the bell, wakes those in ``closeAndWait()``.
+    func closed() {
+        let (tickets, waiters) = state.withLock { state in
+            state.bell = nil
+            let waiters =
+                if case .closing(let waiters) = state.phase { waiters } else { [CheckedContinuation<Void, Never>]() }
+            state.phase = .closed
+            return (state.queue.removeAll(), waiters)
+        }
+        for ticket in tickets { ticket.answer(.failed(.cancelled)) }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Called before curl's handle is freed: from now on nobody rings.
+    func silence() {
+        state.withLock { $0.bell = nil }
+    }
+}
+
+extension Exchange.State {
+    /// Silent transfers leave their places to others, up to this many times the concurrency.
+    private static let mostSilent = 8
+
+    /// Places that are free.
+    var room: Int {
+        guard running.count < Self.mostSilent * concurrency + 64 else { return 0 }
+        let loud = running.count - silent
+        return min(concurrency - loud, maxUnconsumed - loud - unconsumed)
+    }
+
+    fileprivate mutating func began(_ ticket: Ticket, _ now: ContinuousClock.Instant) {
+        // A host that keeps others waiting is taken to do so again, so that its next requests take no place either.
+        let isSilent = queue.isSilent(ticket.host)
+        running[ticket.id] = Exchange.Running(host: ticket.host, start: now, isSilent: isSilent)
+        if isSilent { changeSilent(ticket.host, by: 1) }
+    }
+
+    fileprivate mutating func changeSilent(_ host: String, by change: Int) {
+        silent += change
+        queue.changeSilent(host, by: change)
+    }
+}

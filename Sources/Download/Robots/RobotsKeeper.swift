@@ -1,0 +1,91 @@
+import Synchronization
+import SystemPackage
+
+/// What each host's robots.txt says, asked for once a day and shared by all who want to know.
+final class RobotsKeeper: Sendable {
+    private static let lifetime = Duration.seconds(86_400)
+    private static let most = 10_000
+    /// RFC 9309 has robots read at least so much.
+    private static let maxBytes: Int64 = 500 << 10
+
+    private struct Entry {
+        let rules: Task<Result<RobotsText, DownloadFailure>, Never>
+        let since: ContinuousClock.Instant
+    }
+
+    private let entries = Mutex<[DownloadURL.Origin: Entry]>([:])
+    private let agent: String
+
+    init(agent: String) { self.agent = agent }
+
+    /// Why a URL may not be asked for; nil where it may.
+    ///
+    /// - Parameter fetch: downloads a robots.txt, without asking for it here.
+    func objection(
+        to url: DownloadURL, for request: DownloadRequest,
+        fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome,
+    ) async -> DownloadFailure? {
+        switch await rules(of: url.origin, like: request, fetch).value {
+        case .failure(let failure):
+            forget(url.origin)
+            return DownloadFailure(failure.code, "The robots.txt of \(url.host) can't be had. \(failure.message)")
+        case .success(let rules):
+            guard !rules.allows(url.pathAndQuery) else { return nil }
+            return DownloadFailure(.optOut, "The robots.txt of \(url.host) does not allow this URL.")
+        }
+    }
+
+    private func rules(
+        of origin: DownloadURL.Origin, like request: DownloadRequest,
+        _ fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome,
+    ) -> Task<Result<RobotsText, DownloadFailure>, Never> {
+        entries.withLock { entries in
+            if let known = entries[origin], known.since > .now - Self.lifetime { return known.rules }
+            if entries.count >= Self.most { entries.removeAll() }
+            var question = DownloadRequest(
+                url: "\(origin.scheme)://\(origin.host):\(origin.port)/robots.txt", priority: request.priority,
+                rank: request.rank, allowInvalidCertificates: request.allowInvalidCertificates)
+            question.maxBodyBytes = Self.maxBytes
+            question.isInspected = false
+            // Not a child of whoever asks first: it belongs to all who wait for it, and ends with its download.
+            let task = Task { [agent, question] in Self.read(await fetch(question), agent: agent) }
+            entries[origin] = Entry(rules: task, since: .now)
+            return task
+        }
+    }
+
+    private func forget(_ origin: DownloadURL.Origin) { entries.withLock { $0[origin] = nil } }
+
+    /// A file that isn't there allows everything; one that can't be had says nothing yet.
+    private static func read(_ outcome: DownloadOutcome, agent: String) -> Result<RobotsText, DownloadFailure> {
+        switch outcome {
+        case .body(let body, _):
+            body.markConsumed()
+            return .success(RobotsText(bytes(of: body), agent: agent))
+        case .notModified: return .success(.allowsAll)
+        case .failed(let failure):
+            switch failure.code {
+            case .http(let status) where (400...499).contains(status) && status != 429: return .success(.allowsAll)
+            case .tooLarge, .tooManyRedirects: return .success(.allowsAll)
+            default: return .failure(failure)
+            }
+        }
+    }
+
+    private static func bytes(of body: BodyFile) -> [UInt8] {
+        body.withDescriptor { descriptor in
+            // A file that was written a moment ago and can't be read now: then it says nothing.
+            (try? [UInt8](unsafeUninitializedCapacity: Int(body.size)) { buffer, count in
+                count = try descriptor.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
+            }) ?? []
+        }
+    }
+}
+
+extension DownloadURL {
+    /// What stands behind the host.
+    var pathAndQuery: String {
+        guard let scheme = text.firstRange(of: "://") else { return "/" }
+        return String(text[scheme.upperBound...].drop { $0 != "/" && $0 != "?" })
+    }
+}

@@ -1,0 +1,67 @@
+/// A body that broke off, kept so that the next try can go on where it ended (RFC 9110, section 14).
+struct Partial {
+    /// Whose bytes these are, at the end of all redirects.
+    let url: String
+    /// A strong validator: the bytes are those of this version and no other.
+    let etag: String
+    let writer: BodyWriter
+    let since = ContinuousClock.now
+}
+
+/// What belongs to one request and to no other.
+struct PartialKey: Hashable {
+    let url: String
+    let headers: [String]
+    let allowInvalidCertificates: Bool
+
+    init(_ ticket: Ticket) {
+        url = ticket.url.text
+        headers = ticket.request.headers.map { "\($0.name.lowercased()): \($0.value)" }.sorted()
+        allowInvalidCertificates = ticket.request.allowInvalidCertificates
+    }
+}
+
+/// Bodies that broke off lately: a few, and not for long.
+struct PartialStore {
+    private static let most = 32
+    private static let bytes: Int64 = 256 << 20
+    private static let lifetime = Duration.seconds(600)
+    private var partials: [PartialKey: Partial] = [:]
+
+    mutating func take(_ key: PartialKey) -> Partial? {
+        guard let found = partials.removeValue(forKey: key), found.since > .now - Self.lifetime else { return nil }
+        return found
+    }
+
+    mutating func keep(_ partial: Partial, _ key: PartialKey) {
+        partials[key] = partial
+        partials = partials.filter { $0.value.since > .now - Self.lifetime }
+        while partials.count > Self.most || partials.values.reduce(0, { $0 + $1.writer.size }) > Self.bytes,
+            let oldest = partials.min(by: { $0.value.since < $1.value.since })?.key
+        {
+            partials[oldest] = nil
+        }
+    }
+}
+
+/// `bytes 100-199/200`, of a 206.
+struct ContentRange: Equatable {
+    let first: Int64
+    let last: Int64
+    /// Nil for a length that is not known.
+    let total: Int64?
+
+    init?(_ text: String) {
+        let words = text.split(separator: " ")
+        guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
+        let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]), first >= 0, last >= first,
+            last < .max
+        else { return nil }
+        let total = Int64(parts[1])
+        guard total != nil || parts[1] == "*", total.map({ $0 > last }) ?? true else { return nil }
+        (self.first, self.last, self.total) = (first, last, total)
+    }
+}

@@ -1,0 +1,75 @@
+internal import SystemPackage
+
+/// How an animated variant is written, and how hard it is pressed.
+struct AnimationEncoding {
+    /// Who writes it.
+    private enum Encoder {
+        case gif
+        case webp(isLossless: Bool, effort: Int)
+        case registered(any AnimationCoder)
+    }
+
+    /// The format's name, as results show it.
+    let formatName: String
+    /// Lowered until a file is small enough: WebP's quality, GIF's number of colours, a registered coder's quality.
+    var strength: Int
+    /// The least that makes sense; nil where there is nothing to lower.
+    let weakest: Int?
+    private let encoder: Encoder
+    private let quality: Int?
+
+    init(_ plan: VariantPlan) {
+        let spec = plan.spec
+        quality = spec.quality
+        if let coder = plan.ownCoder as? any AnimationCoder {
+            (encoder, formatName) = (.registered(coder), coder.name)
+            (strength, weakest) = (spec.quality ?? 80, 1)
+        } else if plan.formats.first(where: \.isAnimated) == .gif {
+            (encoder, formatName) = (.gif, ImageFormat.gif.rawValue)
+            (strength, weakest) = (spec.options.whole(.colours) ?? ColourTable.most, 2)
+        } else {
+            (encoder, formatName, strength, weakest) = Self.webp(spec)
+        }
+    }
+
+    /// WebP for a plan whose registered coder writes no animations.
+    private init(webpFor spec: VariantSpec) {
+        quality = spec.quality
+        (encoder, formatName, strength, weakest) = Self.webp(spec)
+    }
+
+    private static func webp(_ spec: VariantSpec) -> (Encoder, String, Int, Int?) {
+        let isLossless = spec.options.flag(.lossless) || spec.options.whole(.nearLossless) != nil
+        let encoder = Encoder.webp(isLossless: isLossless, effort: min(spec.options.whole(.effort) ?? 4, 6))
+        return (encoder, ImageFormat.webp.rawValue, spec.quality ?? 80, isLossless ? nil : 1)
+    }
+
+    /// Begins a file.
+    ///
+    /// - Returns: with the encoding it really has: a coder that isn't named and writes no animations gives way to WebP.
+    func begin(
+        _ plan: VariantPlan, size: PixelSize, loopCount: Int,
+    ) throws(ImagingError) -> (sink: any FrameSink, encoding: AnimationEncoding) {
+        let output = plan.variant.output
+        switch encoder {
+        case .gif:
+            return (try GIFFrameSink(output, size: size, loopCount: loopCount, colours: strength), self)
+        case .webp(let isLossless, let effort):
+            let sink = try WebPFrameSink(
+                output, size: size, loopCount: loopCount,
+                compression: isLossless ? .lossless : .lossy(quality: strength), effort: effort)
+            return (sink, self)
+        case .registered(let coder):
+            let isPressed = quality != nil || strength < 80
+            if let sink = try RegisteredFrameSink(
+                coder, output, size: size, loopCount: loopCount, quality: isPressed ? strength : nil)
+            {
+                return (sink, self)
+            }
+            guard plan.spec.coderName == nil else {
+                throw ImagingError(code: .encode, message: "The coder '\(coder.name)' writes no animations.")
+            }
+            return try AnimationEncoding(webpFor: plan.spec).begin(plan, size: size, loopCount: loopCount)
+        }
+    }
+}

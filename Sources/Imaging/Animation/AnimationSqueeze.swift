@@ -1,0 +1,87 @@
+internal import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// Brings an animation under its `max-bytes`: it is encoded anew from its first frame on, less good each time, since
+/// memory for all frames at once is not to be had.
+///
+/// Found by bisection, as for stills. Each try costs as much as the first, so it ends early with the best so far before
+/// the CPU time of an image is over.
+struct AnimationSqueeze {
+    /// Seconds of CPU of the thirty that an image has.
+    static let allowance = 18.0
+
+    let most: Int
+    /// Encodes all of it into the variant's file.
+    let encode: (AnimationEncoding) throws(ImagingError) -> Rendition
+    /// Since the first try began.
+    let started: Double
+
+    /// - Parameters:
+    ///   - output: the variant's file, larger than `most` bytes.
+    ///   - encoding: it was written with.
+    /// - Throws: class `encode` where it can't be that small.
+    func fit(_ output: FileDescriptor, _ encoding: AnimationEncoding) throws(ImagingError) -> Rendition {
+        guard let weakest = encoding.weakest else {
+            throw failure("and a lossless \(encoding.formatName) has no quality to lower")
+        }
+        let cost = Self.processTime() - started
+        var best: (encoding: AnimationEncoding, rendition: Rendition)?
+        var written: Int?
+        var (low, tooHigh) = (weakest - 1, encoding.strength)
+        while tooHigh - low > 1, Self.processTime() - started + 2 * cost < Self.allowance {
+            var next = encoding
+            next.strength = (low + tooHigh) / 2
+            let rendition = try again(output, next)
+            written = next.strength
+            if try Self.size(of: output) <= most {
+                (best, low) = ((next, rendition), next.strength)
+            } else {
+                tooHigh = next.strength
+            }
+        }
+        guard let best else {
+            throw failure(
+                tooHigh - low > 1
+                    ? "and there is no time to try lower qualities; ask for a smaller picture"
+                    : "even at the lowest quality")
+        }
+        return written == best.encoding.strength ? best.rendition : try again(output, best.encoding)
+    }
+
+    private func again(
+        _ output: FileDescriptor, _ encoding: AnimationEncoding,
+    ) throws(ImagingError) -> Rendition {
+        do {
+            try output.resize(to: 0)
+            try output.seek(offset: 0, from: .start)
+        } catch {
+            throw ImagingError(code: .encode, message: "The file can't be written anew: \(error).")
+        }
+        return try encode(encoding)
+    }
+
+    private func failure(_ why: String) -> ImagingError {
+        ImagingError(code: .encode, message: "it is larger than \(most) bytes, \(why).")
+    }
+
+    /// Bytes of a file that was written.
+    static func size(of output: FileDescriptor) throws(ImagingError) -> Int {
+        do {
+            return Int(try output.seek(offset: 0, from: .end))
+        } catch {
+            throw ImagingError(code: .encode, message: "The file can't be measured: \(error).")
+        }
+    }
+
+    /// Seconds of CPU that this process has used.
+    static func processTime() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}

@@ -1,0 +1,152 @@
+internal import Download
+internal import Jobs
+internal import Logging
+
+/// Carries what is known of hosts between the downloader and the database, and limits the other way.
+struct HostKeeper: Sendable {
+    /// Items of a crowded host that a worker keeps at hand.
+    static let atHand = 256
+
+    let store: JobStore
+    let downloader: Downloader
+    let worker: Int64
+    let concurrency: Int
+    let limits: HostLimits
+    let crowds: Crowds
+    let logger: Logger
+
+    /// What was written and read last, so that each change is carried once.
+    struct Ledger {
+        var seen: [String: Int64] = [:]
+        var saved: [String: HostMemory] = [:]
+        var started: [String: Int64] = [:]
+        var lastLook = monotonicMilliseconds()
+        var hadLoad = false
+        var hadProgress = false
+        var limits: [LimitsRecord] = []
+    }
+
+    /// What was known before a restart; called before anything is asked of anybody.
+    func begin() async throws(JobsError) -> Ledger {
+        var ledger = Ledger()
+        for memory in try await store.hostMemories() {
+            ledger.saved[memory.host] = memory
+            downloader.restore(host: memory.host, window: memory.width, parks: memory.parks)
+        }
+        try await read(&ledger)
+        return ledger
+    }
+
+    /// Runs until its task is cancelled.
+    func run(_ ledger: Ledger) async {
+        var ledger = ledger
+        while !Task.isCancelled {
+            do {
+                try await read(&ledger)
+                downloader.sendAwayBlocked(longerThan: Pipeline.longestWait)
+                try await write(&ledger)
+                try await tell(&ledger)
+                try await callBack()
+            } catch {
+                // It is tried again in a moment; a fault that stays shows in the claims, which do end the run.
+                logger.warning("Could not keep the books of the hosts.", metadata: ["error": "\(error)"])
+            }
+            // Cancellation ends the nap, and then the loop.
+            try? await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    /// What other workers were told by an origin, and what people have changed.
+    private func read(_ ledger: inout Ledger) async throws(JobsError) {
+        let now = store.currentTime
+        for memory in try await store.hostMemories() where ledger.seen[memory.host] != memory.notBefore {
+            ledger.seen[memory.host] = memory.notBefore
+            let left = memory.remaining(at: now)
+            let reason = memory.reason.flatMap(HostBlock.init) ?? .asked
+            if left > 0 { downloader.block(host: memory.host, for: .milliseconds(left), reason) }
+        }
+        let records = try await store.limits()
+        guard records != ledger.limits else { return }
+        ledger.limits = records
+        apply(records)
+    }
+
+    private func apply(_ records: [LimitsRecord]) {
+        let all = records.first { $0.host == LimitsRecord.everyHost }
+        let common = limits.changed(by: all)
+        var special: [String: HostLimits] = [:]
+        for record in records where record.host != LimitsRecord.everyHost {
+            special[record.host] = common.changed(by: record)
+        }
+        downloader.setLimits(concurrency: all?.concurrency ?? concurrency, limits: common, special: special)
+    }
+
+    private func write(_ ledger: inout Ledger) async throws(JobsError) {
+        let now = store.currentTime
+        let hosts = downloader.hosts
+        let memories = hosts.compactMap { memory(of: $0, now, &ledger) }
+        let load = load(of: hosts, &ledger)
+        let isBusy = !load.isEmpty
+        guard !memories.isEmpty || isBusy || ledger.hadLoad else { return }
+        try await store.save(hosts: memories, load: load, worker: worker)
+        ledger.hadLoad = isBusy
+        for memory in memories { ledger.saved[memory.host] = memory }
+    }
+
+    private func tell(_ ledger: inout Ledger) async throws(JobsError) {
+        let progress = downloader.progress.map {
+            TransferProgress(item: $0.id, received: $0.received, expected: $0.expected)
+        }
+        guard ledger.hadProgress || !progress.isEmpty else { return }
+        try await store.save(progress: progress, worker: worker)
+        ledger.hadProgress = !progress.isEmpty
+    }
+
+    /// Nil where nothing has changed that is worth a write.
+    private func memory(of host: HostSnapshot, _ now: Int64, _ ledger: inout Ledger) -> HostMemory? {
+        let old = ledger.saved[host.host]
+        let width = host.window < Double(limits.perHost) ? host.window : nil
+        var memory = HostMemory(
+            host: host.host, notBefore: old?.notBefore ?? 0, setAt: old?.setAt ?? now, reason: old?.reason,
+            width: width, parks: host.parks)
+        if let left = host.blockedFor, left > .zero, left.milliseconds > (old?.remaining(at: now) ?? 0) + 1_500 {
+            memory.notBefore = now + left.milliseconds
+            memory.setAt = now
+            memory.reason = host.block?.rawValue
+            // It is ours already; reading it back must not set it anew.
+            ledger.seen[host.host] = memory.notBefore
+        }
+        if old == nil, memory.notBefore == 0, width == nil, host.parks == 0 { return nil }
+        return memory == old ? nil : memory
+    }
+
+    private func load(of hosts: [HostSnapshot], _ ledger: inout Ledger) -> [HostLoad] {
+        let now = monotonicMilliseconds()
+        let seconds = Double(max(1, now - ledger.lastLook)) / 1_000
+        ledger.lastLook = now
+        defer { ledger.started = Dictionary(hosts.map { ($0.host, $0.started) }, uniquingKeysWith: max) }
+        return hosts.compactMap { host -> HostLoad? in
+            let rate = Double(max(0, host.started - (ledger.started[host.host] ?? 0))) / seconds
+            guard host.running > 0 || host.waiting > 0 || rate > 0 else { return nil }
+            return HostLoad(host: host.host, running: host.running, waiting: host.waiting, rate: rate)
+        }.sorted { ($1.running, $1.waiting) < ($0.running, $0.waiting) }.prefix(1_000).map { $0 }
+    }
+
+    /// Items that made room for others come back when their host can take them.
+    private func callBack() async throws(JobsError) {
+        let hosts = crowds.hosts
+        guard !hosts.isEmpty else { return }
+        let inHand = Dictionary(downloader.hosts.map { ($0.host, $0.running + $0.waiting) }, uniquingKeysWith: max)
+        for host in hosts where inHand[host] ?? 0 < Self.atHand / 4 && downloader.blocked(host) == nil {
+            if try await store.promote(waitingFor: host, limit: Self.atHand) == 0 { crowds.forget(host) }
+        }
+    }
+}
+
+extension HostLimits {
+    fileprivate func changed(by record: LimitsRecord?) -> HostLimits {
+        guard let record else { return self }
+        return HostLimits(
+            perHost: record.perHost ?? perHost, rate: record.rate ?? rate, burst: record.burst ?? burst)
+    }
+}

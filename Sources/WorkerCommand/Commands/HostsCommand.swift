@@ -1,0 +1,92 @@
+import ArgumentParser
+import Jobs
+
+struct HostsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "hosts",
+        abstract: "Shows what workers do with each host, and which they leave alone.",
+        discussion: """
+            EXAMPLES:
+              worker hosts
+              worker hosts --json
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Option(help: "How many at most.") var limit = 100
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            try await common.withStore { store in
+                let hosts = try await store.hostStatuses(limit: max(1, limit))
+                if json { return Terminal.print(try Output.json(hosts)) }
+                let rows = hosts.map { host in
+                    [
+                        Terminal.safe(host.host), "\(host.running)", "\(host.waiting)", Output.fixed(host.rate, 1),
+                        host.width.map { Output.fixed($0, 2) } ?? "",
+                        host.notBefore.map { "\(host.reason ?? "") until \(Output.time($0))" } ?? "",
+                        host.failures.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(
+                            separator: ", "),
+                    ]
+                }
+                let header = ["host", "in flight", "waiting", "per second", "width", "left alone", "failures"]
+                Output.table(header, rows, right: [1, 2, 3, 4]).forEach(Terminal.print)
+            }
+        }
+    }
+}
+
+struct LimitsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "limits",
+        abstract: "Shows and changes what workers are held to, while they run.",
+        discussion: """
+            Without options it shows the limits that are set in the database; they go over what workers were started with,
+            within a second. Without a host they hold for all hosts that have none of their own.
+
+            EXAMPLES:
+              worker limits
+              worker limits --concurrency 12 --per-host 4
+              worker limits images.example.com --rate 5 --burst 10
+              worker limits images.example.com --reset
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "A host's name.") var host: String?
+    @Option(help: "Downloads at once, over all hosts.") var concurrency: Int?
+    @Option(help: "Downloads at once from one host.") var perHost: Int?
+    @Option(help: "Requests a second to one host.") var rate: Double?
+    @Option(help: "Requests to one host that may follow each other at once after a pause.") var burst: Int?
+    @Flag(help: "Back to what workers were started with.") var reset = false
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let name = host ?? LimitsRecord.everyHost
+            let change = LimitsRecord(host: name, concurrency: concurrency, perHost: perHost, rate: rate, burst: burst)
+            let isChange = change != LimitsRecord(host: name)
+            guard !(isChange && reset) else { throw SettingsError(message: "Either set limits or --reset them.") }
+            guard concurrency == nil || host == nil else {
+                throw SettingsError(message: "concurrency is over all hosts: leave the host out.")
+            }
+            try await common.withStore { store in
+                if reset, try await !store.resetLimits(host: name) { throw ExitCode.notFound }
+                if isChange { try await store.setLimits(change) }
+                show(try await store.limits())
+            }
+        }
+    }
+
+    private func show(_ limits: [LimitsRecord]) {
+        if json, let text = try? Output.json(limits) { return Terminal.print(text) }  // Numbers and names: it is JSON.
+        let number: (Int?) -> String = { $0.map(String.init) ?? "" }
+        let rows = limits.map { record in
+            [
+                Terminal.safe(record.host), number(record.concurrency), number(record.perHost),
+                record.rate.map { Output.fixed($0, 2) } ?? "", number(record.burst),
+            ]
+        }
+        Output.table(["host", "concurrency", "per host", "rate", "burst"], rows, right: [1, 2, 3, 4])
+            .forEach(Terminal.print)
+    }
+}

@@ -1,0 +1,45 @@
+import ArgumentParser
+import Download
+import PrefetchWorker
+
+/// How a run treats hosts.
+struct RunHosts: ParsableArguments {
+    @Option(help: "Downloads at once from one host (6).")
+    var perHost: Int?
+
+    @Option(help: ArgumentHelp("Requests a second to one host (no limit).", valueName: "n"))
+    var rate: String?
+
+    @Option(
+        help: ArgumentHelp("Requests to one host that may follow each other at once after a pause (1).", valueName: "n")
+    )
+    var burst: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Failed connections and timeouts in a row after which a host is left alone (8).", valueName: "n"))
+    var parkAfter: Int?
+
+    @Option(help: ArgumentHelp("For how long the first time; it doubles up to ten minutes (30s).", valueName: "time"))
+    var parkTime: String?
+
+    func apply(to configuration: inout WorkerConfiguration, _ settings: Settings) throws {
+        var downloads = configuration.downloads
+        downloads.perHost = try settings.number("per-host", flag: perHost, default: 6, in: 1...1_000)
+        downloads.burst = try settings.number("burst", flag: burst, default: 1, in: 1...10_000)
+        if let text = settings.text("rate", flag: rate) {
+            guard let rate = Double(text), rate >= 0.0001, rate <= 100_000 else {
+                throw SettingsError(message: "rate must be a number of requests a second, not '\(text)'.")
+            }
+            downloads.rate = rate
+        }
+        downloads.parking.failures = try settings.number(
+            "park-after", flag: parkAfter, default: downloads.parking.failures, in: 1...1_000_000)
+        let time = try settings.milliseconds("park-time", flag: parkTime, default: 30_000)
+        guard time > 0, time <= 600_000 else {
+            throw SettingsError(message: "park-time must be more than nothing and at most ten minutes.")
+        }
+        downloads.parking.time = .milliseconds(time)
+        configuration.downloads = downloads
+    }
+}

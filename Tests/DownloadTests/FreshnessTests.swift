@@ -1,0 +1,80 @@
+import Download
+import Testing
+
+/// RFC 9111, by seconds that a test makes up.
+@Suite(.timeLimit(.minutes(5))) struct FreshnessTests {
+    /// 7 November 1994, 08:49:37 UTC.
+    private static let now: Int64 = 784_198_177
+    private static let date = "Mon, 07 Nov 1994 08:49:37 GMT"
+
+    struct Case: Sendable {
+        var cacheControl: String?
+        var expires: String?
+        var date: String? = FreshnessTests.date
+        var age: String?
+        var lastModified: String?
+        var asked: Int64 = 0
+        let lifetime: Int64
+        var initialAge: Int64 = 0
+        var mustAsk = false
+        var isStrict = false
+    }
+
+    static let cases = [
+        Case(cacheControl: "max-age=60", lifetime: 60),
+        Case(cacheControl: "Public, MAX-AGE = \"60\"", lifetime: 60),
+        Case(cacheControl: "max-age=60, s-maxage=5", lifetime: 5, isStrict: true),
+        Case(cacheControl: "max-age=60", expires: "Mon, 07 Nov 1994 10:49:37 GMT", lifetime: 60),
+        Case(expires: "Mon, 07 Nov 1994 10:49:37 GMT", lifetime: 7_200),
+        Case(expires: "Sun, 06 Nov 1994 08:49:37 GMT", lifetime: 0),
+        Case(expires: "0", lifetime: 0),
+        Case(cacheControl: "no-cache, max-age=60", lifetime: 60, mustAsk: true, isStrict: true),
+        Case(cacheControl: "no-store", lifetime: 0, mustAsk: true, isStrict: true),
+        Case(cacheControl: "no-cache=\"set-cookie, x\", max-age=9", lifetime: 9),
+        Case(cacheControl: "max-age=60, must-revalidate", lifetime: 60, isStrict: true),
+        Case(cacheControl: "max-age=60", age: "45", lifetime: 60, initialAge: 45),
+        Case(cacheControl: "max-age=60", age: "45", asked: 3, lifetime: 60, initialAge: 48),
+        Case(cacheControl: "max-age=60", age: "-5", lifetime: 60),
+        Case(cacheControl: "max-age=60", date: "Mon, 07 Nov 1994 08:49:07 GMT", lifetime: 60, initialAge: 30),
+        Case(cacheControl: "max-age=60", date: nil, lifetime: 60),
+        Case(cacheControl: "max-age=99999999999999999999", lifetime: 1 << 31),
+        Case(cacheControl: "max-age=soon", lifetime: 0),
+        Case(cacheControl: ",,=,max-age=7,max-age=9,\"", lifetime: 7),
+        Case(lastModified: "Mon, 07 Nov 1994 07:49:37 GMT", lifetime: 360),
+        Case(lastModified: "Mon, 07 Nov 1983 07:49:37 GMT", lifetime: 7 * 86_400),
+        Case(lastModified: "Tue, 08 Nov 1994 07:49:37 GMT", lifetime: 0),
+        Case(lifetime: 0),
+    ]
+
+    @Test(arguments: cases.indices) func isAsTheStandardHasIt(_ index: Int) {
+        let given = Self.cases[index]
+        let freshness = Freshness(
+            cacheControl: given.cacheControl, expires: given.expires, date: given.date, age: given.age,
+            lastModified: given.lastModified, askedAt: Self.now - given.asked, answeredAt: Self.now)
+        #expect(freshness.lifetime == given.lifetime)
+        #expect(freshness.initialAge == given.initialAge)
+        #expect(freshness.mustAsk == given.mustAsk)
+        #expect(freshness.isStrict == given.isStrict)
+        #expect(freshness.isFresh(at: Self.now) == (!given.mustAsk && given.lifetime > given.initialAge))
+    }
+
+    @Test func itEndsWithItsLifetimeAndAClockSetBackDoesNotLengthenIt() {
+        let freshness = Freshness(
+            cacheControl: "max-age=60", expires: nil, date: Self.date, age: nil, lastModified: nil, askedAt: Self.now,
+            answeredAt: Self.now)
+        #expect(freshness.isFresh(at: Self.now + 59))
+        #expect(!freshness.isFresh(at: Self.now + 60))
+        #expect(freshness.age(at: Self.now - 86_400) == 0)
+    }
+
+    @Test func aSecretThatVariesIsKeptAsItsHash() {
+        let request = DownloadRequest(
+            url: "http://a.example/", headers: [("Authorization", "Bearer secret"), ("X", "1")])
+        let varied = request.varied(by: "Authorization, x ,Accept", userAgent: "u")
+        #expect(varied?.contains("secret") == false)
+        #expect(varied?.contains("x: 1") == true)
+        #expect(request.varied(by: "x, *", userAgent: "u") == nil)
+        #expect(request.varied(by: nil, userAgent: "u") == "")
+        #expect(request.varied(by: "User-Agent", userAgent: "u") != request.varied(by: "User-Agent", userAgent: "v"))
+    }
+}

@@ -1,0 +1,99 @@
+import Download
+import TestSupport
+import Testing
+
+/// What was received isn't asked for again, where it can be told that it is still the same.
+@Suite(.timeLimit(.minutes(5))) struct ResumeTests {
+    private static let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+
+    /// Breaks off after 120,000 bytes the first time, and then answers as `then` says.
+    private func origin(
+        etag: String = "\"v1\"", headers: [(name: String, value: String)] = [],
+        then: @escaping @Sendable (LoopbackOrigin.Request) -> LoopbackReply,
+    ) throws -> LoopbackOrigin {
+        try LoopbackOrigin { request in
+            guard request.header("Range") == nil, request.path == "/a" else { return then(request) }
+            return .broken(
+                Array(Self.body.prefix(120_000)), of: Self.body.count, headers: [("ETag", etag)] + headers)
+        }
+    }
+
+    private func part(_ request: LoopbackOrigin.Request, etag: String = "\"v1\"") -> LoopbackReply {
+        let first = Int(request.header("Range")?.dropFirst(6).dropLast() ?? "") ?? 0
+        return .status(
+            206,
+            headers: [
+                ("ETag", etag), ("Content-Range", "bytes \(first)-\(Self.body.count - 1)/\(Self.body.count)"),
+            ], body: Array(Self.body[first...]))
+    }
+
+    @Test func theNextTryGoesOnWhereTheLastEnded() async throws {
+        let origin = try origin { part($0) }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).code == .truncated)
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/a")))
+            let bytes = try outcome.file?.bytes()
+            #expect(bytes == Self.body)
+            #expect(outcome.response?.bytesReceived ?? 0 <= Int64(Self.body.count))
+        }
+        let second = try #require(origin.requests.last)
+        #expect(second.header("Range")?.hasPrefix("bytes=") == true)
+        #expect(second.header("If-Range") == "\"v1\"")
+        #expect(second.header("Accept-Encoding") == nil)
+    }
+
+    @Test func aChangedBodyIsTakenWhole() async throws {
+        let other = [UInt8](repeating: 9, count: 50_000)
+        let origin = try origin { _ in .status(200, headers: [("ETag", "\"v2\"")], body: other) }
+        try await withDownloader { downloader in
+            _ = await downloader.download(DownloadRequest(url: origin.url("/a")))
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/a")))
+            let bytes = try outcome.file?.bytes()
+            #expect(bytes == other)
+        }
+    }
+
+    @Test(arguments: ["W/\"v1\"", "v1", ""]) func aWeakValidatorIsNotEnough(_ etag: String) async throws {
+        let origin = try origin(etag: etag) { part($0) }
+        try await withDownloader { downloader in
+            for _ in 0..<2 { _ = await downloader.download(DownloadRequest(url: origin.url("/a"))) }
+        }
+        #expect(origin.requests.allSatisfy { $0.header("Range") == nil })
+    }
+
+    @Test func ofAnEncodedBodyNoPartIsAskedFor() async throws {
+        let origin = try origin(headers: [("Content-Encoding", "identity")]) { part($0) }
+        try await withDownloader { downloader in
+            for _ in 0..<2 { _ = await downloader.download(DownloadRequest(url: origin.url("/a"))) }
+        }
+        #expect(origin.requests.allSatisfy { $0.header("Range") == nil })
+    }
+
+    /// Another part, another version, no such part: never bytes that don't belong together, and the try after is fresh.
+    @Test(arguments: 0..<4) func aWrongAnswerIsNoBody(_ kind: Int) async throws {
+        let origin = try origin { request in
+            switch kind {
+            case 0: part(request, etag: "\"v2\"")
+            case 1:
+                .status(206, headers: [("ETag", "\"v1\""), ("Content-Range", "bytes 5-9/10")], body: [1, 2, 3, 4, 5])
+            case 2: .status(206, headers: [("ETag", "\"v1\"")], body: [1])
+            default: .status(416)
+            }
+        }
+        try await withDownloader { downloader in
+            _ = await downloader.download(DownloadRequest(url: origin.url("/a")))
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).code == .truncated)
+            _ = await downloader.download(DownloadRequest(url: origin.url("/a")))
+        }
+        #expect(origin.requests.map { $0.header("Range") != nil } == [false, true, false])
+    }
+
+    @Test func anotherJobsHeadersMakeAnotherBody() async throws {
+        let origin = try origin { part($0) }
+        try await withDownloader { downloader in
+            _ = await downloader.download(DownloadRequest(url: origin.url("/a"), headers: [("X-Key", "1")]))
+            _ = await downloader.download(DownloadRequest(url: origin.url("/a"), headers: [("X-Key", "2")]))
+        }
+        #expect(origin.requests.allSatisfy { $0.header("Range") == nil })
+    }
+}

@@ -1,0 +1,112 @@
+import TestSupport
+import Testing
+
+@testable import Download
+
+@Suite(.timeLimit(.minutes(5))) struct RobotsTests {
+    static let rules: [(text: String, path: String, isAllowed: Bool)] = [
+        ("", "/a", true),
+        ("User-agent: *\nDisallow: /", "/a", false),
+        ("User-agent: *\nDisallow:", "/a", true),
+        ("User-agent: *\nDisallow: /a\nAllow: /a/b", "/a/b/c", true),
+        ("User-agent: *\nAllow: /a\nDisallow: /a", "/a", true),
+        ("user-AGENT: PrefetchWorker/1.0 \nDISALLOW: /x # why\n\nUser-agent: *\nDisallow: /", "/a", true),
+        ("User-agent: prefetchworker\nDisallow: /x", "/x/1", false),
+        ("User-agent: other\nUser-agent: prefetchworker\nDisallow: /x", "/x", false),
+        ("User-agent: other\nDisallow: /x\nUser-agent: *\nDisallow: /y", "/x", true),
+        ("User-agent: *\nDisallow: /*.gif$", "/a/b.gif", false),
+        ("User-agent: *\nDisallow: /*.gif$", "/a/b.gif?x", true),
+        ("User-agent: *\nDisallow: /a*c*e", "/abcde", false),
+        ("User-agent: *\nDisallow: /a*c*e", "/abcd", true),
+        ("User-agent: *\nDisallow: /%7Ejoe/", "/~joe/index", false),
+        ("User-agent: *\nDisallow: /\u{E4}", "/%c3%a4", false),
+        ("User-agent: *\nDisallow: /robots.txt", "/robots.txt", true),
+        ("User-agent: *\nDisallow: /fish*", "/fishheads", false),
+        ("Disallow: /a", "/a", true),
+        ("nonsense\n:::\nUser-agent: *\n\u{0}Disallow: /a", "/a", true),
+        ("\u{FEFF}User-agent: *\r\nCrawl-delay: 9\r\nDisallow: /a\r\n", "/b", true),
+    ]
+
+    @Test(arguments: rules.indices) func rulesAreReadAsTheStandardHasThem(_ index: Int) {
+        let (text, path, isAllowed) = Self.rules[index]
+        #expect(RobotsText(text.utf8, agent: "prefetchworker").allows(path) == isAllowed)
+    }
+
+    @Test func aHostilePatternTakesNoLongerThanItsLength() {
+        let text = "User-agent: *\nDisallow: /" + String(repeating: "*a", count: 2_000) + "b"
+        #expect(RobotsText(text.utf8, agent: "x").allows("/" + String(repeating: "a", count: 4_000)))
+    }
+
+    static let tags: [(header: String?, isForbidden: Bool)] = [
+        (nil, false), ("noindex", false), ("noai", true), ("noindex, NoImageAI", true), ("otherbot: noai", false),
+        ("prefetchworker: noai", true), ("otherbot: noindex, noai, PrefetchWorker: nofollow", false),
+        ("max-image-preview: large, noai", true), ("noaiming", false),
+    ]
+
+    @Test(arguments: tags.indices) func tagsAreReadAsTheyAreMeant(_ index: Int) {
+        let (header, isForbidden) = Self.tags[index]
+        #expect(RobotsTag.forbids(header, agent: "prefetchworker") == isForbidden)
+    }
+
+    private func asking(_ url: String) -> DownloadRequest {
+        var request = DownloadRequest(url: url)
+        request.respectsRobotsText = true
+        request.respectsRobotsTag = true
+        return request
+    }
+
+    @Test func itIsAskedOnceAndObeyed() async throws {
+        let rules = Array("User-agent: *\nDisallow: /no".utf8)
+        let origin = try LoopbackOrigin { $0.path == "/robots.txt" ? .ok(rules, type: "text/plain") : .ok([1]) }
+        let refuse: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { bytes in
+            bytes.first == 1 ? .accept : .refuse(code: "not-an-image", message: "Text.")
+        }
+        try await withDownloader(inspect: refuse, configure: { $0.concurrency = 1 }) { downloader in
+            #expect(await downloader.download(asking(origin.url("/yes"))).file != nil)
+            #expect(await downloader.download(asking(origin.url("/no/1"))).code == .optOut)
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/no/2"))).file != nil)
+        }
+        #expect(origin.requests.map(\.path) == ["/robots.txt", "/yes", "/no/2"])
+    }
+
+    @Test func everyHopOfARedirectIsJudged() async throws {
+        let other = try LoopbackOrigin { request in
+            request.path == "/robots.txt" ? .ok(Array("User-agent: *\nDisallow: /no".utf8)) : .ok([1])
+        }
+        let origin = try LoopbackOrigin { request in
+            switch request.path {
+            case "/robots.txt": .status(404)
+            case "/loop": .redirect(to: "/loop")
+            default: .redirect(to: "http://localhost:\(other.port)\(request.path)")
+            }
+        }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(asking(origin.url("/yes"))).response?.redirects == 1)
+            #expect(await downloader.download(asking(origin.url("/no"))).code == .optOut)
+            #expect(await downloader.download(asking(origin.url("/loop"))).code == .tooManyRedirects)
+        }
+        #expect(other.requestCount("/no") == 0)
+    }
+
+    @Test func oneThatCanNotBeHadSaysNothingYet() async throws {
+        let origin = try LoopbackOrigin(script: [
+            "/robots.txt": [.status(503), .ok(Array("User-agent: *\nAllow: /".utf8))], "/a": [.ok([1])],
+        ])
+        try await withDownloader { downloader in
+            #expect(await downloader.download(asking(origin.url("/a"))).code == .http(503))
+            #expect(await downloader.download(asking(origin.url("/a"))).file != nil)
+        }
+    }
+
+    @Test func theTagCutsTheTransfer() async throws {
+        let body = [UInt8](repeating: 1, count: 4 << 20)
+        let origin = try LoopbackOrigin { request in
+            request.path == "/robots.txt" ? .status(404) : .ok(body, headers: [("X-Robots-Tag", "noai")])
+        }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(asking(origin.url("/a"))).code == .optOut)
+            #expect(downloader.counts.bytes < 1 << 20)
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).file?.size == 4 << 20)
+        }
+    }
+}

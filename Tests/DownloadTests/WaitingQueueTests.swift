@@ -1,0 +1,121 @@
+import Testing
+
+@testable import Download
+
+/// The order of starts, without a network.
+@Suite(.timeLimit(.minutes(5))) struct WaitingQueueTests {
+    private let now = ContinuousClock.now
+
+    private func ticket(
+        _ id: UInt64, _ host: DownloadURL, priority: Int = 0, rank: Int64 = 0, name: Int64? = nil,
+    ) -> Ticket {
+        let request = DownloadRequest(url: host.text, priority: priority, rank: rank, id: name)
+        return Ticket(id: id, request: request, url: host) { _ in }
+    }
+
+    private func host(_ name: String) throws -> DownloadURL { try DownloadURL("http://\(name)/", maxBytes: 100) }
+
+    /// Starts one at a time until nothing is left, and gives the order.
+    private func drain(_ queue: inout WaitingQueue, limit: Int = .max) -> [UInt64] {
+        var order: [UInt64] = []
+        while order.count < limit, let next = queue.start(now: now) {
+            order.append(next.id)
+            queue.finished(host: next.host, start: now, now: now)
+        }
+        return order
+    }
+
+    /// One place, seven asked for, then seven more: 1, 7 as asked then, 14…8, 6…2.
+    @Test func lastInFirstOutAsItIsDoneElsewhere() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 1))
+        let host = try host("a.example")
+        for id in UInt64(1)...7 { queue.insert(ticket(id, host, rank: id == 1 ? -100 : -Int64(id))) }
+        var order = drain(&queue, limit: 2)
+        for id in UInt64(8)...14 { queue.insert(ticket(id, host, rank: -Int64(id))) }
+        order += drain(&queue)
+        #expect(order == [1, 7] + (8...14).reversed() + (2...6).reversed())
+    }
+
+    @Test func hostsOfTheSamePriorityTakeTurns() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 6))
+        let (slow, quick) = (try host("slow.example"), try host("quick.example"))
+        for id in UInt64(1)...100 { queue.insert(ticket(id, slow, rank: Int64(id))) }
+        for id in UInt64(101)...110 { queue.insert(ticket(id, quick, rank: Int64(id))) }
+        let first = (0..<6).compactMap { _ in queue.start(now: now)?.id }
+        #expect(first == [1, 101, 2, 102, 3, 103])
+    }
+
+    @Test func aHostsSilentTransfersLeaveTheirPlacesToOthersAndNotToItself() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 6))
+        let (slow, quick) = (try host("slow.example"), try host("quick.example"))
+        for id in UInt64(1)...3 { queue.insert(ticket(id, slow, rank: Int64(id))) }
+        #expect(queue.start(now: now, room: 2)?.id == 1)
+        #expect(queue.start(now: now, room: 1)?.id == 2)
+        queue.changeSilent("slow.example", by: 2)
+        #expect(queue.start(now: now, room: 2) == nil)
+        queue.insert(ticket(9, quick, priority: -100))
+        #expect(queue.start(now: now, room: 2)?.id == 9)
+        #expect(queue.start(now: now, room: 3)?.id == 3)
+    }
+
+    @Test func urgentWorkIsNextWhateverWaits() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 1_000))
+        let host = try host("a.example")
+        for id in UInt64(1)...1_000 { queue.insert(ticket(id, host, rank: Int64(id))) }
+        #expect(drain(&queue, limit: 3) == [1, 2, 3])
+        queue.insert(ticket(2_000, host, priority: 100, rank: 5))
+        #expect(drain(&queue, limit: 1) == [2_000])
+    }
+
+    /// The bound: one start of sixteen goes to whoever waits longest.
+    @Test func anEndlessStreamOfUrgentWorkStopsNobody() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 1))
+        let host = try host("a.example")
+        queue.insert(ticket(1, host, priority: -100))
+        queue.insert(ticket(2, host, priority: -50))
+        var started: [UInt64] = []
+        for id in UInt64(3)..<40 {
+            queue.insert(ticket(id, host, priority: 100))
+            started += drain(&queue, limit: 1)
+        }
+        #expect(started.firstIndex(of: 1) == 15)
+        #expect(started.firstIndex(of: 2) == 31)
+    }
+
+    @Test func aSharedRequestMovesAndTheRestStays() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 1))
+        let host = try host("a.example")
+        for id in UInt64(1)...5 { queue.insert(ticket(id, host, rank: Int64(id), name: Int64(id))) }
+        queue.update(priority: 7, rank: 0, for: 4)
+        queue.update(priority: -7, rank: 0, for: 2)
+        queue.update(priority: 0, rank: 0, for: 2)
+        #expect(drain(&queue) == [4, 2, 1, 3, 5])
+        #expect(queue.count == 0)
+    }
+
+    @Test func whatIsShedIsTheLeastUrgentOfTheFullestHosts() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 1))
+        let (full, other) = (try host("full.example"), try host("other.example"))
+        for id in UInt64(1)...10 { queue.insert(ticket(id, full, rank: Int64(id))) }
+        queue.insert(ticket(11, other))
+        #expect(queue.shed(over: 4).map(\.id) == Array(5...10))
+        #expect(queue.count == 5)
+        #expect(Set(drain(&queue)) == [1, 2, 3, 4, 11])
+    }
+
+    /// Every step costs the logarithm of what waits: with thirty times as many it takes about as long, and not thirty
+    /// times. The bound is generous: what it tells apart is far from it on both sides.
+    @Test func aStepCostsTheLogarithmOfWhatWaits() throws {
+        func seconds(_ count: UInt64) throws -> Double {
+            var queue = WaitingQueue(limits: HostLimits(perHost: 1))
+            let hosts = try (0..<10).map { try host("h\($0).example") }
+            for id in 1...count { queue.insert(ticket(id, hosts[Int(id % 10)], rank: Int64(id * 7_919 % count))) }
+            let started = ContinuousClock.now
+            #expect(drain(&queue, limit: 500).count == 500)
+            return (ContinuousClock.now - started) / .seconds(1)
+        }
+        let few = try seconds(1_000)
+        let many = try seconds(30_000)
+        #expect(many < 10 * few + 0.5)
+    }
+}

@@ -1,0 +1,86 @@
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+/// How large animations come out, and how near to what they were.
+@Suite(.timeLimit(.minutes(5)))
+struct AnimationSizeTests {
+    /// Waves of many colours that move.
+    private static func film(_ width: Int = 96, _ height: Int = 64, frames: Int = 6) throws -> [UInt8] {
+        try encoded(
+            width, height, durations: [Int](repeating: 50, count: frames),
+            sink: { try WebPFrameSink($0, size: $1, loopCount: 0, compression: .lossless) },
+            pixel: { x, y, number in
+                Pixel(
+                    red: UInt8((x * 2 + number * 9) & 255), green: UInt8((x * y / 8 + number) & 255),
+                    blue: UInt8((y * 3 + x + number * 5) & 255))
+            })
+    }
+
+    @Test(arguments: ["webp", "gif"]) func maxBytesAreReached(format: String) throws {
+        let film = try Self.film()
+        let whole = try make(one: film, "90x,\(format)").count
+        let least = try make(one: film, "90x,\(format == "gif" ? "gif,colours:2" : "webp,q1")").count
+        let most = (whole + least) / 2
+        let made = try make(film, "a=90x,\(format),max-bytes:\(most) b=40x,\(format)")
+        #expect(made.files[0].count <= most && made.files[0].count >= least, "\(made.files[0].count), \(most)")
+        #expect(try Film(made.files[0]).durations == [Int](repeating: 50, count: 6))
+        #expect(made.files[1] == (try make(one: film, "40x,\(format)")))
+    }
+
+    @Test(arguments: ["webp,max-bytes:200", "gif,max-bytes:200", "webp,lossless,max-bytes:2000"])
+    func whatCannotBeThatSmallFails(spec: String) throws {
+        let film = try Self.film()
+        #expect(failure { _ = try make(one: film, "90x,\(spec)") } == .encode)
+    }
+
+    @Test func whatFitsIsLeftAsItIs() throws {
+        let film = try Self.film()
+        #expect(try make(one: film, "90x,webp,max-bytes:9999999") == make(one: film, "90x,webp"))
+    }
+
+    @Test func aGIFHasNoMoreColoursThanItMay() throws {
+        let film = try Film(make(one: Self.film(), "90x,gif,colours:8"))
+        for frame in film.frames.prefix(1) {
+            let colours = Set(stride(from: 0, to: frame.count, by: 4).map { Array(frame[$0..<($0 + 3)]) })
+            #expect((2...8).contains(colours.count), "\(colours.count)")
+        }
+    }
+
+    /// A step a frame is within what may stay; a hundred of them must not add up.
+    @Test func whatChangesSlowlyIsFollowed() throws {
+        func pixel(_ x: Int, _ y: Int, _ number: Int) -> Pixel {
+            Pixel(red: UInt8(x * 2 + number), green: UInt8(y * 3 + number), blue: UInt8((x + y) & 127 + number))
+        }
+        let file = try encoded(
+            60, 40, durations: [Int](repeating: 50, count: 100),
+            sink: { try GIFFrameSink($0, size: $1, loopCount: 0) }, pixel: pixel)
+        let film = try Film(file)
+        for number in [0, 1, 10, 50, 99] {
+            var sum = 0
+            for place in 0..<(60 * 40) {
+                let expected = pixel(place % 60, place / 60, number)
+                sum += abs(Int(film.frames[number][place * 4]) - expected.red)
+                sum += abs(Int(film.frames[number][place * 4 + 1]) - expected.green)
+            }
+            #expect(Double(sum) / (2 * 60 * 40) < 7, "frame \(number): \(Double(sum) / (2 * 60 * 40))")
+        }
+    }
+
+    /// Noise that nobody sees, of more colours than a palette has.
+    @Test func whatIsNearEnoughIsNotDrawnAgain() throws {
+        func size(noise: Int) throws -> Int {
+            var random = SeededGenerator(seed: 7)
+            return try encoded(
+                64, 64, durations: [Int](repeating: 50, count: 8),
+                sink: { try GIFFrameSink($0, size: $1, loopCount: 0) }
+            ) { x, y, _ in
+                let shift = noise == 0 ? 0 : Int.random(in: 0...noise, using: &random)
+                return Pixel(red: UInt8(x * 3 + shift), green: UInt8(y * 3 + shift), blue: UInt8(x + y))
+            }.count
+        }
+        let (still, quiet, loud) = (try size(noise: 0), try size(noise: 2), try size(noise: 60))
+        #expect(quiet < still * 3 && loud > quiet * 3, "\(still), \(quiet), \(loud)")
+    }
+}

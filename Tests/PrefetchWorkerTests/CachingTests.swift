@@ -1,0 +1,148 @@
+import Jobs
+import PrefetchWorker
+import Synchronization
+import TestSupport
+import Testing
+
+/// When the origin is asked, and what is taken for current.
+@Suite("Sources in the cache", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+struct CachingTests {
+    /// Runs a job for each of these options, `after` so many milliseconds each.
+    private func run(
+        _ place: Workplace, _ url: String, _ options: String?, after: Int64 = 0,
+    ) async throws -> RunStatistics.Counts {
+        _ = try await place.enqueue([url], options: options)
+        return try await place.with { configuration in
+            configuration.now = { JobStore.wallClock() + after }
+        }.drain().counts
+    }
+
+    @Test func `What is fresh isn't asked for, and what is stale costs one small request`() async throws {
+        let origin = try LoopbackOrigin { request in
+            let headers = [("ETag", "\"1\""), ("Cache-Control", "max-age=60")]
+            return request.header("If-None-Match") == "\"1\""
+                ? .status(304, headers: headers) : .ok(Pictures.jpeg, headers: headers)
+        }
+        try await withWorkplace { (place) async throws in
+            let url = origin.url("/a.jpg")
+            #expect(try await run(place, url, "http-cache").done == 1)
+            #expect(try await run(place, url, "http-cache", after: 30_000).cached == 1)
+            #expect(origin.requests.count == 1)
+            #expect(try await run(place, url, "http-cache", after: 90_000).cached == 1)
+            #expect(origin.requests.count == 2)
+            // The 304 made it fresh again.
+            #expect(try await run(place, url, "http-cache", after: 120_000).cached == 1)
+            #expect(origin.requests.count == 2)
+        }
+    }
+
+    static let policies: [(headers: [(String, String)], asksAgain: Bool)] = [
+        ([("Cache-Control", "no-cache, max-age=60")], true), ([("Cache-Control", "no-store")], true),
+        ([("Cache-Control", "max-age=60"), ("Vary", "*")], true),
+        ([("Cache-Control", "max-age=60"), ("Vary", "Accept, Accept-Encoding")], false),
+        ([("Cache-Control", "max-age=60"), ("Age", "61")], true), ([], true),
+        ([("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")], false),
+    ]
+
+    @Test(arguments: policies.indices)
+    func `HTTP's word counts where the job says so`(_ index: Int) async throws {
+        let (headers, asksAgain) = Self.policies[index]
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg, headers: headers.map { (name: $0.0, value: $0.1) }) }
+        try await withWorkplace { (place) async throws in
+            _ = try await run(place, origin.url("/a.jpg"), "http-cache")
+            _ = try await run(place, origin.url("/a.jpg"), "http-cache")
+            #expect(origin.requests.count == (asksAgain ? 2 : 1))
+            // Without the option it is the worker's own rule.
+            _ = try await run(place, origin.url("/a.jpg"), nil)
+            #expect(origin.requests.count == (asksAgain ? 2 : 1))
+        }
+    }
+
+    @Test func `Another job's headers are another answer where the origin says so`() async throws {
+        let origin = try LoopbackOrigin { request in
+            .ok(
+                request.header("X-Size") == "2" ? Pictures.png : Pictures.jpeg,
+                headers: [("Vary", "X-Size"), ("Cache-Control", "max-age=600")])
+        }
+        try await withWorkplace { (place) async throws in
+            for size in ["1", "1", "2"] {
+                _ = try await place.store.enqueue(
+                    NewJob(urls: [origin.url("/a")], options: "http-cache", headers: ["X-Size": size]))
+                try await place.drain()
+            }
+            #expect(origin.requests.compactMap { $0.header("X-Size") } == ["1", "2"])
+        }
+    }
+
+    @Test func `max-age is the job's own, and 0 always asks`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace { (place) async throws in
+            let url = origin.url("/a.jpg")
+            _ = try await run(place, url, "max-age=10s")
+            _ = try await run(place, url, "max-age=10s", after: 5_000)
+            #expect(origin.requests.count == 1)
+            _ = try await run(place, url, "max-age=10s", after: 11_000)
+            #expect(origin.requests.count == 2)
+            _ = try await run(place, url, "max-age=-1", after: 900_000_000)
+            #expect(origin.requests.count == 2)
+        }
+    }
+
+    @Test func `refresh-cached twice in a row never fails`() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.header("If-None-Match") == nil ? .ok(Pictures.jpeg, headers: [("ETag", "\"1\"")]) : .status(304)
+        }
+        try await withWorkplace { (place) async throws in
+            for _ in 0..<3 { #expect(try await run(place, origin.url("/a.jpg"), "refresh-cached").failed == 0) }
+            #expect(origin.requests.count == 3)
+        }
+    }
+
+    @Test func `stale-if-error uses what there is when the origin fails, and nothing else does`() async throws {
+        let isBroken = Shared(false)
+        let origin = try LoopbackOrigin { _ in isBroken.withLock { $0 } ? .status(500) : .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { (place) async throws in
+            let url = origin.url("/a.jpg")
+            _ = try await run(place, url, nil)
+            isBroken.withLock { $0 = true }
+            #expect(try await run(place, url, "refresh-cached").failed == 1)
+            #expect(try await run(place, url, "refresh-cached stale-if-error").cached == 1)
+            #expect(try await run(place, origin.url("/b.jpg"), "stale-if-error").failed == 1)
+        }
+    }
+
+    @Test func `must-revalidate is obeyed when the origin fails`() async throws {
+        let isBroken = Shared(false)
+        let origin = try LoopbackOrigin { _ in
+            isBroken.withLock { $0 }
+                ? .status(503) : .ok(Pictures.jpeg, headers: [("Cache-Control", "max-age=0, must-revalidate")])
+        }
+        try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { (place) async throws in
+            _ = try await run(place, origin.url("/a.jpg"), "http-cache")
+            isBroken.withLock { $0 = true }
+            #expect(try await run(place, origin.url("/a.jpg"), "http-cache stale-if-error").failed == 1)
+        }
+    }
+
+    @Test func `A cache-key rule makes one picture of many signatures`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace { (place) async throws in
+            for signature in 1...3 {
+                _ = try await run(place, origin.url("/a.jpg?sig=\(signature)"), "cache-key=drop-query")
+            }
+            #expect(origin.requests.map(\.path) == ["/a.jpg?sig=1"])
+            #expect(try await run(place, origin.url("/a.jpg?sig=9"), nil).done == 1)
+        }
+    }
+
+    @Test func `The blacklist goes by the key, too`() async throws {
+        let origin = try LoopbackOrigin { _ in .status(404) }
+        try await withWorkplace { (place) async throws in
+            for signature in 1...3 {
+                _ = try await run(place, origin.url("/a.jpg?sig=\(signature)"), "cache-key=drop-query")
+            }
+            #expect(origin.requests.count == 1)
+            #expect(try await place.store.blacklist().map(\.url) == [origin.url("/a.jpg")])
+        }
+    }
+}

@@ -1,0 +1,23 @@
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+/// What fuzzers have found against other decoders, file by file in real helpers.
+@Suite(
+    .serialized, .timeLimit(.minutes(10)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt),
+    .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
+struct MalformedTests {
+    @Test(arguments: ["gif", "png", "jpeg", "webp", "tiff"])
+    func eachEndsInAClassWithinItsTimeAndMemory(folder: String) async throws {
+        let files = Corpus.files("malformed/\(folder)")
+        #expect(files.count > 100)
+        try await PictureHelper.lend { helper in
+            for file in files {
+                let answer = try await helper.make(Corpus.bytes(file), "small=64x64,webp kept=64x64", within: 20)
+                #expect(answer.isOrderly && answer.seconds < 20 && answer.peak < 1_024, "\(file): \(answer)")
+                guard answer.isOrderly else { return }
+            }
+        }
+    }
+}
