@@ -9,13 +9,17 @@ struct FencingFaultTests {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
             let first = try await worker.startRegistered()
-            try await worker.eventually("it has a lease") { try await worker.value("SELECT count(*) > 0 FROM leases") == "1" }
+            try await worker.eventually("it has a lease") {
+                try await worker.value("SELECT count(*) > 0 FROM leases") == "1"
+            }
             kill(first.pid, SIGSTOP)
             // As if twice the time of a lease had passed: nobody waits for a worker that is held up.
             try await worker.sql("UPDATE leases SET expires_at = 1")
             try await worker.drain()
             kill(first.pid, SIGCONT)
-            try await worker.eventually("it is idle") { try await worker.value("SELECT count(*) FROM items WHERE state = 'active'") == "0" }
+            try await worker.eventually("it is idle") {
+                try await worker.value("SELECT count(*) FROM items WHERE state = 'active'") == "0"
+            }
             try await Task.sleep(for: .milliseconds(500))
             first.send(SIGTERM)
             #expect(try await first.wait() == .code(0))

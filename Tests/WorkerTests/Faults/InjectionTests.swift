@@ -38,7 +38,8 @@ struct InjectionTests {
                 try await bench.check(worker, what)
                 // What could not be synced is told by the doctor from then on.
                 let syncs = Int(try await worker.value("SELECT failed_syncs FROM cache_totals")) ?? 0
-                let isTold = try await worker.run("doctor", expecting: nil).output.contains("failed to sync \(syncs) files")
+                let isTold = try await worker.run("doctor", expecting: nil).output.contains(
+                    "failed to sync \(syncs) files")
                 #expect(isTold == (syncs > 0), "\(what)")
                 try bench.remove(worker)
             }
