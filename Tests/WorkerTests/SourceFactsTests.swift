@@ -6,6 +6,9 @@ import Testing
     private struct Row: Decodable {
         let variant: String?
         let dominantColour, blurhash, thumbhash, phash: String?
+        let sourceFormat: String?
+        let sourceWidth, sourceHeight, frames: Int?
+        let hasAlpha: Bool?
     }
 
     private struct Report: Decodable {
@@ -33,6 +36,10 @@ import Testing
             #expect(rows[0].dominantColour == "#0ac81e" && rows[0].phash == nil)
             #expect(rows[2].blurhash?.count == 28 && rows[2].phash?.count == 16)
             #expect(rows[2].thumbhash == rows[3].thumbhash)
+            for row in rows[0...1] {
+                #expect(row.sourceFormat == "png" && row.sourceWidth == 30 && row.sourceHeight == 30 && row.frames == 1)
+            }
+            #expect(rows.allSatisfy { $0.hasAlpha != nil })
             let csv = try await w.run("results", "1", "--format", "csv")
             #expect(csv.lines[1].contains(",#0ac81e,"))
             #expect(!(try await w.run("results", "1").output.contains("#0ac81e")))

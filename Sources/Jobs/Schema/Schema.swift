@@ -22,6 +22,9 @@ enum Schema {
         migrator.registerMigration("4-download-engine") { db in
             try db.execute(sql: downloads)
         }
+        migrator.registerMigration("5-result-facts") { db in
+            try db.execute(sql: resultFacts)
+        }
         return migrator
     }
 

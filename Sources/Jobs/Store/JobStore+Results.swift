@@ -26,9 +26,19 @@ public struct ResultRow: Hashable, Sendable, Codable {
     public let thumbHash: String?
     /// Sixteen hexadecimal digits.
     public let perceptualHash: String?
+    /// Of the source, as the four that follow.
+    public let sourceFormat: String?
+    /// In pixels, upright.
+    public let sourceWidth: Int?
+    public let sourceHeight: Int?
+    /// 1 for a still.
+    public let frames: Int?
+    public let hasAlpha: Bool?
 
     enum CodingKeys: String, CodingKey {
-        case job, item, url, state, cached, variant, format, width, height, size, blob, path, message
+        case job, item, url, state, cached, variant, format, width, height, size, blob, path, message, frames
+        case sourceFormat = "source_format", sourceWidth = "source_width", sourceHeight = "source_height"
+        case hasAlpha = "has_alpha"
         case failure = "class", httpStatus = "http_status", finishedAt = "finished_at"
         case dominantColour = "dominant_colour", blurHash = "blurhash", thumbHash = "thumbhash"
         case perceptualHash = "phash"
@@ -90,6 +100,11 @@ private func resultRow(_ row: Row) -> ResultRow {
         httpStatus: row["http_status"], message: row["message"], finishedAt: row["finished_at"],
         dominantColour: row["dominant_colour"], blurHash: row["blurhash"], thumbHash: row["thumbhash"],
         perceptualHash: row["phash"],
+        sourceFormat: row["source_format"],
+        sourceWidth: row["source_width"],
+        sourceHeight: row["source_height"],
+        frames: row["frames"],
+        hasAlpha: row["has_alpha"],
     )
 }
 

@@ -46,7 +46,8 @@ struct ResultsCommand: AsyncParsableCommand {
 
     private static let columns: [String?] = [
         "job", "item", "url", "state", "cached", "variant", "format", "width", "height", "size", "path", "class",
-        "message", "dominant_colour", "blurhash", "thumbhash", "phash",
+        "message", "dominant_colour", "blurhash", "thumbhash", "phash", "source_format", "source_width",
+        "source_height", "frames", "has_alpha",
     ]
 
     private func show(_ rows: [ResultRow]) throws {
@@ -60,7 +61,9 @@ struct ResultsCommand: AsyncParsableCommand {
                         "\(row.job)", "\(row.item)", row.url, row.state.rawValue, row.cached ? "1" : "0", row.variant,
                         row.format, row.width.map(String.init), row.height.map(String.init), row.size.map(String.init),
                         row.path, row.failure, row.message, row.dominantColour, row.blurHash, row.thumbHash,
-                        row.perceptualHash,
+                        row.perceptualHash, row.sourceFormat, row.sourceWidth.map(String.init),
+                        row.sourceHeight.map(String.init), row.frames.map(String.init),
+                        row.hasAlpha.map { $0 ? "1" : "0" },
                     ]))
             }
         case .table:
