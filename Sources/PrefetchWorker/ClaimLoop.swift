@@ -28,9 +28,9 @@ final class ClaimLoop: Sendable {
     private let order: ExecutionOrder
     private let drains: Bool
     private let logger: Logger
-    private let lastFault = Mutex<JobsError?>(nil)
     private let starving = Mutex<ContinuousClock.Instant?>(nil)
     private let claims = Atomic(0)
+    private let lastFault = Mutex<JobsError?>(nil)
 
     init(
         pipeline: Pipeline, probe: DiskProbe, tasks: ItemTasks, statistics: RunStatistics, wakeup: Wakeup,

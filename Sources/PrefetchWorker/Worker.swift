@@ -111,11 +111,19 @@ public struct Worker: Sendable {
             disk: disk, collector: collector, budget: budget, memory: MemoryTier(limits: configuration.memoryTier),
             readOnly: try configuration.readOnlyCaches.map { try ReadOnlyCache($0) },
             settings: PipelineSettings(
-                retries: configuration.retries, maxAge: configuration.maxAge, now: configuration.now),
+                retries: configuration.retries, maxAge: configuration.maxAge, local: configuration.local,
+                maxBodyBytes: configuration.downloads.maxBodyBytes, now: configuration.now),
             assets: configuration.assets,
             previews: configuration.onPreview.map { Previews(helpers: helpers, show: $0) },
-            commands: commands, extensions: configuration.extensions, logger: logger,
+            commands: commands, delegate: try delegate(cache), extensions: configuration.extensions, logger: logger,
         )
+    }
+
+    private func delegate(_ cache: ContentCache) throws(WorkerError) -> (any WorkerDelegate)? {
+        if let delegate = configuration.delegate { return delegate }
+        guard let command = configuration.delegateCommand else { return nil }
+        return try CommandDelegate(
+            command, limits: configuration.commandLimits, width: 2 * configuration.helpers.count, cache: cache)
     }
 
     /// The stages end from the front to the back, so that each still finds the next one working.
@@ -147,8 +155,8 @@ public struct Worker: Sendable {
             group.addTask { await pipeline.helpers.run() }
             group.addTask { await pipeline.publisher.run(inFlight: { tasks.count }) }
             let housekeeping = Task { await housekeeper.run() }  // Ended below, before the stages it looks after.
-            let collecting = Task { await cacheKeeper.run() }  // The same.
             var hostKeeping: Task<Void, Never>?
+            let collecting = Task { await cacheKeeper.run() }  // The same.
             let result: Result<Summary.End, WorkerError>
             do {
                 let ledger = try await keeper.begin()
@@ -163,9 +171,9 @@ public struct Worker: Sendable {
             housekeeping.cancel()
             hostKeeping?.cancel()
             await housekeeping.value
+            await hostKeeping?.value
             collecting.cancel()
             await collecting.value
-            await hostKeeping?.value
             pipeline.helpers.close()
             pipeline.publisher.close()
             await pipeline.downloader.shutdown()

@@ -28,6 +28,12 @@ public struct WorkerConfiguration: Sendable {
     /// Programs that variants may name, each by a name of its own.
     public var commands: [TransformCommand] = []
     public var commandLimits = CommandLimits()
+    /// Who has a say in what is fetched and how.
+    public var delegate: (any WorkerDelegate)?
+    /// The same as a program; not asked where there is a ``delegate``.
+    public var delegateCommand: DelegateCommand?
+    /// Sources that need no network.
+    public var local = LocalSources()
     /// Bytes kept free on the cache's disk.
     public var minimumFree: Int64 = 1 << 30
     /// How much the cache may hold, and for how long; `minimumFree` is taken from above.

@@ -30,6 +30,20 @@ struct VariantPropertyTests {
             #expect(try VariantSpec.parse(changed.text).canonical != spec.canonical, "\(parts.text) \(changed.text)")
         }
     }
+
+    /// Size, fit, position, quality and every option.
+    @Test(arguments: 0..<40)
+    func anyOtherPartIsAnotherIdentity(seed: UInt64) throws {
+        var maker = SpecMaker(seed: seed &+ 2_000)
+        for _ in 0..<25 {
+            let parts = maker.parts()
+            let spec = try VariantSpec.parse(parts.text)
+            for changed in maker.otherParts(parts) {
+                #expect(
+                    try VariantSpec.parse(changed.text).canonical != spec.canonical, "\(parts.text) \(changed.text)")
+            }
+        }
+    }
 }
 
 /// Parts of a variant's short form.
@@ -96,6 +110,45 @@ struct SpecMaker {
             }
         }
         return nil
+    }
+
+    /// Each with one thing other than in `parts`, as many as there are things that mean something.
+    mutating func otherParts(_ parts: SpecParts) -> [SpecParts] {
+        var others: [SpecParts] = []
+        func add(_ change: (inout SpecParts) -> Void) {
+            var other = parts
+            change(&other)
+            others.append(other)
+        }
+        let sides = parts.size.split(separator: "x").compactMap { Int($0) }
+        add { $0.size = "\(sides[0] % 4_000 + 1)x\(sides[1])" }
+        add { $0.size = "\(sides[0])x\(sides[1] % 4_000 + 1)" }
+        add { $0.loose[0] = parts.loose[0] == "cover" ? "contain" : "cover" }
+        add { $0.loose[2] = parts.loose[2] == "north" ? "south" : "north" }
+        add { other in
+            if let place = other.loose.firstIndex(of: "enlarge") {
+                other.loose.remove(at: place)
+            } else {
+                other.loose.append("enlarge")
+            }
+        }
+        // Of what is lossless no quality matters.
+        if !parts.loose.contains("lossless:yes"),
+            let place = parts.loose.firstIndex(where: { $0.first == "q" && Int($0.dropFirst()) != nil })
+        {
+            add { $0.loose[place] = parts.loose[place] == "q7" ? "q8" : "q7" }
+        }
+        for option in VariantOption.allCases {
+            guard let place = parts.loose.firstIndex(where: { $0.hasPrefix("\(option.rawValue):") }) else { continue }
+            let range = option == .effort ? VariantSpec.Output(word: parts.loose[1])?.efforts : nil
+            let values = (0..<20).map { _ in
+                "\(option.rawValue):"
+                    + (range.map { "\(Int.random(in: $0, using: &random))" } ?? value(of: option.parameter))
+            }
+            guard let value = values.first(where: { $0 != parts.loose[place] }) else { continue }
+            add { $0.loose[place] = value }
+        }
+        return others
     }
 
     private mutating func pick<Element>(_ elements: [Element]) -> Element {

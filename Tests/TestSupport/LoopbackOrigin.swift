@@ -23,8 +23,8 @@ public final class LoopbackOrigin: Sendable {
     }
 
     /// Called for each request, on the connection's thread.
-    public init(_ handler: @escaping @Sendable (Request) -> LoopbackReply) throws {
-        let listener = try LoopbackSocket.listening()
+    public init(address: String = "127.0.0.1", _ handler: @escaping @Sendable (Request) -> LoopbackReply) throws {
+        let listener = try LoopbackSocket.listening(on: address)
         let record = LoopbackRecord()
         self.listener = listener
         self.record = record

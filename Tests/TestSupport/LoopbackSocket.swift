@@ -6,12 +6,13 @@ struct LoopbackSocket: Sendable {
     let descriptor: Int32
     let port: UInt16
 
-    static func listening() throws -> LoopbackSocket {
+    /// - Parameter host: an address of the loopback network.
+    static func listening(on host: String = "127.0.0.1") throws -> LoopbackSocket {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Errno(rawValue: errno) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { throw Errno.invalidArgument }
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isReady = withUnsafeMutableBytes(of: &address) { bytes in
             guard let pointer = bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self) else { return false }

@@ -24,6 +24,12 @@ public struct DownloadResponse: Sendable, Equatable {
     /// The numeric address that was connected to; empty when there was no connection.
     public var primaryAddress: String
 
+    /// For a source that didn't come over the network.
+    public static func local(bytes: Int64) -> DownloadResponse {
+        DownloadResponse(
+            status: 200, finalURL: "", redirects: 0, timings: Timings(), bytesReceived: bytes, primaryAddress: "")
+    }
+
     /// How long each step of the last hop took; a step that a reused connection saved is zero.
     public struct Timings: Sendable, Equatable {
         public var dns = Duration.zero

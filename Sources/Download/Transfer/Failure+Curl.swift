@@ -10,7 +10,8 @@ extension DownloadFailure.Code {
             case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .dns
             case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY: .connect
             case CURLE_OPERATION_TIMEDOUT: .timeout
-            case CURLE_PARTIAL_FILE: .truncated
+            // Before there was a body, it is the connection that ended.
+            case CURLE_PARTIAL_FILE: inHeaders ? .connectionLost : .truncated
             // A content coding that breaks off or is broken: worth one more fresh download, like a short body.
             case CURLE_BAD_CONTENT_ENCODING: .truncated
             case CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM: .connectionLost

@@ -5,6 +5,8 @@ public struct FailureRecord: Hashable, Sendable {
     public let failure: FailureClass
     /// One sentence for people.
     public let message: String
+    /// Whether its URL is listed, where somebody has said so; nil leaves it to the class.
+    public var isListed: Bool?
 
     public init(_ failure: FailureClass, _ message: String) {
         self.failure = failure
@@ -111,7 +113,8 @@ extension JobStore {
             return try complete(item, completion, now: now, in: db)
         case .failed(let failure):
             guard try fail(item, failure, blacklisted: false, tries: 1, now: now, in: db) else { return false }
-            if let duration = failure.failure.blacklistDuration {
+            let own = failure.failure.blacklistDuration
+            if let duration = failure.isListed.map({ $0 ? own ?? FailureClass.day : nil }) ?? own {
                 try blacklist(key: item.key, failure: failure, until: now + duration, now: now, in: db)
             }
             return true

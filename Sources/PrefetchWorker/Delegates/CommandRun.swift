@@ -16,6 +16,8 @@ enum CommandFailure: Error, Equatable {
 struct CommandRun: Sendable {
     let command: InstalledCommand
     let limits: CommandLimits
+    /// Whether the whole answer is wanted, whatever is in it.
+    var isDialogue = false
 
     /// - Parameter input: read from its start.
     /// - Returns: the picture that it answered with.
@@ -98,7 +100,7 @@ struct CommandRun: Sendable {
         _ output: [UInt8], _ complaint: String, _ status: TerminationStatus,
     ) throws(CommandFailure) -> [UInt8] {
         guard output.count <= limits.bytes else { throw failure("answered more than \(limits.bytes) bytes") }
-        let answer = CommandAnswer(output)
+        let answer = isDialogue ? CommandAnswer.picture(output) : CommandAnswer(output)
         if case .error(let text) = answer { throw failure("says: \(text)") }
         switch status {
         case .exited(0): break

@@ -20,7 +20,35 @@ struct FetchedSource: Sendable {
     let size: Int64
     let response: DownloadResponse
     /// The downloader's own record of it, held so that it counts as outstanding until it was used.
-    let receipt: BodyFile
+    /// None of what didn't come over the network.
+    let receipt: BodyFile?
+
+    private init(_ old: FetchedSource, file: BlobFile, hash: BlobHash, size: Int64) {
+        self.file = file
+        self.hash = hash
+        self.size = size
+        response = old.response
+        receipt = old.receipt
+    }
+
+    init(local blob: PendingBlob) {
+        file = blob.file
+        hash = blob.hash
+        size = blob.size
+        response = DownloadResponse.local(bytes: blob.size)
+        receipt = nil
+    }
+
+    /// The same answer with other bytes; nil when the disk refuses them.
+    func replaced(by bytes: [UInt8], in cache: ContentCache) -> FetchedSource? {
+        do {
+            let file = try cache.makeFile()
+            try file.descriptor.writeAll(bytes)
+            return FetchedSource(self, file: file, hash: BlobHash(of: bytes), size: Int64(bytes.count))
+        } catch {
+            return nil
+        }
+    }
 
     init?(_ body: BodyFile, _ response: DownloadResponse) {
         guard let hash = BlobHash(body.sha256) else { return nil }

@@ -91,10 +91,11 @@ extension Pipeline {
         return maxAge >= 0 && settings.now() - source.fetchedAt > maxAge
     }
 
-    /// The item under the key that its job's rule makes of its URL.
-    func keyed(_ item: ClaimedItem, _ plan: JobPlan) async -> ClaimedItem {
-        guard let key = plan.settings.cacheKey?.key(of: item.url), key != item.key else { return item }
-        do {
+    /// The item under the key that the delegate or its job's rule makes of its URL.
+    func keyed(_ item: ClaimedItem, _ plan: JobPlan) async throws(FetchFailure) -> ClaimedItem {
+        let key = try await delegatedKey(item) ?? plan.settings.cacheKey?.key(of: item.url)
+        guard let key, key != item.key, !key.isEmpty else { return item }
+        do throws(JobsError) {
             return try await store.look(up: item, by: key)
         } catch {
             logger.warning("A cache key can't be looked up.", metadata: ["error": "\(error)"])

@@ -5,8 +5,10 @@ internal import Jobs
 
 extension Pipeline {
     /// Fetches the item's URL, together with whoever else wants it now, and makes its variants.
-    func fromNetwork(_ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {
-        let request = request(for: item, plan)
+    func fromNetwork(
+        _ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
+    ) async throws(FetchFailure) -> ItemResult {
+        let request = try await delegated(request(for: item, plan), item)
         let key = fetchKey(of: item, plan, request)
         holdings.fetch = key
         let place = FetchPlace(priority: request.priority, rank: request.rank)
@@ -20,11 +22,12 @@ extension Pipeline {
         case .crowded(let host):
             return blocked(item) ?? crowded(host)
         case .source(let fetched):
-            return await finish(item, plan, fetched, &holdings)
+            return await finish(item, plan, try await delegated(fetched, item), &holdings)
         }
     }
 
     private func fetch(_ request: DownloadRequest, _ key: String) async -> Fetched {
+        if LocalSources.isLocal(request.url) { return await local(request.url) }
         var request = request
         request.currentPlace = { [fetches] in fetches.place(key).map { ($0.priority, $0.rank) } }
         switch await downloader.download(request) {
@@ -48,6 +51,16 @@ extension Pipeline {
                 return .failed(FetchFailure(failure: .diskError, message: "A body came without a hash."))
             }
             return .source(source)
+        }
+    }
+
+    private func local(_ url: String) async -> Fetched {
+        await reading.run { [cache, settings] in
+            do throws(FetchFailure) {
+                return .source(try settings.local.read(url, limit: settings.maxBodyBytes, into: cache))
+            } catch {
+                return .failed(error)
+            }
         }
     }
 
@@ -79,6 +92,7 @@ extension Pipeline {
         var key = item.key
         for header in request.headers { key += "\n\(header.name.lowercased()): \(header.value)" }
         if request.allowInvalidCertificates { key += "\nallow-invalid" }
+        if request.url != URLText.cacheKey(item.url) { key += "\nfrom \(request.url)" }
         if request.respectsRobotsTag { key += "\nrobots-tag" }
         if request.respectsRobotsText { key += "\nrobots-txt" }
         if let jar = request.cookieJar { key += "\ncookies of \(jar)" }
@@ -107,14 +121,15 @@ extension Pipeline {
         let response = fetched.response
         var source = SourceRecord(
             key: item.key, hash: fetched.hash.hex, size: fetched.size, isKept: plan.keepsOriginal,
-            finalURL: response.finalURL == item.key ? nil : response.finalURL, etag: response.etag,
+            finalURL: response.finalURL == item.key || response.finalURL.isEmpty ? nil : response.finalURL,
+            etag: response.etag,
             lastModified: response.lastModified, fetchedAt: settings.now(),
         )
         source.http = facts(of: response, item, plan, replacing: nil)
         if let known = item.source, known.hash == source.hash { source.takeFacts(from: known) }
         let made = await make(source, plan, file: { fetched.file }, &holdings)
         // From here on it is the publisher's; the next body may come.
-        fetched.receipt.markConsumed()
+        fetched.receipt?.markConsumed()
         switch made {
         case .made(let made):
             let original = PendingBlob(file: fetched.file, hash: fetched.hash, size: fetched.size)

@@ -28,6 +28,7 @@ final class Pipeline: Sendable {
     /// Nil where nobody watches.
     let previews: Previews?
     let commands: Commands
+    let delegate: (any WorkerDelegate)?
     let coder: String
     let delegates: DelegateVersions
     let logger: Logger
@@ -36,7 +37,7 @@ final class Pipeline: Sendable {
         store: JobStore, cache: ContentCache, downloader: Downloader, helpers: HelperPool, publisher: Publisher,
         disk: DiskWatch, collector: Collector, budget: CacheBudget, memory: MemoryTier,
         readOnly: [ReadOnlyCache], settings: PipelineSettings, assets directory: String?, previews: Previews?,
-        commands: Commands, extensions: ImagingExtensions, logger: Logger,
+        commands: Commands, delegate: (any WorkerDelegate)?, extensions: ImagingExtensions, logger: Logger,
     ) {
         self.store = store
         self.cache = cache
@@ -50,6 +51,7 @@ final class Pipeline: Sendable {
         self.readOnly = readOnly
         self.settings = settings
         self.commands = commands
+        self.delegate = delegate
         coder = extensions.coders.version
         delegates = DelegateVersions(extensions, commands.installed)
         self.logger = logger
@@ -64,8 +66,14 @@ final class Pipeline: Sendable {
     /// Takes an item to its end.
     func process(_ item: ClaimedItem, _ plan: JobPlan) async -> PublishedEnding {
         var holdings = Holdings()
-        let item = await keyed(item, plan)
-        let result = await result(of: item, plan, &holdings)
+        var item = item
+        let result: ItemResult
+        do throws(FetchFailure) {
+            item = try await keyed(item, plan)
+            result = await self.result(of: item, plan, &holdings)
+        } catch {
+            result = decided(error, of: item.url, attempts: item.attempts, isFetched: false)
+        }
         if case .release(let reason?) = result.kind { disk.report(reason) }
         let ended = holdings.lastTry.map(item.tried) ?? item
         let published = await publisher.commit(ended, result.ending, blobs: result.blobs)
@@ -75,18 +83,32 @@ final class Pipeline: Sendable {
     }
 
     private func result(of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {
-        let result = await resultByKey(of: item, plan, &holdings)
-        return await stale(result, item, plan, &holdings) ?? result
+        let result: ItemResult
+        do throws(FetchFailure) {
+            result = try await resultByKey(of: item, plan, &holdings)
+        } catch {
+            result = decided(error, of: item.url, attempts: item.attempts, isFetched: false)
+        }
+        if let stale = await stale(result, item, plan, &holdings) { return stale }
+        guard delegate != nil, case .ended(.failed(let record)) = result.kind else { return result }
+        return .failed(await judged(record, item.url))
     }
 
-    private func resultByKey(of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {
+    private func resultByKey(
+        of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
+    ) async throws(FetchFailure) -> ItemResult {
         if let cached = await fromCache(item, plan, &holdings) { return cached }
         if plan.options.contains(.fromCacheOnly) {
             return .failed(FailureRecord(.notCached, "Not in the cache, and the job says from-cache-only."))
         }
-        if !plan.options.contains(.retryFailed), let entry = item.blacklisting { return .ending(.blacklisted(entry)) }
+        if !plan.options.contains(.retryFailed), let entry = item.blacklisting,
+            try await !overrules(entry)
+        {
+            return .ending(.blacklisted(entry))
+        }
+        if let denied = try await denied(item) { return denied }
         if let blocked = blocked(item) { return blocked }
-        return await fromNetwork(item, plan, &holdings)
+        return try await fromNetwork(item, plan, &holdings)
     }
 }
 
@@ -95,6 +117,8 @@ struct PipelineSettings: Sendable {
     var retries: RetryPolicy
     /// How long a cached source is used without asking the origin, in milliseconds; negative for ever.
     var maxAge: Int64
+    var local = LocalSources()
+    var maxBodyBytes: Int64 = 64 << 20
     /// UTC milliseconds.
     var now: @Sendable () -> Int64
 }

@@ -15,6 +15,12 @@ struct RunCommands: ParsableArguments {
     @Option(help: ArgumentHelp("Bytes a command may answer (64MiB).", valueName: "bytes"))
     var commandOutput: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "A program that has a say in allow, request, cache-key, response, bytes or blacklist.",
+            valueName: "path:hook+hook"))
+    var delegateCommand: String?
+
     func apply(to configuration: inout WorkerConfiguration, _ settings: Settings) throws {
         let text = settings.text(
             "transform-command", flag: transformCommand.isEmpty ? nil : transformCommand.joined(separator: ","))
@@ -25,6 +31,9 @@ struct RunCommands: ParsableArguments {
                 throw SettingsError(message: "transform-command names '\(command.name)' twice.")
             }
             configuration.commands.append(command)
+        }
+        configuration.delegateCommand = try settings.text("delegate-command", flag: delegateCommand).map {
+            try DelegateCommand(parsing: $0)
         }
         var limits = configuration.commandLimits
         let time = try settings.milliseconds("command-timeout", flag: commandTimeout, default: 30_000)

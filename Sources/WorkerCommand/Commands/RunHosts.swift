@@ -23,6 +23,12 @@ struct RunHosts: ParsableArguments {
     @Option(help: ArgumentHelp("For how long the first time; it doubles up to ten minutes (30s).", valueName: "time"))
     var parkTime: String?
 
+    @Option(help: ArgumentHelp("A folder whose files file: URLs may name; repeatable.", valueName: "folder"))
+    var allowFiles: [String] = []
+
+    @Flag(help: "Read pictures that stand in their own data: URL.")
+    var allowData = false
+
     func apply(to configuration: inout WorkerConfiguration, _ settings: Settings) throws {
         var downloads = configuration.downloads
         downloads.perHost = try settings.number("per-host", flag: perHost, default: 6, in: 1...1_000)
@@ -41,5 +47,8 @@ struct RunHosts: ParsableArguments {
         }
         downloads.parking.time = .milliseconds(time)
         configuration.downloads = downloads
+        let folders = settings.text("allow-files", flag: allowFiles.isEmpty ? nil : allowFiles.joined(separator: ","))
+        configuration.local.folders = (folders ?? "").split(separator: ",").map(String.init)
+        configuration.local.allowsData = allowData || settings.text("allow-data", flag: nil) == "true"
     }
 }

@@ -36,12 +36,6 @@ struct Settings {
         return value
     }
 
-    /// A list: one flag each, or separated by commas elsewhere.
-    func list(_ name: String, flag: [String]) -> [String] {
-        if !flag.isEmpty { return flag }
-        return (text(name, flag: nil) ?? "").split(separator: ",").map { String($0.trimmingPrefix(" ")) }
-    }
-
     /// A switch, which the file and the environment write as `true` or `false`.
     func isOn(_ name: String, flag: Bool) throws -> Bool {
         guard let text = text(name, flag: flag ? "true" : nil) else { return false }
@@ -49,6 +43,12 @@ struct Settings {
             throw SettingsError(message: "\(name) must be true or false, not '\(text)'.")
         }
         return value
+    }
+
+    /// A list: one flag each, or separated by commas elsewhere.
+    func list(_ name: String, flag: [String]) -> [String] {
+        if !flag.isEmpty { return flag }
+        return (text(name, flag: nil) ?? "").split(separator: ",").map { String($0.trimmingPrefix(" ")) }
     }
 
     /// A number of bytes: `500`, `64MiB`, `1.5 GB`.
@@ -115,9 +115,11 @@ struct Settings {
         "db", "cache", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body", "max-pixels",
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
-        "command-output", "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
+        "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
+        "allow-files", "allow-data",
+        "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
         "orphan-grace", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir", "backup-every",
-        "backup-keep", "keep-jobs", "rate", "burst", "park-after", "park-time", "contact",
+        "backup-keep", "keep-jobs",
     ]
 }
 

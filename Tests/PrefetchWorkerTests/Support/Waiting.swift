@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 
 /// Waits until a condition holds, at most twenty seconds.
@@ -18,3 +19,6 @@ final class Shared<Value: Sendable>: Sendable {
 
     func withLock<R: Sendable>(_ body: (inout Value) -> R) -> R { value.withLock { body(&$0) } }
 }
+
+/// For threads that are not Swift's own.
+func usleepMilliseconds(_ count: UInt32) { usleep(count * 1_000) }

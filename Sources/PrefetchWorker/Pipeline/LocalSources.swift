@@ -1,0 +1,131 @@
+internal import ContentCache
+internal import Foundation
+internal import Jobs
+internal import SystemPackage
+
+/// Sources that need no network, where the operator allows them: files in certain folders, and pictures that stand in their
+/// own URL.
+public struct LocalSources: Sendable, Hashable {
+    /// Folders whose files may be read, however deep. None by default.
+    public var folders: [String] = []
+    /// Whether `data:` URLs are read.
+    public var allowsData = false
+
+    public init() {}
+}
+
+extension LocalSources {
+    /// Whether a URL is one of these, allowed or not.
+    static func isLocal(_ url: String) -> Bool {
+        let start = url.prefix(5).lowercased()
+        return start == "file:" || start == "data:"
+    }
+
+    /// Blocks on the disk.
+    func read(_ url: String, limit: Int64, into cache: ContentCache) throws(FetchFailure) -> FetchedSource {
+        if url.prefix(5).lowercased() == "data:" {
+            guard allowsData else {
+                throw FetchFailure(failure: .denied, message: "data: URLs are not read without --allow-data.")
+            }
+            let bytes = try Self.decoded(url)
+            guard Int64(bytes.count) <= limit else { throw Self.tooLarge(limit) }
+            return try Self.stored(in: cache) { file in try file.writeAll(bytes) }
+        }
+        guard !folders.isEmpty else {
+            throw FetchFailure(failure: .denied, message: "file: URLs are not read without --allow-files.")
+        }
+        let source = try open(url)
+        defer { try? source.close() }  // It was only read.
+        var status = stat()
+        guard fstat(source.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw FetchFailure(failure: .invalidURL, message: "What the URL names is no regular file.")
+        }
+        guard Int64(status.st_size) <= limit else { throw Self.tooLarge(limit) }
+        return try Self.stored(in: cache) { file in
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+            defer { buffer.deallocate() }
+            var left = limit
+            // A file that grows meanwhile is cut at the limit, and then is no whole picture.
+            while left > 0, case let count = try source.read(into: buffer), count > 0 {
+                try file.writeAll(buffer[..<min(count, Int(left))])
+                left -= Int64(count)
+            }
+        }
+    }
+
+    private static func tooLarge(_ limit: Int64) -> FetchFailure {
+        FetchFailure(failure: .tooLarge, message: "The source is larger than \(limit) bytes.")
+    }
+
+    /// What was opened is judged, and not what its name was a moment before.
+    private func open(_ url: String) throws(FetchFailure) -> FileDescriptor {
+        guard let parsed = URL(string: url), parsed.isFileURL,
+            ["", "localhost"].contains(parsed.host(percentEncoded: false) ?? "")
+        else { throw FetchFailure(failure: .invalidURL, message: "The file: URL can't be read.") }
+        let file: FileDescriptor
+        do {
+            file = try FileDescriptor.open(
+                FilePath(parsed.path(percentEncoded: false)), .readOnly, options: [.closeOnExec, .nonBlocking])
+        } catch {
+            // The same word for what isn't there and for what may not be known.
+            throw FetchFailure(failure: .http(404), message: "There is no such file that may be read.")
+        }
+        var name = [CChar](repeating: 0, count: 4_096)
+        let length = readlink("/proc/self/fd/\(file.rawValue)", &name, name.count)
+        let path = String(decoding: name.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let isAllowed = folders.contains { folder in
+            guard let real = realpath(folder, nil) else { return false }
+            defer { free(real) }
+            let start = String(cString: real)
+            return path.hasPrefix(start.hasSuffix("/") ? start : start + "/")
+        }
+        guard isAllowed else {
+            try? file.close()  // It was only opened.
+            throw FetchFailure(failure: .http(404), message: "There is no such file that may be read.")
+        }
+        return file
+    }
+
+    private static func stored(
+        in cache: ContentCache, _ write: (FileDescriptor) throws -> Void,
+    ) throws(FetchFailure) -> FetchedSource {
+        do {
+            let file = try cache.makeFile()
+            try write(file.descriptor)
+            let blob = try PendingBlob(reading: file)
+            return FetchedSource(local: blob)
+        } catch {
+            throw FetchFailure(failure: .diskError, message: "The source can't be stored: \(error)")
+        }
+    }
+
+    /// RFC 2397.
+    private static func decoded(_ url: String) throws(FetchFailure) -> [UInt8] {
+        let nonsense = FetchFailure(failure: .invalidURL, message: "The data: URL can't be read.")
+        guard let comma = url.firstIndex(of: ",") else { throw nonsense }
+        guard let text = String(url[url.index(after: comma)...]).removingPercentEncoding else {
+            // Octets that are no text: they are decoded one by one.
+            return octets(url[url.index(after: comma)...])
+        }
+        guard url[..<comma].lowercased().hasSuffix(";base64") else { return octets(url[url.index(after: comma)...]) }
+        let clean = text.filter { !$0.isWhitespace }
+        let padded = clean + String(repeating: "=", count: (4 - clean.utf8.count % 4) % 4)
+        guard let data = Data(base64Encoded: padded) else { throw nonsense }
+        return Array(data)
+    }
+
+    private static func octets(_ text: Substring) -> [UInt8] {
+        var result: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2)
+            if byte == UInt8(ascii: "%"), digits.count == 2, let value = UInt8(String(Substring(digits)), radix: 16) {
+                result.append(value)
+                rest = rest.dropFirst(2)
+            } else {
+                result.append(byte)
+            }
+        }
+        return result
+    }
+}

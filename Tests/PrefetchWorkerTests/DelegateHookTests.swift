@@ -1,0 +1,106 @@
+import Foundation
+import Jobs
+import PrefetchWorker
+import SystemPackage
+import TestSupport
+import Testing
+
+/// What a program may say to what is fetched, in Swift and as a command.
+@Suite("Delegates of the download", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+struct DelegateHookTests {
+    private struct Delegate: WorkerDelegate {
+        struct Refusal: Error {}
+
+        func allows(_ url: String, job: JobID) async throws -> Bool {
+            if url.hasSuffix("/throws") { throw Refusal() }
+            return !url.hasSuffix("/no")
+        }
+
+        func cacheKey(of url: String, job: JobID) async -> String? {
+            url.replacingOccurrences(of: "session=", with: "")
+        }
+
+        func request(_ request: DelegatedRequest, job: JobID) async -> DelegatedRequest {
+            var request = request
+            request.headers = ["X-Added": "1"]
+            request.url += "?signed=1"
+            return request
+        }
+
+        func status(of response: DelegatedResponse, job: JobID) async -> Int {
+            response.url.hasSuffix("/gone") ? 404 : response.status
+        }
+
+        func blacklists(_ url: String, for failure: FailureClass) async -> Bool? {
+            url.hasSuffix("/gone") ? false : nil
+        }
+    }
+
+    @Test func `It is asked at each step, and what it says is done`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.delegate = Delegate() }) { place in
+            let urls = ["/a", "/no", "/throws", "/gone"].map { origin.url($0) }
+            let job = try await place.enqueue(urls)
+            try await place.drain()
+            let results = try await place.store.results(job: job, after: 0, limit: 10)
+            #expect(results.map(\.failure) == [nil, "denied", "delegate", "http-404"])
+            #expect(origin.requests.map(\.path).sorted() == ["/a?signed=1", "/gone?signed=1"])
+            #expect(origin.requests.allSatisfy { $0.header("X-Added") == "1" })
+            #expect(try await place.store.blacklist() == [])
+            // The refusal fails that item only, and the key is what it says.
+            let again = try await place.enqueue([origin.url("/a")])
+            try await place.drain()
+            #expect(try await place.progress(again).cached == 1)
+        }
+    }
+
+    /// A shell script, which is a command like any other.
+    private func command(_ folder: FilePath, _ script: String) throws -> String {
+        let path = folder.appending("delegate").string
+        try Data(("#!/bin/sh\nread -r line\n" + script + "\n").utf8).write(to: URL(filePath: path))
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+        return path
+    }
+
+    @Test func `A command says the same in JSON`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withTemporaryDirectory { folder in
+            let path = try command(
+                folder,
+                """
+                case "$line" in
+                *'"hook":"allow"'*/no\\"*) echo '{"allow":false}' ;;
+                *'"hook":"allow"'*/error\\"*) echo '{"error":"not today"}' ;;
+                *'"hook":"allow"'*/nonsense\\"*) echo nonsense ;;
+                *'"hook":"request"'*) echo '{"headers":{"X-Added":"1"}}' ;;
+                *'"hook":"cache-key"'*) echo '{"key":"one-for-all"}' ;;
+                *'"hook":"response"'*/gone\\"*) echo '{"status":410}' ;;
+                *'"hook":"bytes"'*) echo '{"ok":true}'; cat; printf tail ;;
+                *'"hook":"blacklist"'*) echo '{"blacklist":false}' ;;
+                *) echo '{}' ;;
+                esac
+                """.replacingOccurrences(of: "\\\\", with: "\\"))
+            try await withWorkplace(configure: {
+                $0.delegateCommand = try? DelegateCommand(parsing: "\(path):allow+request+response+bytes+blacklist")
+            }) { place in
+                let job = try await place.enqueue(
+                    ["/a", "/no", "/error", "/nonsense", "/gone"].map { origin.url($0) })
+                try await place.drain()
+                let results = try await place.store.results(job: job, after: 0, limit: 10)
+                #expect(results.map(\.failure) == [nil, "denied", "delegate", "delegate", "http-410"])
+                #expect(results[2].message?.contains("not today") == true)
+                #expect(origin.requests.allSatisfy { $0.header("X-Added") == "1" })
+                #expect(try await place.store.blacklist() == [])
+                // What is stored is what the command gave, to the byte.
+                let stored = try #require(results.first?.path)
+                let bytes = try Data(contentsOf: URL(filePath: place.configuration.cache + "/" + stored))
+                #expect(Array(bytes) == Pictures.jpeg + Array("tail".utf8))
+            }
+        }
+    }
+
+    @Test(arguments: ["nothing", "/bin/true", "/bin/true:", "/bin/true:fly"])
+    func `One that makes no sense is refused`(_ text: String) {
+        #expect { try DelegateCommand(parsing: text) } throws: { ($0 as? WorkerError)?.code == .usage }
+    }
+}
