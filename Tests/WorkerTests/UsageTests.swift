@@ -131,7 +131,8 @@ import Testing
             let refused = try await w.run("status", "--config", unknown, expecting: 64)
             #expect(
                 refused.errors.contains(
-                    "unknown setting 'concurency'. The settings are: allow-addresses, assets, ca-file, cache,"))
+                    "unknown setting 'concurency'. The settings are: allow-addresses, assets, backup-dir, backup-every,"
+                ))
             let list = try w.file("list.yaml", "allow-addresses: [loopback, 10.0.0.0/8]\nretry-delay: 10ms\n")
             try await w.enqueue(w.url("/1.png"))
             try await w.run("run", "--drain", "--config", list)
