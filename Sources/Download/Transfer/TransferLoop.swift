@@ -157,8 +157,7 @@ extension TransferLoop {
         let hasAnswered = transfer.easy.long(CURLINFO_RESPONSE_CODE) > 0
         curl_multi_remove_handle(multi, transfer.easy.pointer)
         running[transfer.ticket.id] = nil
-        // Cookies stay with a handle; and one whose connection failed at once keeps a buffer that libcurl 7.88 won't let
-        // the next request set the size of.
+        // Cookies stay with a handle; and one whose connection failed at once keeps its buffer.
         if transfer.jar == nil, hasAnswered { idle.append(transfer.easy) }
         hasFreedSlot = true
         exchange.finished(transfer.ticket.id, lesson, withBody: withBody)
@@ -169,6 +168,8 @@ extension TransferLoop {
 extension TransferLoop {
     private func expireTransfers(_ exchange: Exchange) {
         let now = ContinuousClock.now
+        // Looked at each time: a deadline comes nearer when a connection is made, and nobody tells us.
+        nextDeadline = running.values.lazy.map(\.deadline).min()
         guard let nextDeadline, nextDeadline <= now else { return }
         for transfer in Array(running.values) where transfer.deadline <= now {
             transfer.expire(now: now)
