@@ -47,6 +47,16 @@ import Testing
         }
     }
 
+    /// By itself, with nothing else that would wake the thread.
+    @Test func silenceIsNoticedInItsTime() async throws {
+        let origin = try LoopbackOrigin { _ in .silence }
+        try await withDownloader(configure: { $0.silenceTimeout = .milliseconds(300) }) { downloader in
+            let started = ContinuousClock.now
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/"))).code == .timeout)
+            #expect(ContinuousClock.now - started < .seconds(30))
+        }
+    }
+
     @Test func refusedConnection() async throws {
         let port = try LoopbackOrigin.unusedPort()
         try await withDownloader { downloader in

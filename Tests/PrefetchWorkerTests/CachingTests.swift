@@ -7,13 +7,16 @@ import Testing
 /// When the origin is asked, and what is taken for current.
 @Suite("Sources in the cache", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct CachingTests {
+    /// A clock that stands still, so that a slow machine makes nothing stale.
+    private let start = JobStore.wallClock()
+
     /// Runs a job for each of these options, `after` so many milliseconds each.
     private func run(
         _ place: Workplace, _ url: String, _ options: String?, after: Int64 = 0,
     ) async throws -> RunStatistics.Counts {
         _ = try await place.enqueue([url], options: options)
         return try await place.with { configuration in
-            configuration.now = { JobStore.wallClock() + after }
+            configuration.now = { [start] in start + after }
         }.drain().counts
     }
 

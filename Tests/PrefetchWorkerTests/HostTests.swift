@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 
 /// How a worker treats hosts, over restarts and beside other workers.
-@Suite("A worker and its hosts", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+@Suite(
+    "A worker and its hosts", .serialized, .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct HostTests {
     @Test func `A host that can't be reached is left alone, its items say why, and they end all the same`() async throws
     {
@@ -131,7 +132,7 @@ struct HostTests {
         let healthy = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.downloads.silenceTimeout = .seconds(280) }) { (place) async throws in
             let stop = StopSignal()
-            let urls = (0..<6_000).map { stalling.url("/\($0)") }
+            let urls = (0..<4_500).map { stalling.url("/\($0)") }
             let job = try await place.enqueue(urls + ["http://localhost:\(healthy.port)/last"])
             async let run = place.run(stop)
             #expect(try await eventually { try await place.progress(job).done == 1 })

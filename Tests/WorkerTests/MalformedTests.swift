@@ -10,7 +10,8 @@ import Testing
         var files: [String: [UInt8]] = [:]
         for folder in ["gif", "png", "jpeg", "webp", "tiff"] {
             for file in Corpus.files("malformed/\(folder)") {
-                guard let bytes = ProcessTable.contents(of: file.string) else { continue }
+                // Some are empty, and one that can't be read is missed by the count.
+                guard let bytes = try? Corpus.bytes(file) else { continue }
                 files["/\(folder)/\(file.lastComponent?.string ?? "")"] = bytes
             }
         }

@@ -10,8 +10,8 @@ import HeapModule
 struct WaitingQueue {
     static let turnsPerElder = 16
 
-    private var waiting: [UInt64: Waiting] = [:]
-    private var hosts: [String: Host] = [:]
+    var waiting: [UInt64: Waiting] = [:]
+    var hosts: [String: Host] = [:]
     private var heads = Heap<Head>()
     private var ages = Heap<UInt64>()
     private var releases = Heap<Release>()
@@ -155,41 +155,15 @@ struct WaitingQueue {
                 parks: host.gate.parks, started: host.gate.started)
         }
     }
-
-    /// What waits at hosts that are blocked for longer than `time` yet.
-    mutating func removeBlocked(longerThan time: Duration, now: ContinuousClock.Instant) -> [Ticket] {
-        var found: [Ticket] = []
-        for host in hosts.values {
-            guard let until = host.gate.blockedUntil, until - now > time, host.live > 0 else { continue }
-            for place in host.places.unordered where waiting[place.ticket]?.place == place {
-                if let ticket = waiting[place.ticket]?.ticket { found.append(ticket) }
-            }
-        }
-        for ticket in found { _ = remove(ticket.id) }
-        return found
-    }
-
-    /// The last of what waits at the hosts where more than `limit` do; they may come again later.
-    mutating func shed(over limit: Int) -> [Ticket] {
-        var shed: [Ticket] = []
-        for host in hosts.values where host.live > limit {
-            let valid = host.places.unordered.filter { waiting[$0.ticket]?.place == $0 }.sorted()
-            for place in valid.dropFirst(limit) {
-                if let ticket = waiting[place.ticket]?.ticket { shed.append(ticket) }
-            }
-        }
-        for ticket in shed { _ = remove(ticket.id) }
-        return shed
-    }
 }
 
 extension WaitingQueue {
-    private struct Waiting {
+    struct Waiting {
         let ticket: Ticket
         var place: Place
     }
 
-    private struct Host {
+    struct Host {
         var gate: HostGate
         var places = Heap<Place>()
         /// Places that still stand for something; the others are left over.
@@ -198,7 +172,7 @@ extension WaitingQueue {
         var silent = 0
     }
 
-    private struct Place: Comparable {
+    struct Place: Comparable {
         let priority: Int
         let rank: Int64
         /// Counts up, so that equals start in the order they came.

@@ -26,7 +26,9 @@ extension EasyHandle {
         try set(CURLOPT_NOSIGNAL, 1)
         // Removing a transfer must not wait for a slow name server: let its resolver thread end by itself.
         try set(CURLOPT_QUICK_EXIT, 1)
-        try set(CURLOPT_BUFFERSIZE, 256 << 10)
+        // A handle that ended on a shared or failed connection still has its buffer, whose size libcurl 7.88 doesn't let us
+        // set again: then it is as large as it was.
+        try? set(CURLOPT_BUFFERSIZE, 256 << 10)
         try set(CURLOPT_CONNECTTIMEOUT_MS, Int(configuration.connectTimeout.milliseconds))
         // Every coding that libcurl can undo.
         try set(CURLOPT_ACCEPT_ENCODING, "")

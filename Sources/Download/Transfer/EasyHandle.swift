@@ -13,6 +13,8 @@ final class EasyHandle {
     /// An option that libcurl did not take: out of memory, or a libcurl without the feature.
     struct OptionError: Error {
         let code: CURLcode
+        /// Its number in curl.h.
+        var option: CURLoption?
     }
 
     init() throws(OptionError) {
@@ -39,15 +41,15 @@ final class EasyHandle {
     }
 
     func set(_ option: CURLoption, _ value: Int) throws(OptionError) {
-        try Self.check(ccurl_set_long(pointer, option, value))
+        try Self.check(ccurl_set_long(pointer, option, value), option)
     }
 
     func set(_ option: CURLoption, _ value: String) throws(OptionError) {
-        try Self.check(ccurl_set_text(pointer, option, value))
+        try Self.check(ccurl_set_text(pointer, option, value), option)
     }
 
     func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer) throws(OptionError) {
-        try Self.check(ccurl_set_pointer(pointer, option, value))
+        try Self.check(ccurl_set_pointer(pointer, option, value), option)
     }
 
     /// Sends and keeps cookies. Cookies stay with a handle for good, so it can't be used for anybody else.
@@ -79,7 +81,7 @@ final class EasyHandle {
         return detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail
     }
 
-    static func check(_ code: CURLcode) throws(OptionError) {
-        guard code == CURLE_OK else { throw OptionError(code: code) }
+    static func check(_ code: CURLcode, _ option: CURLoption? = nil) throws(OptionError) {
+        guard code == CURLE_OK else { throw OptionError(code: code, option: option) }
     }
 }

@@ -88,7 +88,7 @@ extension TransferLoop {
         } catch {
             hasFreedSlot = true
             exchange.finished(ticket.id, .nothing, withBody: false)
-            ticket.answer(.failed(Self.unusable(error.code)))
+            ticket.answer(.failed(Self.unusable(error)))
         }
     }
 
@@ -105,13 +105,14 @@ extension TransferLoop {
             guard code == CURLM_OK else { throw EasyHandle.OptionError(code: CURLE_FAILED_INIT) }
             nextDeadline = min(nextDeadline ?? transfer.deadline, transfer.deadline)
         } catch {
-            end(transfer, with: .failed(Self.unusable(error.code)), exchange)
+            end(transfer, with: .failed(Self.unusable(error)), exchange)
         }
     }
 
-    private static func unusable(_ code: CURLcode) -> DownloadFailure {
-        let reason = String(cString: curl_easy_strerror(code))
-        return DownloadFailure(.internalError, "libcurl did not accept the request: \(reason).")
+    private static func unusable(_ error: EasyHandle.OptionError) -> DownloadFailure {
+        let reason = String(cString: curl_easy_strerror(error.code))
+        let option = error.option.map { " (option \($0.rawValue))" } ?? ""
+        return DownloadFailure(.internalError, "libcurl did not accept the request: \(reason)\(option).")
     }
 
     private func finishTransfers(_ exchange: Exchange) {
@@ -153,10 +154,11 @@ extension TransferLoop {
     }
 
     private func release(_ transfer: Transfer, _ lesson: HostLesson, withBody: Bool, _ exchange: Exchange) {
+        let hasAnswered = transfer.easy.long(CURLINFO_RESPONSE_CODE) > 0
         curl_multi_remove_handle(multi, transfer.easy.pointer)
         running[transfer.ticket.id] = nil
-        // Cookies stay with a handle.
-        if transfer.jar == nil { idle.append(transfer.easy) }
+        // Cookies stay with a handle; and one whose connection failed at once keeps its buffer.
+        if transfer.jar == nil, hasAnswered { idle.append(transfer.easy) }
         hasFreedSlot = true
         exchange.finished(transfer.ticket.id, lesson, withBody: withBody)
     }
@@ -166,6 +168,8 @@ extension TransferLoop {
 extension TransferLoop {
     private func expireTransfers(_ exchange: Exchange) {
         let now = ContinuousClock.now
+        // Looked at each time: a deadline comes nearer when a connection is made, and nobody tells us.
+        nextDeadline = running.values.lazy.map(\.deadline).min()
         guard let nextDeadline, nextDeadline <= now else { return }
         for transfer in Array(running.values) where transfer.deadline <= now {
             transfer.expire(now: now)
