@@ -12,6 +12,8 @@ public enum ImagingRuntime {
     /// - Throws: class `transform` when libvips can't start, or a loader could not be opened or shut.
     public static func start() throws(ImagingError) {
         try outcome.get()
+        // What failed before this picture and was nobody's concern, such as a loader's first try, isn't this one's reason.
+        VipsFailure.forget()
     }
 
     /// Evaluated once, by whoever comes first; others wait for it.

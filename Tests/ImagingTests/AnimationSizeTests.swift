@@ -48,6 +48,12 @@ struct AnimationSizeTests {
         }
     }
 
+    @Test func fewerColoursAreFewerBytes() throws {
+        let film = try Self.film(frames: 12)
+        let sizes = try [256, 64, 16, 4].map { try make(one: film, "90x,gif,colours:\($0)").count }
+        #expect(sizes == sizes.sorted(by: >), "\(sizes)")
+    }
+
     /// A step a frame is within what may stay; a hundred of them must not add up.
     @Test func whatChangesSlowlyIsFollowed() throws {
         func pixel(_ x: Int, _ y: Int, _ number: Int) -> Pixel {

@@ -47,6 +47,28 @@ struct EffectTests {
         #expect(try raster("trim", of: TestImages.png(9, 7, pixel: TestImages.solid((9, 9, 9, 255)))).size == "9x7")
     }
 
+    @Test(arguments: ["png", "webp"]) func aTrimKnowsWhatIsTransparent(format: String) throws {
+        let inner = { (x: Int, y: Int) in (10..<21).contains(x) && (12..<26).contains(y) }
+        let clear = TestImages.png(40, 40, kind: .rgba) { x, y in inner(x, y) ? (255, 0, 0, 255) : (0, 0, 0, 0) }
+        let white = TestImages.png(40, 40, kind: .rgba) { x, y in inner(x, y) ? (255, 0, 0, 255) : (255, 255, 255, 255)
+        }
+        for source in [clear, white] {
+            let made = try make(source, "v=x,\(format),trim")
+            #expect(made.report.renditions.map { [$0.width, $0.height] } == [[11, 14]])
+        }
+    }
+
+    @Test func whatChangesNothingIsNoEffect() throws {
+        let plain = try VariantSpec.parse("a=20x").canonical
+        for effect in [
+            "rotate:0", "rotate:-360", "brightness:1", "contrast:1", "saturation:1", "gamma:1", "pad:0:0:0:0",
+        ] {
+            #expect(try VariantSpec.parse("a=20x,\(effect)").canonical == plain, "\(effect)")
+        }
+        #expect(try VariantSpec.parse("a=20x,rotate:30").canonical == VariantSpec.parse("a=20x,rotate:-330").canonical)
+        #expect(try VariantSpec.parse("a=20x,rotate:30").canonical != plain)
+    }
+
     @Test(arguments: [
         ("rotate:90", "20x40", [100, 0, 0]), ("rotate:-90", "20x40", [0, 0, 200]),
         ("rotate:180", "40x20", [0, 0, 100]),

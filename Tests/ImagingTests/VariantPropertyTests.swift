@@ -104,7 +104,13 @@ struct SpecMaker {
         let before = parts.effects[place].values[which]
         for _ in 0..<50 {
             let other = value(of: kind.parameters[which])
-            if other != before {
+            // A whole turn more is the same angle.
+            let isSame =
+                kind == .rotate && which == 0
+                && Double(other).map { other in
+                    Double(before).map { (other - $0).truncatingRemainder(dividingBy: 360) == 0 } ?? false
+                } ?? false
+            if other != before, !isSame {
                 parts.effects[place].values[which] = other
                 return parts
             }

@@ -87,6 +87,15 @@ public enum ProcessTable {
         return line.flatMap { Int($0.filter(\.isNumber)) }.map { $0 / 1024 }
     }
 
+    /// Milliseconds of CPU that it has used; `nil` when it has ended.
+    public static func processorTime(of pid: pid_t) -> Int? {
+        // Counted in ticks, behind the name: the twelfth and thirteenth field after it (proc(5)).
+        guard let rest = text("/proc/\(pid)/stat").split(separator: ")").last else { return nil }
+        let fields = rest.split(separator: " ")
+        guard fields.count > 12, let user = Int(fields[11]), let system = Int(fields[12]) else { return nil }
+        return (user + system) * 1_000 / max(1, sysconf(Int32(_SC_CLK_TCK)))
+    }
+
     /// A file's bytes; `nil` when there is nothing to be read.
     public static func contents(of path: String) -> [UInt8]? {
         let found = bytes(path)

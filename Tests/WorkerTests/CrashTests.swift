@@ -99,7 +99,7 @@ import Testing
     /// One image that takes seconds in the only helper, and five that wait behind it.
     private func withSlowImage(_ body: (TestWorker, RunningProgram) async throws -> Void) async throws {
         try await withWorker(script: ["/slow": [.ok(TestImages.png(160, 120))]]) { w in
-            try await w.enqueue(w.url("/slow"), "--variant", "big=2000x1500,fill,enlarge,avif")
+            try await w.enqueue(w.url("/slow"), "--variant", "big=2600x2600,fill,enlarge,avif,effort:6")
             let child = try w.start("--transforms", "1")
             try await w.eventually("a helper is at work") { !ProcessTable.children(of: child.pid).isEmpty }
             try await w.enqueue((0..<5).map { w.url("/\($0).png") }, "--variant", "thumb=8x6")
@@ -111,10 +111,12 @@ import Testing
     private func killHelper(of child: RunningProgram, but known: [pid_t], _ w: TestWorker) async throws -> pid_t {
         var found: [pid_t] = []
         try await w.eventually("a helper is at work") {
-            found = ProcessTable.children(of: child.pid).filter { !known.contains($0) }
+            // More than its start takes: it has the image.
+            found = ProcessTable.children(of: child.pid).filter {
+                !known.contains($0) && (ProcessTable.processorTime(of: $0) ?? 0) > 1_000
+            }
             return !found.isEmpty
         }
-        try await Task.sleep(for: .milliseconds(150))
         let helper = try #require(found.first)
         kill(helper, SIGKILL)
         return helper

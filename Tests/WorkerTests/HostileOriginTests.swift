@@ -72,7 +72,7 @@ import Testing
 
     @Test(arguments: [
         ("not a url", "invalid-url"), ("ftp://x/y", "invalid-url"), ("http://", "invalid-url"),
-        ("file:///etc/passwd", "invalid-url"), ("http://10.0.0.1/a.png", "forbidden-address"),
+        ("http://10.0.0.1/a.png", "forbidden-address"),
         ("http://127.0.0.1:1/a.png", "forbidden-address"), ("http://[::1]/a.png", "forbidden-address"),
         ("http://169.254.169.254/latest/meta-data/", "forbidden-address"), ("http://0x7f.1/", "forbidden-address"),
         ("http://[::ffff:10.0.0.1]/", "forbidden-address"), ("http://localhost/", "forbidden-address"),
@@ -83,6 +83,17 @@ import Testing
             try await w.run("run", "--drain", "--min-free", "0", expecting: 2, within: .seconds(5))
             #expect(try await w.value("SELECT class, attempts FROM failures") == "\(failure)|1")
             #expect(try await w.value("SELECT count(*) FROM blacklist") == "1")
+        }
+    }
+
+    /// Whoever runs the worker may allow them later, so they are not listed.
+    @Test(arguments: ["file:///etc/passwd", "FILE:///etc/passwd", "data:image/png;base64,AAAA"])
+    func whatIsNotFetchedIsDenied(_ url: String) async throws {
+        try await withWorker { w in
+            try await w.enqueue(url)
+            try await w.run("run", "--drain", "--min-free", "0", expecting: 2)
+            #expect(try await w.value("SELECT class, attempts FROM failures") == "denied|1")
+            #expect(try await w.value("SELECT count(*) FROM blacklist") == "0")
         }
     }
 

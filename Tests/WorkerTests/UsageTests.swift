@@ -118,6 +118,19 @@ import Testing
         }
     }
 
+    @Test func variantsOfBothFormsMayBeRepeated() async throws {
+        try await withWorker { w in
+            let forms = [#"{"name":"a","width":8}"#, "b=9x,png", #"[{"name":"c","width":10},"d=11x"]"#]
+            try await w.enqueue([w.url("/1.png")] + forms.flatMap { ["--variant", $0] })
+            try await w.drain()
+            let rows = try await w.rows("SELECT variant || width FROM results WHERE variant <> 'original' ORDER BY 1")
+            #expect(rows == ["a8", "b9", "c10", "d11"])
+            let refused = try await w.run(
+                ["enqueue", w.url("/1.png"), "--variant", forms[0], "--variant", "b"], expecting: 64)
+            #expect(refused.errors.contains("there is no '='"), "\(refused.errors)")
+        }
+    }
+
     @Test func limitsComeFromTheSamePlaces() async throws {
         try await withWorker { w in
             let config = try w.file("worker.yaml", "concurrency: nonsense\nper-host: 6\n")
@@ -131,7 +144,7 @@ import Testing
             let refused = try await w.run("status", "--config", unknown, expecting: 64)
             #expect(
                 refused.errors.contains(
-                    "unknown setting 'concurency'. The settings are: allow-addresses, assets, backup-dir, backup-every,"
+                    "unknown setting 'concurency'. The settings are: allow-addresses, allow-data,"
                 ))
             let list = try w.file("list.yaml", "allow-addresses: [loopback, 10.0.0.0/8]\nretry-delay: 10ms\n")
             try await w.enqueue(w.url("/1.png"))

@@ -62,9 +62,11 @@ extension Picture {
 
     /// Without the border that is like the top left pixel. A picture that is nothing but border stays as it is.
     func trimmed(threshold: Double) throws(VipsFailure) -> Picture {
-        let corner = try withPixels { pixels in pixels[..<bands].map(Double.init) }
+        // What is transparent is no border of its colour: it is laid on white, and so is the corner it is compared with.
+        let flat = hasAlpha ? try flattened(on: .white).inMemory() : self
+        let corner = try flat.withPixels { pixels in pixels[..<flat.bands].map(Double.init) }
         var area = (left: CInt(0), top: CInt(0), width: CInt(0), height: CInt(0))
-        let result = lend {
+        let result = flat.lend {
             pw_vips_find_trim($0, threshold, corner, &area.left, &area.top, &area.width, &area.height)
         }
         guard result == 0 else { throw VipsFailure.take() }

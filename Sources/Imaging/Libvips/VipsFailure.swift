@@ -13,6 +13,9 @@ struct VipsFailure: Error {
         return VipsFailure(text: text.isEmpty ? "libvips gave no reason" : text)
     }
 
+    /// Clears the buffer of words that nobody has taken.
+    static func forget() { vips_error_clear() }
+
     /// A sentence that begins with ours and quotes libvips.
     func error(_ code: ImagingError.Code, _ what: String) -> ImagingError {
         ImagingError(code: code, message: "\(what): \(text)")

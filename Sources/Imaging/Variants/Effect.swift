@@ -23,9 +23,27 @@ public struct Effect: Hashable, Sendable {
                 throw VariantSpecError(
                     "'\(kind.rawValue)' needs its '\(parameter.name)'; write \(Self.usage(of: kind))")
             }
-            arguments.append(argument)
+            arguments.append(kind == .rotate && parameter.name == "angle" ? Self.withinOneTurn(argument) : argument)
         }
         self.arguments = arguments
+    }
+
+    /// The same angle from 0 on: what looks alike is made once.
+    private static func withinOneTurn(_ angle: Argument) -> Argument {
+        guard case .number(let degrees) = angle else { return angle }
+        let rest = degrees.truncatingRemainder(dividingBy: 360)
+        return .number(rest < 0 ? rest + 360 : rest)
+    }
+
+    /// Whether it leaves every picture as it is.
+    var isNeutral: Bool {
+        switch kind {
+        case .rotate: number("angle") == 0
+        case .brightness, .contrast, .saturation: number("factor") == 1
+        case .gamma: number("exponent") == 1
+        case .pad: ["top", "right", "bottom", "left"].allSatisfy { whole($0) == 0 }
+        default: false
+        }
     }
 
     /// Where the box is met.

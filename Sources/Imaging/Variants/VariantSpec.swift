@@ -120,7 +120,7 @@ public struct VariantSpec: Hashable, Sendable {
         self.format = format
         self.quality = quality
         self.position = position
-        self.effects = effects
+        self.effects = effects.filter { !$0.isNeutral }
         self.options = options
         try validate()
     }

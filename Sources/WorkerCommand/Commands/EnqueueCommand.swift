@@ -91,7 +91,7 @@ struct EnqueueCommand: AsyncParsableCommand {
         guard !job.urls.isEmpty else {
             throw SettingsError(message: "No URLs: name some, or a file with -f, or standard input with -f -")
         }
-        if !variant.isEmpty { job.variants = variant.joined(separator: "\n") }
+        if !variant.isEmpty { job.variants = try VariantList(variant).text }
         if !option.isEmpty { job.options = option.joined(separator: " ") }
         for line in header {
             let (name, value) = try Self.header(line)

@@ -15,7 +15,7 @@ struct FullDiskFaultTests {
     @Test(arguments: Layout.allCases)
     func `Whatever room there is, nothing is lost`(_ layout: Layout) async throws {
         try await FaultBench.lend { bench in
-            let most = FaultScale.number("FAULT_DISK_STEPS", 6)
+            let most = FaultScale.number("FAULT_DISK_STEPS", 3)
             for step in 0..<most {
                 // From nothing to more than the batch takes, in pieces of 64 KiB.
                 try await withSmallDisk(kibibytes: 64 * (step * 16 / most)) { disk, free in

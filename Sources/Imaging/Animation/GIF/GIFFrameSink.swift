@@ -93,7 +93,8 @@ final class GIFFrameSink: FrameSink {
     /// nearer, and what isn't drawn costs nothing. Three to seven of 255 steps, the more the more the palette loses
     /// anyway; found on pans, films with and without noise, and drawings, as the least that makes files no larger than
     /// gifsicle's.
-    private var tolerance: Int { Int(min(max(100, 12 * loss - 420), 500)) }
+    /// With few colours what is drawn is further off than that, and would be drawn again and again.
+    private var tolerance: Int { Int(min(max(100, 12 * loss - 420), max(500, 4 * loss))) }
 }
 
 /// Durations in hundredths of a second, rounded so that their sum stays right.

@@ -1,0 +1,25 @@
+import FoundationEssentials
+import Imaging
+
+/// Variants as they were given by several flags, of either form, as one text for a job.
+struct VariantList {
+    let text: String
+
+    /// - Throws: what is wrong with the first that can't be read.
+    init(_ flags: [String]) throws {
+        let isJSON = flags.contains { Self.first(of: $0).map { "{[".contains($0) } ?? false }
+        guard isJSON, flags.count > 1 else {
+            text = flags.joined(separator: "\n")
+            return
+        }
+        var specs: [VariantSpec] = []
+        do {
+            for flag in flags { specs += try VariantSpec.parseList(flag) }
+        } catch {
+            throw SettingsError(message: "\(error)")
+        }
+        text = String(decoding: try JSONEncoder().encode(specs), as: UTF8.self)
+    }
+
+    private static func first(of text: String) -> Character? { text.first { !$0.isWhitespace } }
+}
