@@ -54,6 +54,12 @@ struct AnimationSizeTests {
         #expect(sizes == sizes.sorted(by: >), "\(sizes)")
     }
 
+    /// Of a source that has few enough colours to begin with, too.
+    @Test func aPaletteMadeSmallerMakesTheFileSmaller() throws {
+        let source = try make(one: Self.film(frames: 12), "96x,gif")
+        #expect(try make(one: source, "x,gif,colours:32").count < source.count)
+    }
+
     /// A step a frame is within what may stay; a hundred of them must not add up.
     @Test func whatChangesSlowlyIsFollowed() throws {
         func pixel(_ x: Int, _ y: Int, _ number: Int) -> Pixel {

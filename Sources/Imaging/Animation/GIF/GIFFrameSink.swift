@@ -71,7 +71,8 @@ final class GIFFrameSink: FrameSink {
     }
 
     private func writeWaiting(isCleared: Bool) throws(ImagingError) {
-        let tolerance = waiting.lend { ColourTable(of: $0) } == nil ? self.tolerance : 0
+        let colours = waiting.lend { ColourTable(of: $0) }?.colours.count ?? .max
+        let tolerance = colours > most ? self.tolerance : 0
         let ink = try GIFInk(of: waiting, over: shown, clearing: isCleared, tolerance: tolerance)
         let indexing = GIFIndexing(ink, common: common, most: most)
         if loss == 0 { loss = indexing.loss }
