@@ -83,7 +83,9 @@ struct FullDiskFaultTests {
         var info = statvfs()
         guard statvfs(disk, &info) == 0 else { throw Errno(rawValue: errno) }
         let bytes = max(0, Int(info.f_bavail) * Int(info.f_frsize) - free)
-        let file = try FileDescriptor.open(FilePath(path), .writeOnly, options: .create, permissions: .ownerReadWrite)
+        // Not for the programs of other tests: as long as one has it open, its room is not free.
+        let file = try FileDescriptor.open(
+            FilePath(path), .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
         try file.closeAfter {
             let block = [UInt8](repeating: 1, count: 4_096)
             for _ in 0..<(bytes / 4_096) { _ = try file.writeAll(block) }
