@@ -14,6 +14,12 @@ extension ContentCache {
     ///
     /// - Throws: `damaged` when it is missing or isn't what its name says; `disk`.
     public func openVerified(_ hash: BlobHash) throws(CacheError) -> BlobFile {
+        guard let file = try openedWhole(hash) else { throw CacheError(.damaged, "The blob \(hash) is missing.") }
+        return file
+    }
+
+    /// - Returns: nil when it is missing.
+    private func openedWhole(_ hash: BlobHash) throws(CacheError) -> BlobFile? {
         let file: BlobFile
         do {
             // Not blocking: a FIFO would be waited on for ever.
@@ -22,7 +28,7 @@ extension ContentCache {
                     path(of: hash), .readOnly, options: [.closeOnExec, .noFollow, .nonBlocking]))
         } catch {
             switch error as? Errno {
-            case .noSuchFileOrDirectory?: throw CacheError(.damaged, "The blob \(hash) is missing.")
+            case .noSuchFileOrDirectory?: return nil
             case .tooManySymbolicLinkLevels?, .noSuchAddressOrDevice?: throw try putAside(hash, nil)
             default: throw CacheError((error as? Errno) ?? .ioError, "The blob \(hash) can't be opened")
             }
@@ -155,18 +161,18 @@ extension ContentCache {
 
     /// Reads a blob and says what it is.
     public func check(_ hash: BlobHash, size: Int64) -> Finding {
-        guard exists(hash, size: size) else {
-            var info = stat()
-            guard lstat(path(of: hash).string, &info) == 0 else { return .missing }
+        // One look: between two, it may have been evicted and written anew.
+        var info = stat()
+        guard lstat(path(of: hash).string, &info) == 0 else { return .missing }
+        guard info.st_mode & S_IFMT == S_IFREG, Int64(info.st_size) == size else {
             // Of another size than it was published with. Quarantine may fail on a broken disk; the finding stands.
             try? moveToQuarantine(hash)
             return .damaged
         }
         do throws(CacheError) {
-            _ = try openVerified(hash)
-            return .good
+            // Or evicted since.
+            return try openedWhole(hash) == nil ? .missing : .good
         } catch {
-            // It may have been evicted since it was looked at.
             return exists(hash, size: size) || error.code != .damaged ? .unreadable(error.message) : .damaged
         }
     }
