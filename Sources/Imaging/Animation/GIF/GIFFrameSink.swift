@@ -94,8 +94,12 @@ final class GIFFrameSink: FrameSink {
     /// nearer, and what isn't drawn costs nothing. Three to seven of 255 steps, the more the more the palette loses
     /// anyway; found on pans, films with and without noise, and drawings, as the least that makes files no larger than
     /// gifsicle's.
-    /// With few colours what is drawn is further off than that, and would be drawn again and again.
-    private var tolerance: Int { Int(min(max(100, 12 * loss - 420), max(500, 4 * loss))) }
+    /// With few colours what is drawn is further off than that, and would be drawn again and again; with fewer than
+    /// sixteen so much that half of it may stay for the look of it.
+    private var tolerance: Int {
+        let usual = min(max(100, 12 * loss - 420), max(500, 4 * loss))
+        return Int(most < 16 ? usual + 2 * loss : usual)
+    }
 }
 
 /// Durations in hundredths of a second, rounded so that their sum stays right.
