@@ -6,11 +6,14 @@ struct CacheKeeper: Sendable {
     let collector: Collector
     let backups: BackupPlan?
     let retention: Int64?
+    let budget: CacheBudget
     let memory: MemoryTier
     /// In milliseconds.
     let every: Int64
     let worker: Int64
     let logger: Logger
+    /// Where the kernel says how short memory is.
+    var pressure = MemoryPressure.file
 
     /// Runs until its task is cancelled.
     func run() async {
@@ -26,7 +29,8 @@ struct CacheKeeper: Sendable {
                 round += 1
                 next = now + every
             }
-            if let pressure = MemoryPressure.recent(), pressure > MemoryPressure.limit { memory.empty() }
+            await trim()
+            if let pressure = MemoryPressure.recent(pressure), pressure > MemoryPressure.limit { memory.empty() }
             // Cancellation ends the nap, and then the loop.
             try? await Task.sleep(for: .milliseconds(min(every, 1_000)))
         }
@@ -42,6 +46,14 @@ struct CacheKeeper: Sendable {
         } catch {
             // It is tried again at the next round; a fault that stays shows in the claims, which do end the run.
             logger.warning("The cache can't be collected.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    func trim() async {
+        do {
+            try await budget.trim()
+        } catch {
+            logger.warning("Room in the cache can't be given back.", metadata: ["error": "\(error)"])
         }
     }
 
