@@ -93,14 +93,14 @@ struct DelegateTests {
         #expect(StagedVariant(try VariantSpec.parse("v=20x,invert")) == nil)
         #expect(
             try Self.stages("20x30,cover,webp,q70,invert,command:a,blur:2,command:b:x,greyscale") == [
-                "20x30,cover,png,decode-first-frame-only=yes,resize(),invert()",
+                "20x30,cover,png,resize(),invert()",
                 "x,inside,png,blur(sigma=2),resize()".swapped, "x,inside,webp,q70,greyscale()".swapped,
             ])
     }
 
     @Test func theBoxMayComeAfterACommand() throws {
         let stages = try Self.stages("20x30,cover,command:a,resize")
-        #expect(stages[0].hasPrefix("x,") && stages[1].hasPrefix("20x30,cover,jpeg,q80"))
+        #expect(stages[0].hasPrefix("x,") && stages[1].hasPrefix("20x30,cover,jpeg,resize()"))
     }
 
     @Test func theSourcesFormatIsKeptAcrossACommand() throws {

@@ -60,6 +60,31 @@ struct SpecParts {
     }
 }
 
+extension SpecParts {
+    private var format: VariantSpec.Output? { VariantSpec.Output(word: loose[1]) }
+
+    /// Of what is lossless no quality matters.
+    var isLossless: Bool { loose.contains { $0 == "lossless:yes" || $0.hasPrefix("near-lossless:") } }
+
+    /// Whether another value of an option means something beside the rest.
+    func canTell(_ option: VariantOption, _ before: String, _ after: String) -> Bool {
+        guard before != after else { return false }
+        let isAnimated = format?.isAnimated == true && !effects.contains { $0.kind == .command }
+        return switch option {
+        case .background: format == .jpeg && before.prefix(18) != after.prefix(18)
+        case .decodeFirstFrameOnly: isAnimated
+        case .transformAnimatedImage:
+            isAnimated && effects.contains { $0.kind == .invert } && !loose.contains("decode-first-frame-only:yes")
+        case .lossless: !loose.contains { $0.hasPrefix("near-lossless:") }
+        // AVIF's colours are whole where nothing is lost, and what is chosen is one of the two.
+        case .chroma: !loose.contains("lossless:yes") && Set([before, after]) == ["chroma:420", "chroma:444"]
+        case .colours: format == .gif
+        case .effort: format != .png || loose.contains { $0.hasPrefix("colours:") }
+        default: true
+        }
+    }
+}
+
 struct SpecMaker {
     private var random: SeededGenerator
 
@@ -104,18 +129,30 @@ struct SpecMaker {
         let before = parts.effects[place].values[which]
         for _ in 0..<50 {
             let other = value(of: kind.parameters[which])
-            // A whole turn more is the same angle.
-            let isSame =
-                kind == .rotate && which == 0
-                && Double(other).map { other in
-                    Double(before).map { (other - $0).truncatingRemainder(dividingBy: 360) == 0 } ?? false
-                } ?? false
-            if other != before, !isSame {
-                parts.effects[place].values[which] = other
-                return parts
-            }
+            var changed = parts.effects[place].values
+            changed[which] = other
+            guard other != before, Self.canTell(kind, parts.effects[place].values, changed, which) else { continue }
+            parts.effects[place].values = changed
+            return parts
         }
         return nil
+    }
+
+    /// Whether a parameter that is changed means something beside the others.
+    private static func canTell(_ kind: EffectKind, _ before: [String], _ after: [String], _ which: Int) -> Bool {
+        let numbers = before.map { Double($0) ?? 0 }
+        return switch (kind, which) {
+        // A whole turn more is the same angle.
+        case (.rotate, 0): (numbers[0] - (Double(after[0]) ?? 0)).truncatingRemainder(dividingBy: 360) != 0
+        case (.rotate, _): numbers[0].truncatingRemainder(dividingBy: 90) != 0
+        case (.round, 1): numbers[0] > 0
+        case (.round, 3): numbers[2] > 0
+        // What tints nothing has no mode.
+        case (.tint, 1): before[0] != "transparent"
+        // What lies under everything is opaque.
+        case (.flatten, _): before[0].prefix(7) != after[0].prefix(7)
+        default: true
+        }
     }
 
     /// Each with one thing other than in `parts`, as many as there are things that mean something.
@@ -130,6 +167,7 @@ struct SpecMaker {
         add { $0.size = "\(sides[0] % 4_000 + 1)x\(sides[1])" }
         add { $0.size = "\(sides[0])x\(sides[1] % 4_000 + 1)" }
         add { $0.loose[0] = parts.loose[0] == "cover" ? "contain" : "cover" }
+        // Of all that is seen no part is chosen: in a box that contains it, that is the middle.
         add { $0.loose[2] = parts.loose[2] == "north" ? "south" : "north" }
         add { other in
             if let place = other.loose.firstIndex(of: "enlarge") {
@@ -138,8 +176,7 @@ struct SpecMaker {
                 other.loose.append("enlarge")
             }
         }
-        // Of what is lossless no quality matters.
-        if !parts.loose.contains("lossless:yes"),
+        if !parts.isLossless,
             let place = parts.loose.firstIndex(where: { $0.first == "q" && Int($0.dropFirst()) != nil })
         {
             add { $0.loose[place] = parts.loose[place] == "q7" ? "q8" : "q7" }
@@ -151,7 +188,7 @@ struct SpecMaker {
                 "\(option.rawValue):"
                     + (range.map { "\(Int.random(in: $0, using: &random))" } ?? value(of: option.parameter))
             }
-            guard let value = values.first(where: { $0 != parts.loose[place] }) else { continue }
+            guard let value = values.first(where: { parts.canTell(option, parts.loose[place], $0) }) else { continue }
             add { $0.loose[place] = value }
         }
         return others

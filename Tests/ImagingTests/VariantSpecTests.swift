@@ -88,6 +88,21 @@ struct VariantSpecTests {
             "a=5x,jpeg,lossless",
             "a=5x,jpeg,lossless: variant 'a' has 'lossless', which means nothing for jpeg; leave it out"
         ),
+        (
+            "a=5x,auto:jpeg+png,lossless",
+            "a=5x,auto:jpeg+png,lossless: variant 'a' has 'lossless', which means nothing for jpeg, png; leave it out"
+        ),
+        (
+            "a=5x,coder:mine,chroma:420",
+            "a=5x,coder:mine,chroma:420: variant 'a' has 'chroma', which means nothing for the coder 'mine'; leave it out"
+        ),
+        ("a=x,enlarge", "a=x,enlarge: variant 'a' has neither a width nor a height; give at least one, as in 320x"),
+        (
+            "a=5x,watermark:https://e.com/a.png:north",
+            "a=5x,watermark:https://e.com/a.png:north: 'watermark:https://e.com/a.png:north': a URL has colons, which "
+                + "divide values here; write the variant as JSON, with {\"watermark\":{\"image\":\"https://…\"}} "
+                + "among its \"ops\""
+        ),
         ("a=5x,webp,auto", "a=5x,webp,auto: variant 'a' has 'auto' and 'webp'; leave one of them out"),
         ("a=5x5,focus:2:0", "a=5x5,focus:2:0: 'x' of 'focus' must be a number between 0 and 1, not '2'"),
         ("a=5x5,north,south", "a=5x5,north,south: 'south' gives a position a second time; leave one of them out"),
@@ -140,9 +155,68 @@ struct CanonicalTests {
     @Test(arguments: [
         ("a=320x240", "b=320x240,inside"), ("a=5x,webp", "a=5x,webp,q80"), ("a=5x,jpg", "a=5x,jpeg,q80"),
         ("a=5x,avif", "a=5x,q55,avif"), ("a=5x,cover", "a=5x,fill"),
+        // The box and what it keeps.
+        ("a=5x,cover,north", "a=5x"), ("a=5x5,inside,north", "a=5x5"), ("a=5x5,fill,attention", "a=5x5,fill"),
+        ("a=5x5,contain,attention", "a=5x5,contain"), ("a=5x5,contain,entropy", "a=5x5,contain,centre"),
+        ("a=5x5,cover,focus:0:0", "a=5x5,cover,north-west"), ("a=5x5,cover,focus:0.5:1", "a=5x5,cover,south"),
+        ("a=5x5,cover,focus:0.30:0.7", "a=5x5,cover,focus:.3:0.70"), ("a=x,png,enlarge", "a=x,png"),
+        ("a=x,png,cover", "a=x,png"),
+        // Formats and what their encoders are told.
+        ("a=5x,auto:webp", "a=5x,webp"), ("a=5x,auto:jpeg,q80", "a=5x,jpeg"),
+        ("a=5x,auto", "a=5x,auto:avif+jpeg+png+webp"), ("a=5x,auto:png+webp", "a=5x,auto:webp+png+webp"),
+        ("a=5x,webp,lossless,q30", "a=5x,webp,lossless"), ("a=5x,webp,near-lossless:100", "a=5x,webp,lossless"),
+        ("a=5x,webp,near-lossless:20,lossless,q9", "a=5x,webp,near-lossless:20"),
+        ("a=5x,avif,lossless,chroma:420", "a=5x,avif,lossless"), ("a=5x,webp,effort:4", "a=5x,webp"),
+        ("a=5x,jxl,effort:7", "a=5x,jxl"), ("a=5x,gif,effort:7", "a=5x,gif"), ("a=5x,png,effort:3", "a=5x,png"),
+        ("a=5x,jpeg,chroma:420", "a=5x,jpeg"), ("a=5x,jpeg,q90,chroma:444", "a=5x,jpeg,q90"),
+        ("a=5x,avif,chroma:auto", "a=5x,avif,chroma:420"), ("a=5x,gif,colours:256", "a=5x,gif"),
+        ("a=5x,png,colours:200", "a=5x,png,colours:16"), ("a=5x,png,colours:3", "a=5x,png,colours:2"),
+        ("a=5x,png,background:black", "a=5x,png"), ("a=5x,jpeg,background:#fff", "a=5x,jpeg"),
+        ("a=5x,jpeg,background:#12345600", "a=5x,jpeg,background:#123456"),
+        ("a=5x,jpeg,keep-metadata:no", "a=5x,jpeg"),
+        // Animations.
+        ("a=5x,jpeg,decode-first-frame-only", "a=5x,jpeg"), ("a=5x,transform-animated-image", "a=5x"),
+        ("a=5x,png,blur:2,transform-animated-image", "a=5x,png,blur:2"),
+        ("a=5x,blur:2,decode-first-frame-only,transform-animated-image", "a=5x,blur:2,decode-first-frame-only"),
+        ("a=5x,command:c,decode-first-frame-only", "a=5x,command:c"),
+        // Effects.
+        ("a=5x,flip:both", "a=5x,rotate:180"), ("a=5x,rotate:-90", "a=5x,rotate:270"),
+        ("a=5x,rotate:90:background=white", "a=5x,rotate:90"), ("a=5x,rotate:180:clip:white", "a=5x,rotate:180"),
+        ("a=5x,rotate:360", "a=5x"), ("a=5x,round:9:colour=white", "a=5x,round:9"),
+        ("a=5x,round:0:top-left:3", "a=5x,round:0:border=3"), ("a=5x,round:0", "a=5x"),
+        ("a=5x,tint:#12345600", "a=5x"), ("a=5x,brightness:1,gamma:1.0,pad:0:0:0:0", "a=5x"),
+        ("a=5x,pad:1:1:1:1:#12345600", "a=5x,pad:1:1:1:1"), ("a=5x,flatten:#ffffff00", "a=5x,flatten"),
+        ("a=5x,resize,blur:2", "a=5x,blur:2"), ("a=5x,crop:0:0:9:9,resize,blur:2", "a=5x,crop:0:0:9:9,blur:2"),
+        ("a=x,png,blur:2,resize", "a=x,png,blur:2"),
     ])
     func equalMeaningIsEqualText(left: String, right: String) throws {
-        #expect(try Self.canonical(left) == Self.canonical(right))
+        let (one, other) = (try VariantSpec.parse(left), try VariantSpec.parse(right))
+        #expect(one.canonical == other.canonical)
+        // And what is made of them is the same, since the specs are.
+        #expect(one.options.values == other.options.values && one.effects == other.effects)
+    }
+
+    @Test(arguments: [
+        ("a=5x5,cover,north", "a=5x5,cover"), ("a=5x5,contain,north", "a=5x5,contain"), ("a=5x,q80", "a=5x"),
+        ("a=5x,auto,q80", "a=5x,auto"), ("a=5x,avif,effort:4", "a=5x,avif"),
+        ("a=5x,jpeg,chroma:420,max-bytes:900", "a=5x,jpeg,max-bytes:900"), ("a=5x,jpeg,chroma:444", "a=5x,jpeg"),
+        ("a=5x,jpeg,q90,chroma:420", "a=5x,jpeg,q90"), ("a=5x,near-lossless:100", "a=5x,lossless"),
+        ("a=5x,decode-first-frame-only", "a=5x"), ("a=5x,webp,decode-first-frame-only", "a=5x,webp"),
+        ("a=5x,blur:2,transform-animated-image", "a=5x,blur:2"), ("a=5x,blur:2,resize", "a=5x,blur:2"),
+        ("a=5x,rotate:90:clip:white", "a=5x,rotate:90:clip"), ("a=5x,rotate:90:clip", "a=5x,rotate:90"),
+        ("a=5x,flip:vertical", "a=5x,flip"), ("a=5x,round:9:border=1:colour=white", "a=5x,round:9:border=1"),
+        ("a=5x,background:black", "a=5x"), ("a=5x,png,colours:4", "a=5x,png,colours:2"),
+        ("a=5x,gif,colours:200", "a=5x,gif"), ("a=5x,webp,near-lossless:20", "a=5x,webp,lossless"),
+        ("a=5x,delegate:d:%1", "a=5x,delegate:d:%01"),
+    ])
+    func otherMeaningIsOtherText(left: String, right: String) throws {
+        #expect(try Self.canonical(left) != Self.canonical(right))
+    }
+
+    @Test func whatAVariantSaysItselfIsNotChangedByItsJob() throws {
+        let spec = try VariantSpec.parse("a=5x,decode-first-frame-only:no")
+        #expect(try spec.with([.decodeFirstFrameOnly]).canonical == spec.canonical)
+        #expect(try VariantSpec.parse("a=5x").with([.decodeFirstFrameOnly]).canonical != spec.canonical)
     }
 
     @Test func anyDifferenceIsDifferentText() throws {

@@ -29,7 +29,7 @@ public struct StagedVariant: Sendable {
     public func first() throws(VariantSpecError) -> VariantSpec {
         var options = VariantOptions()
         options.set(.decodeFirstFrameOnly, .flag(true))
-        if let bytes = spec.options.values[.scaleDownLargeImages] { options.set(.scaleDownLargeImages, bytes) }
+        if let bytes = spec.options.given[.scaleDownLargeImages] { options.set(.scaleDownLargeImages, bytes) }
         return try stage(0, format: .png, options)
     }
 

@@ -10,12 +10,20 @@ struct Encoding {
 
     init(_ format: VariantSpec.Output, quality: Int?, _ options: VariantOptions) {
         self.format = format
-        self.quality = quality ?? format.defaultQuality ?? 100
         self.options = options
+        self.quality = quality ?? format.defaultQuality ?? 100
+        // What loses nothing has no quality; libwebp would take it for an effort.
+        if isLossless { self.quality = format.defaultQuality ?? 100 }
     }
 
     /// Whether a lower quality makes a smaller file.
-    var hasQuality: Bool { format.defaultQuality != nil && !options.flag(.lossless) }
+    var hasQuality: Bool { format.defaultQuality != nil && !isLossless }
+
+    /// Whether all pixels, or nearly all, come out as they are.
+    private var isLossless: Bool {
+        options.flag(.lossless) && VariantOption.lossless.applies(to: format)
+            || format == .webp && options.whole(.nearLossless) != nil
+    }
 
     private var effort: Int? {
         guard let efforts = format.efforts, let wanted = options.whole(.effort) else { return nil }
@@ -23,31 +31,32 @@ struct Encoding {
     }
 
     fileprivate var chroma: VipsForeignSubsample {
-        switch options.word(.chroma) {
+        // libvips would halve the colours of a lossless AVIF below its quality 90.
+        if isLossless { return VIPS_FOREIGN_SUBSAMPLE_OFF }
+        return switch options.word(.chroma) {
         case "420": VIPS_FOREIGN_SUBSAMPLE_ON
         case "444": VIPS_FOREIGN_SUBSAMPLE_OFF
         default: VIPS_FOREIGN_SUBSAMPLE_AUTO
         }
     }
 
-    /// What libvips and libwebp take by default: WebP 4, AVIF 4, JPEG XL 7, palettes 7.
+    /// What libvips and libwebp take by default, unless named.
     fileprivate func effort(pixels: Int) -> Int {
-        if let effort { return effort }
-        return switch format {
-        case .webp: 4
-        case .avif: pixels > Self.largeAVIF ? 2 : 4
-        case .jpeg, .png, .jxl, .gif, .tiff: 7
-        }
+        effort ?? format.usualEffort ?? (pixels > Self.largeAVIF ? 2 : 4)
     }
+
+    /// From this quality on libvips keeps colours at full resolution unless told otherwise.
+    static let fullChromaQuality = 90
 
     /// Pixels from which AVIF takes effort 2: four would take tens of seconds of the thirty an image has. (12 million
     /// pixels at effort 4 took 12 s on one core here, 5 s at 2.)
     private static let largeAVIF = 4_000_000
 
-    /// Of a palette; 0 for none.
+    /// Of a palette; 0 for none. GIF has any number of them, PNG powers of two.
     fileprivate var paletteBits: Int {
         guard let colours = options.whole(.colours) else { return 0 }
-        return colours >= 256 ? 8 : colours >= 16 ? 4 : colours >= 4 ? 2 : 1
+        let bits = Int.bitWidth - 1 - colours.leadingZeroBitCount
+        return format == .gif || bits == 8 ? bits : bits >= 4 ? 4 : min(bits, 2)
     }
 
     fileprivate var webP: WebPEncoder.Settings {

@@ -152,7 +152,7 @@ struct VariantPlan {
                 picture = try boxed(picture, hasChanged ? placement(after: picture) : placement)
             } else {
                 // A base may have more pixels than this variant's source, for others' sake.
-                if !hasChanged, effect.kind.comesBeforeResize { picture = try scaled(picture, to: sourceSize) }
+                if !hasChanged { picture = try scaled(picture, to: sourceSize) }
                 picture = try runner.apply(effect, to: picture)
             }
             hasChanged = true

@@ -5,9 +5,9 @@ internal import FoundationEssentials
 /// In short `blur:2`, `rotate:30:clip`, or with names `rotate:30:background=white`; in JSON `{"blur":{"sigma":2}}`,
 /// `{"blur":2}`, `"greyscale"`.
 public struct Effect: Hashable, Sendable {
-    public let kind: EffectKind
+    public private(set) var kind: EffectKind
     /// One for each parameter of the kind, in its order.
-    let arguments: [Argument]
+    private(set) var arguments: [Argument]
 
     /// Equal for two effects exactly when they do the same.
     var canonical: String {
@@ -23,35 +23,26 @@ public struct Effect: Hashable, Sendable {
                 throw VariantSpecError(
                     "'\(kind.rawValue)' needs its '\(parameter.name)'; write \(Self.usage(of: kind))")
             }
-            arguments.append(kind == .rotate && parameter.name == "angle" ? Self.withinOneTurn(argument) : argument)
+            arguments.append(argument)
         }
         self.arguments = arguments
-    }
-
-    /// The same angle from 0 on: what looks alike is made once.
-    private static func withinOneTurn(_ angle: Argument) -> Argument {
-        guard case .number(let degrees) = angle else { return angle }
-        let rest = degrees.truncatingRemainder(dividingBy: 360)
-        return .number(rest < 0 ? rest + 360 : rest)
-    }
-
-    /// Whether it leaves every picture as it is.
-    var isNeutral: Bool {
-        switch kind {
-        case .rotate: number("angle") == 0
-        case .brightness, .contrast, .saturation: number("factor") == 1
-        case .gamma: number("exponent") == 1
-        case .pad: ["top", "right", "bottom", "left"].allSatisfy { whole($0) == 0 }
-        default: false
-        }
+        self = normalForm
     }
 
     /// Where the box is met.
-    static let resize = Effect(withoutArguments: .resize)
+    static let resize = Effect(.resize, [])
 
-    private init(withoutArguments kind: EffectKind) {
+    /// What flipping both ways comes to.
+    static let halfTurn = Effect(.rotate, [.number(180), .word("grow"), .colour(.transparent)])
+
+    private init(_ kind: EffectKind, _ arguments: [Argument]) {
         self.kind = kind
-        arguments = []
+        self.arguments = arguments
+    }
+
+    /// The same with another value of one parameter.
+    func with(_ name: String, to value: Argument) -> Effect {
+        Effect(kind, zip(kind.parameters, arguments).map { $0.name == name ? value : $1 })
     }
 
     /// The short form with every parameter's name in its place.
@@ -69,6 +60,11 @@ extension Effect {
     init?(short part: String) throws(VariantSpecError) {
         let words = part.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         guard let kind = EffectKind(rawValue: words[0]) else { return nil }
+        if kind == .watermark, words.dropFirst().contains(where: { $0.hasPrefix("//") }) {
+            throw VariantSpecError(
+                "'\(VariantSpecError.quoted(part))': a URL has colons, which divide values here; write the variant as "
+                    + #"JSON, with {"watermark":{"image":"https://…"}} among its "ops""#)
+        }
         var given: [String: Argument] = [:]
         for (place, word) in words.dropFirst().enumerated() {
             let (parameter, text) = try Self.parameter(of: kind, place, word)

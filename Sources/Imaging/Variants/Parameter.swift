@@ -26,7 +26,7 @@ enum Argument: Hashable, Sendable {
     private static func escaped(_ text: String) -> String {
         text.unicodeScalars.map { scalar in
             scalar.value < 0x20 || "%(),".unicodeScalars.contains(scalar)
-                ? "%" + String(scalar.value, radix: 16) : String(scalar)
+                ? (scalar.value < 0x10 ? "%0" : "%") + String(scalar.value, radix: 16) : String(scalar)
         }.joined()
     }
 

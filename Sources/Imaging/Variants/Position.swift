@@ -91,7 +91,8 @@ public enum Position: Hashable, Sendable {
 
     private static func focus(_ x: Argument, _ y: Argument) -> Position {
         guard case .number(let x) = x, case .number(let y) = y else { return .centre }
-        return x == 0.5 && y == 0.5 ? .centre : .focus(x: x, y: y)
+        // At the ends and in the middle a point and a side mean the same.
+        return Gravity.allCases.first { $0.share == (x, y) }.map { .gravity($0) } ?? .focus(x: x, y: y)
     }
 
     /// Where a picture lies in a box that is larger in an axis, or sticks out of one that is smaller: its left top

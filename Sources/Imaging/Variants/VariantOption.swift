@@ -5,13 +5,13 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     case lossless
     /// WebP: lossless after pixels were nudged; 100 nudges none, 0 the most.
     case nearLossless = "near-lossless"
-    /// How long the encoder may try: WebP 0–6, AVIF and JPEG XL 1–9, GIF 1–10, PNG's palette 1–10.
+    /// How long the encoder may try: WebP 0–6, AVIF 0–9, JPEG XL 3–9, GIF 1–10, PNG's palette 1–10.
     case effort
     /// JPEG: in scans that sharpen; PNG: interlaced.
     case progressive
     /// Colour at full (444) or half (420) resolution, or as the quality suggests (auto). JPEG and AVIF.
     case chroma
-    /// PNG: at most so many colours, in a palette.
+    /// At most so many colours, in a palette: GIF's as they are, PNG's the next lower of 2, 4, 16 and 256.
     case colours
     /// The largest file that will do, in bytes. Quality is lowered until it fits.
     case maxBytes = "max-bytes"
@@ -96,36 +96,52 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// The options that were given, by name; those that say nothing are left out.
-struct VariantOptions: Hashable, Sendable {
-    private(set) var values: [VariantOption: Argument] = [:]
-
-    mutating func set(_ option: VariantOption, _ value: Argument) {
-        values[option] = value == option.silent ? nil : value
+extension VariantOption {
+    /// Whether it says anything where a registered coder writes the file: it gets pixels, a quality and nothing else.
+    var appliesToCoders: Bool {
+        switch self {
+        case .coder, .auto, .maxBytes, .background, .decodeFirstFrameOnly, .transformAnimatedImage,
+            .scaleDownLargeImages:
+            true
+        case .lossless, .nearLossless, .effort, .progressive, .chroma, .colours, .keepMetadata, .stripCopyright,
+            .keepProfile:
+            false
+        }
     }
+}
+
+/// The options that were given, by name.
+struct VariantOptions: Hashable, Sendable {
+    /// With those that were told to say nothing, which what a job says of all its variants doesn't change.
+    private(set) var given: [VariantOption: Argument] = [:]
+
+    /// Those that say something.
+    var values: [VariantOption: Argument] { given.filter { $0.value != $0.key.silent } }
+
+    mutating func set(_ option: VariantOption, _ value: Argument?) { given[option] = value }
 
     /// Sorted by name, for an identity.
     var canonical: [String] {
         values.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key.rawValue)=\($0.value.canonical)" }
     }
 
-    func flag(_ option: VariantOption) -> Bool { values[option] == .flag(true) }
+    func flag(_ option: VariantOption) -> Bool { given[option] == .flag(true) }
 
     func whole(_ option: VariantOption) -> Int? {
-        if case .number(let value)? = values[option] { Int(value) } else { nil }
+        if case .number(let value)? = given[option] { Int(value) } else { nil }
     }
 
     func word(_ option: VariantOption) -> String? {
-        if case .word(let value)? = values[option] { value } else { nil }
+        if case .word(let value)? = given[option] { value } else { nil }
     }
 
     var background: Colour {
-        if case .colour(let value)? = values[.background] { value } else { .white }
+        if case .colour(let value)? = given[.background] { value } else { .white }
     }
 
     /// The formats to choose from, in the order of ``VariantSpec/Output``, or nil.
     var candidates: [VariantSpec.Output]? {
-        guard case .words(let words)? = values[.auto] else { return nil }
+        guard case .words(let words)? = given[.auto] else { return nil }
         return VariantSpec.Output.allCases.filter { words.contains($0.rawValue) }
     }
 }

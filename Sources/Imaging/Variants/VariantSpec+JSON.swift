@@ -164,6 +164,6 @@ extension VariantSpec: Codable {
             try container.encode(position.canonical, forKey: Key("position"))
         }
         if !effects.isEmpty { try container.encode(effects, forKey: Key("ops")) }
-        for (option, value) in options.values { try container.encode(value, forKey: Key(option.rawValue)) }
+        for (option, value) in options.given { try container.encode(value, forKey: Key(option.rawValue)) }
     }
 }

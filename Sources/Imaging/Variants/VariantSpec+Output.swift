@@ -38,6 +38,15 @@ extension VariantSpec.Output {
         }
     }
 
+    /// The effort that is meant where none is named. AVIF's depends on the picture's size, see ``Encoding``.
+    var usualEffort: Int? {
+        switch self {
+        case .webp: 4
+        case .png, .gif, .jxl: 7
+        case .avif, .jpeg, .tiff: nil
+        }
+    }
+
     var imageFormat: ImageFormat {
         switch self {
         case .jpeg: .jpeg

@@ -7,6 +7,9 @@
 ///
 /// Effects happen in the order they are written. The box comes first, but for crops and trims at the head of the list,
 /// which are measured in the source's own pixels; the word `resize` among the effects moves it to where it stands.
+///
+/// What says nothing beside the rest is taken out as a spec is made: a fit where a side is empty, the format's default
+/// quality, an effect that changes no picture. So `320x,cover,webp,q80` reads back as `320x,webp`.
 public struct VariantSpec: Hashable, Sendable {
     /// How a picture meets its box. With one side of the box empty all of them mean the same: proportionate.
     public enum Fit: String, CaseIterable, Codable, Hashable, Sendable {
@@ -32,18 +35,18 @@ public struct VariantSpec: Hashable, Sendable {
     /// 1 to the format's largest side; nil where the aspect decides.
     public let width: Int?
     public let height: Int?
-    public let fit: Fit
+    public internal(set) var fit: Fit
     /// Whether a picture smaller than the box is scaled up.
-    public let enlarge: Bool
+    public internal(set) var enlarge: Bool
     /// Nil keeps the source's format where that is written here; of others, and of a GIF of one frame, PNG where there
     /// is alpha, JPEG where not.
-    public let format: Output?
+    public internal(set) var format: Output?
     /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF 55, JPEG XL 75. PNG, GIF and TIFF have none.
-    public let quality: Int?
+    public internal(set) var quality: Int?
     /// What `cover` keeps, and where `contain` puts the picture.
-    public let position: Position
-    public let effects: [Effect]
-    let options: VariantOptions
+    public internal(set) var position: Position
+    public internal(set) var effects: [Effect]
+    var options: VariantOptions
 
     /// The rendition asked for, without its name: two specs ask for the same one exactly when these are equal.
     ///
@@ -51,13 +54,11 @@ public struct VariantSpec: Hashable, Sendable {
     /// ``ImagingRuntime/coderVersion``.
     public var canonical: String {
         var parts = ["\(width.map(String.init) ?? "")x\(height.map(String.init) ?? "")"]
-        // With a side empty every fit means the same.
-        let isBox = width != nil && height != nil
-        parts.append((isBox ? fit : .inside).rawValue)
+        parts.append(fit.rawValue)
         if enlarge { parts.append("enlarge") }
-        if isBox, fit == .cover || fit == .contain, position != .centre { parts.append("at=" + position.canonical) }
+        if position != .centre { parts.append("at=" + position.canonical) }
         parts.append(format?.rawValue ?? "source")
-        if let quality = quality ?? format?.defaultQuality, !options.flag(.lossless) { parts.append("q\(quality)") }
+        if let quality { parts.append("q\(quality)") }
         parts += options.canonical
         parts += effectsInOrder.map(\.canonical)
         return parts.joined(separator: ",")
@@ -66,7 +67,7 @@ public struct VariantSpec: Hashable, Sendable {
     /// The same with these options set, where it doesn't say otherwise itself: what a job says of all its variants.
     public func with(_ defaults: Set<VariantOption>) throws(VariantSpecError) -> VariantSpec {
         var options = options
-        for option in defaults where options.values[option] == nil {
+        for option in defaults where options.given[option] == nil {
             if let alone = option.alone { options.set(option, alone) }
         }
         return try VariantSpec(
@@ -76,7 +77,7 @@ public struct VariantSpec: Hashable, Sendable {
 
     /// The registered coder that is asked to write it.
     public var coderName: String? {
-        if case .text(let name)? = options.values[.coder] { name } else { nil }
+        if case .text(let name)? = options.given[.coder] { name } else { nil }
     }
 
     /// The pictures its effects need besides the source, each once.
@@ -120,9 +121,11 @@ public struct VariantSpec: Hashable, Sendable {
         self.format = format
         self.quality = quality
         self.position = position
-        self.effects = effects.filter { !$0.isNeutral }
+        self.effects = effects
         self.options = options
         try validate()
+        normalise()
+        try validateIsSomething()
     }
 }
 
@@ -137,14 +140,18 @@ extension VariantSpec {
 
     private func validate() throws(VariantSpecError) {
         try Self.validate(name: name)
-        if width == nil, height == nil, format == nil, quality == nil, effects.isEmpty, options.values.isEmpty {
-            throw VariantSpecError("variant '\(name)' has neither a width nor a height; give at least one, as in 320x")
-        }
         try validate(side: "width", width)
         try validate(side: "height", height)
         try validateQuality()
         try validateOptions()
         try validateEffects()
+    }
+
+    /// A spec that says nothing is more likely a mistake than a wish for a copy.
+    private func validateIsSomething() throws(VariantSpecError) {
+        if width == nil, height == nil, format == nil, quality == nil, effects.isEmpty, options.values.isEmpty {
+            throw VariantSpecError("variant '\(name)' has neither a width nor a height; give at least one, as in 320x")
+        }
     }
 
     private func validateQuality() throws(VariantSpecError) {
@@ -163,9 +170,9 @@ extension VariantSpec {
             throw VariantSpecError("variant '\(name)' has 'coder:\(coderName)' and '\(other)'; leave one of them out")
         }
         for option in options.values.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
-            guard let format, !option.applies(to: format) else { continue }
+            guard let who = whoIgnores(option) else { continue }
             throw VariantSpecError(
-                "variant '\(name)' has '\(option.rawValue)', which means nothing for \(format.rawValue); leave it out")
+                "variant '\(name)' has '\(option.rawValue)', which means nothing for \(who); leave it out")
         }
         if let format, options.candidates != nil {
             throw VariantSpecError("variant '\(name)' has 'auto' and '\(format.rawValue)'; leave one of them out")
@@ -175,6 +182,14 @@ extension VariantSpec {
                 "variant '\(name)' has effort \(effort); for \(format?.rawValue ?? "") it must be between "
                     + "\(efforts.lowerBound) and \(efforts.upperBound)")
         }
+    }
+
+    /// Who writes the variant, if that is known and the option says nothing to them.
+    private func whoIgnores(_ option: VariantOption) -> String? {
+        if let coderName { return option.appliesToCoders ? nil : "the coder '\(coderName)'" }
+        guard let formats = format.map({ [$0] }) ?? options.candidates else { return nil }
+        guard !formats.contains(where: option.applies) else { return nil }
+        return formats.map(\.rawValue).joined(separator: ", ")
     }
 
     private func validateEffects() throws(VariantSpecError) {

@@ -1,6 +1,7 @@
 /// Shows pixels with the colours of a palette, what is lost in one passed on to its neighbours (Floyd and Steinberg).
 struct Ditherer {
     private let nearest: NearestColours
+    private let isSpreading: Bool
     /// Errors passed on to the row below, red, green and blue of each pixel, in sixteenths; one pixel more on both ends.
     private var below: [Int]
     private var current: [Int]
@@ -10,6 +11,7 @@ struct Ditherer {
     ///   - width: of a row in pixels.
     init(_ nearest: NearestColours, width: Int) {
         self.nearest = nearest
+        isSpreading = nearest.colours.count >= 31
         below = [Int](repeating: 0, count: (width + 2) * 3)
         current = below
     }
@@ -54,7 +56,9 @@ struct Ditherer {
 
     /// Most is let go: what is passed on breaks up bands, and is noise that each frame has anew. At three eighths films
     /// are nearest to what they were, and as small as without any.
-    private func kept(_ lost: Int) -> Int { lost * 3 / 8 }
+    /// With fewer than 32 colours what is let go is too much to be broken up: dots are all that would be seen, and files
+    /// grow by a tenth.
+    private func kept(_ lost: Int) -> Int { isSpreading ? lost * 3 / 8 : 0 }
 
     private mutating func spread(_ lost: Int, at place: Int) {
         below[place - 3] += lost * 3
