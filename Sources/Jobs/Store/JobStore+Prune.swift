@@ -23,6 +23,7 @@ extension JobStore {
                 let count = try await pruneItems(of: job)
                 pruned.items += count
                 isLeft = count > 0
+                try await checkpoint()
                 await breathe()
             }
             // Nothing is removed from a job that somebody has retried meanwhile.
@@ -37,7 +38,10 @@ extension JobStore {
         while let (count, end) = try await pruneSources(fetchedBefore: time, after: key) {
             pruned.sources += count
             key = end
-            if count > 0 { await breathe() }
+            if count > 0 {
+                try await checkpoint()
+                await breathe()
+            }
         }
         while try await pruneBlacklist(expiredBefore: time) > 0 { await breathe() }
         try await noteSlices()

@@ -14,9 +14,10 @@ public final class JobStore: Sendable {
     let uptime: @Sendable () -> Int64
     let leaseDuration: Int64
     let lockFile: LockFile
-    private let database: DatabaseQueue
+    let database: DatabaseQueue
     private let queue = DispatchQueue(label: "jobs.database")
     private let isClosed = Atomic(false)
+    let syncs: Bool
     private let patience: Patience
     let slices = SliceLedger()
 
@@ -44,6 +45,7 @@ public final class JobStore: Sendable {
     ) throws(JobsError) {
         self.path = path
         self.leaseDuration = leaseDuration
+        self.syncs = syncs
         self.now = now
         self.uptime = uptime
         if missing == .refuse, access(path, F_OK) != 0 {
@@ -88,6 +90,7 @@ public final class JobStore: Sendable {
         now = Self.wallClock
         uptime = Self.bootClock
         leaseDuration = Self.leaseDuration
+        syncs = true
         patience = Patience()
         // Nothing is ever locked through it.
         lockFile = try LockFile(path: "/dev/null")
@@ -169,31 +172,6 @@ public final class JobStore: Sendable {
         }
     }
 
-    /// A slice of what is done in the background: so many rows that others needn't wait for long.
-    ///
-    /// - Parameter body: is told how many rows it may take, and says how many it took.
-    func writeSlice<R: Sendable>(
-        _ upkeep: Upkeep, _ body: @escaping @Sendable (Database, Int) throws -> (result: R, handled: Int),
-    ) async throws(JobsError) -> R {
-        try await perform { [self] in
-            try lockFile.withWriteLock {
-                let start = SliceLedger.now()
-                var handled = 0
-                defer { slices.took(upkeep, nanoseconds: SliceLedger.now() - start, handled: handled) }
-                return try database.writeWithoutTransaction { db in
-                    var result: R?
-                    try db.inTransaction(.immediate) {
-                        let slice = try body(db, slices.rows(upkeep))
-                        (result, handled) = (slice.result, slice.handled)
-                        return .commit
-                    }
-                    guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
-                    return result
-                }
-            }
-        }
-    }
-
     /// A transaction for what may be left undone: when somebody else writes at this moment, it isn't waited for.
     ///
     /// - Returns: whether it was done.
@@ -235,7 +213,7 @@ public final class JobStore: Sendable {
         }
     }
 
-    private func perform<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws(JobsError) -> R {
+    func perform<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws(JobsError) -> R {
         let result: Result<R, any Error> = await withCheckedContinuation { continuation in
             queue.async { [self] in
                 continuation.resume(
@@ -262,6 +240,8 @@ public final class JobStore: Sendable {
         guard logSize > threshold else { return }
         try await perform { [self] in
             try lockFile.withWriteLock {
+                let start = SliceLedger.now()
+                defer { slices.took(.checkpoint, nanoseconds: SliceLedger.now() - start, handled: 0) }
                 try database.writeWithoutTransaction { db in
                     // The log is cut to nothing only when nobody reads from it; a busy answer is not an error.
                     _ = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(PASSIVE)")

@@ -13,13 +13,19 @@ public enum Upkeep: String, Sendable, CaseIterable {
     case urls
     /// Removing ended jobs and their items.
     case prune
+    /// Moving the log into the database.
+    case checkpoint
+
+    /// Whether a slice is on the disk before the next step: a file is deleted only when nothing can forget why it is gone.
+    /// The others cost nothing when a crash of the machine undoes them, and so needn't hold the lock while the disk syncs.
+    var isDurable: Bool { self == .marking }
 
     /// Rows a slice, at first and at most.
     fileprivate var slice: SliceSize {
         switch self {
         case .marking: SliceSize(rows: 64, most: 256)
         case .eviction, .orphans: SliceSize(rows: 16, most: 64)
-        case .urls, .prune: SliceSize(rows: 100, most: 500)
+        case .urls, .prune, .checkpoint: SliceSize(rows: 100, most: 500)
         }
     }
 }

@@ -98,6 +98,7 @@ public struct Collector: Sendable {
         } while next != nil && report.trouble == nil && !Task.isCancelled
         // Of files that others have used since, the names of those who have not.
         while !Task.isCancelled, try await store.forgetKeys(usedBefore: cutoff, in: folder) > 0 {
+            try await store.checkpoint()
             // Cancellation only cuts the nap short.
             try? await Task.sleep(for: .milliseconds(2))
         }
@@ -166,6 +167,7 @@ public struct Collector: Sendable {
             report.evictedBytes += removal.bytes
             report.trouble = removal.trouble ?? report.trouble
             guard removal.isUnfinished, !Task.isCancelled else { return }
+            try await store.checkpoint()
             // Cancellation only cuts the nap short.
             try? await Task.sleep(for: .milliseconds(2))
         }
