@@ -1,8 +1,11 @@
+public import Synchronization
 public import SystemPackage
 
 /// An open file of the cache: a new one without a name, or a published blob for reading. Closed when let go.
 public final class BlobFile: Sendable {
     public let descriptor: FileDescriptor
+    /// Something that is to live as long as the file is open.
+    public let companion = Mutex<(any Sendable)?>(nil)
 
     /// Takes over `descriptor`.
     public init(owning descriptor: FileDescriptor) {

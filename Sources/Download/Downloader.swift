@@ -14,19 +14,22 @@ public final class Downloader: Sendable {
     /// - Parameters:
     ///   - makeFile: makes the file for a body, when its first bytes are there. Called on the download thread; an
     ///     `Errno` it throws becomes ``DownloadFailure/Code/disk(_:)``.
+    ///   - makeRoom: what keeps account of the bytes of a body; nil where nobody does.
     ///   - inspect: judges a body by its first bytes so far, at most 64 KiB, on the download thread, until it is
     ///     decided. A refusal cuts the transfer. What stays undecided is accepted.
     /// - Throws: `internalError` when libcurl or the thread cannot be started or `caFile` cannot be read.
     public init(
         configuration: DownloadConfiguration,
         makeFile: @escaping @Sendable () throws -> FileDescriptor,
+        makeRoom: @escaping @Sendable () -> (any BodyRoom)? = { nil },
         inspect: @escaping @Sendable (UnsafeRawBufferPointer) -> BodyVerdict,
     ) throws(DownloadFailure) {
         try CurlLibrary.start()
         try Self.checkReadable(configuration.caFile)
         self.configuration = configuration
         robots = RobotsKeeper(agent: configuration.agentName)
-        let loop = try TransferLoop(configuration, tools: Transfer.Tools(makeFile: makeFile, inspect: inspect))
+        let loop = try TransferLoop(
+            configuration, tools: Transfer.Tools(makeFile: makeFile, makeRoom: makeRoom, inspect: inspect))
         exchange = Exchange(configuration: configuration, bell: loop.bell)
         try TransferThread.start(loop, exchange: exchange)
     }

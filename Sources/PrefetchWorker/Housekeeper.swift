@@ -7,6 +7,8 @@ struct Housekeeper: Sendable {
     let tasks: ItemTasks
     let wakeup: Wakeup
     let worker: Int64
+    /// How long a lease lasts, in milliseconds.
+    let lease: Int64
     let logger: Logger
 
     /// Runs until its task is cancelled.
@@ -28,7 +30,8 @@ struct Housekeeper: Sendable {
                     tasks.cancel(try await store.lost(of: tasks.items).sorted(by: >))
                 }
             }
-            if round % 50 == 0 {
+            // Twelve times a lease: 5 s.
+            if round % Int(max(1, lease / 1_200)) == 0 {
                 await attempt("extend the leases") { () throws(JobsError) in
                     try await store.heartbeat(worker: worker)
                 }

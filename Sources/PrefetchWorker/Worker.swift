@@ -44,7 +44,9 @@ public struct Worker: Sendable {
         let worker: Int64
         let pipeline: Pipeline
         do {
-            store = try await JobStore.opening(path: configuration.database, now: configuration.now)
+            store = try await JobStore.opening(
+                path: configuration.database, now: configuration.now, leaseDuration: configuration.lease,
+                syncs: configuration.syncs)
             if let links = configuration.keepsLinks { try await keepLinks(links, store) }
             pipeline = try makePipeline(store)
             // Before anything is claimed, let alone fetched.
@@ -96,9 +98,13 @@ public struct Worker: Sendable {
         let commands = Commands(
             try configuration.commands.map { try InstalledCommand($0) }, limits: configuration.commandLimits,
             width: configuration.helpers.count, cache: cache)
+        var downloads = configuration.downloads
+        // What waits for a second try is room that nothing else can have.
+        if let limit = policy.maxBytes { downloads.maxPartialBytes = min(downloads.maxPartialBytes, limit / 8) }
         let downloader = try Downloader(
-            configuration: configuration.downloads,
+            configuration: downloads,
             makeFile: { try cache.makeDescriptor() },
+            makeRoom: { budget.newRoom() },
             inspect: { BodyVerdict(inspector.inspect($0)) },
         )
         let helpers = HelperPool(
@@ -141,8 +147,8 @@ public struct Worker: Sendable {
             order: configuration.order, drains: configuration.drains, logger: logger,
         )
         let housekeeper = Housekeeper(
-            store: pipeline.store, tasks: tasks, wakeup: wakeup, worker: worker, logger: logger,
-        )
+            store: pipeline.store, tasks: tasks, wakeup: wakeup, worker: worker, lease: configuration.lease,
+            logger: logger)
         let keeper = HostKeeper(
             store: pipeline.store, downloader: pipeline.downloader, worker: worker,
             concurrency: configuration.downloads.concurrency, limits: configuration.downloads.hostLimits,
@@ -150,7 +156,8 @@ public struct Worker: Sendable {
         )
         let cacheKeeper = CacheKeeper(
             collector: pipeline.collector, backups: configuration.backups, retention: configuration.retention,
-            memory: pipeline.memory, every: configuration.collectEvery, worker: worker, logger: logger)
+            budget: pipeline.budget, memory: pipeline.memory, every: configuration.collectEvery, worker: worker,
+            logger: logger)
         return await withTaskGroup { group in
             group.addTask { await pipeline.helpers.run() }
             group.addTask { await pipeline.publisher.run(inFlight: { tasks.count }) }
@@ -179,6 +186,7 @@ public struct Worker: Sendable {
             await pipeline.downloader.shutdown()
             await group.waitForAll()
             await cacheKeeper.collect(orphans: false)
+            await cacheKeeper.trim()
             return result
         }
     }

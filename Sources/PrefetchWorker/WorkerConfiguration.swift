@@ -54,6 +54,8 @@ public struct WorkerConfiguration: Sendable {
     public var syncs = true
     /// How long what is in flight may take once a stop was asked for, in milliseconds.
     public var grace: Int64 = 30_000
+    /// How long a worker that is held up keeps what it has claimed, in milliseconds. One that died keeps nothing.
+    public var lease = JobStore.leaseDuration
     public var now: @Sendable () -> Int64 = JobStore.wallClock
 
     public init(database: String, cache: String, transforms: Int) {

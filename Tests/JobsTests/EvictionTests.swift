@@ -29,7 +29,7 @@ extension Queue {
         for item in items {
             files.names.withLock { _ = $0.insert(ClaimedItem.hash(of: item.id)) }
             _ = try await store.finish(
-                [(item, item.completion(clock: clock))], folder: files.folder, worker: nil)
+                [(item, item.completion(clock: clock))], folder: files.folder, room: nil)
             clock.advance(1_000)
         }
         return items
@@ -120,7 +120,7 @@ struct EvictionTests {
                 name: "original", blob: hash, size: 10, format: "jpeg", width: nil, height: nil)
             let source = try #require(again.source)
             let hit = Completion(source: source, renditions: [rendition], newVariants: [], isCached: true)
-            let finished = try await queue.store.finish([(again, .done(hit))], folder: files.folder, worker: nil)
+            let finished = try await queue.store.finish([(again, .done(hit))], folder: files.folder, room: nil)
             #expect(finished.vanished == [])
             #expect(try await queue.removeAll(files) == 0)
             #expect(files.names.withLock { $0 == [hash] })
@@ -134,7 +134,7 @@ struct EvictionTests {
             let job = try await queue.job()
             let item = try #require(try await queue.claim().first)
             let finished = try await queue.store.finish(
-                [(item, item.completion(clock: queue.clock))], folder: files.folder, worker: nil)
+                [(item, item.completion(clock: queue.clock))], folder: files.folder, room: nil)
             #expect(finished.vanished == [item.id])
             let progress = try await queue.progress(job)
             #expect((progress.queued, progress.done) == (1, 0))
@@ -174,7 +174,7 @@ struct EvictionTests {
                         Completion(source: source, renditions: [rendition], newVariants: [], isCached: false))
                 )
             }
-            _ = try await queue.store.finish(group, folder: files.folder, worker: nil)
+            _ = try await queue.store.finish(group, folder: files.folder, room: nil)
             #expect(try await queue.store.cacheTotals().dedupedBytes == 12_000)
             try await queue.markAll()
             var slices = 0
@@ -188,17 +188,16 @@ struct EvictionTests {
         try await withQueue { queue in
             let files = NamesOnly()
             _ = try await queue.fill(2, files)
-            let new = ClaimedItem.hash(of: 99)
-            let short = try await queue.store.reserve([(new, 11)], for: queue.worker, limit: 30)
+            let short = try await queue.store.reserve(11, for: queue.worker, limit: 30)
             #expect(short == .short(by: 1))
-            let granted = try await queue.store.reserve([(new, 10)], for: queue.worker, limit: 30)
-            #expect(granted == .granted)
-            // What is there already takes no room.
-            let known = try await queue.store.reserve([(ClaimedItem.hash(of: 1), 10)], for: 77, limit: 30)
-            #expect(known == .granted)
-            let other = try await queue.store.reserve([(ClaimedItem.hash(of: 98), 1)], for: 77, limit: 30)
+            let granted = try await queue.store.reserve(4, spare: 7, for: queue.worker, limit: 30)
+            #expect(granted == .granted(4))
+            let more = try await queue.store.reserve(4, spare: 2, for: 77, limit: 30)
+            #expect(more == .granted(6))
+            let other = try await queue.store.reserve(1, for: 77, limit: 30)
             #expect(other == .short(by: 1))
-            #expect(try await queue.store.cacheTotals().reservedBytes == 10)
+            try await queue.store.giveBack(3, of: queue.worker)
+            #expect(try await queue.store.cacheTotals().reservedBytes == 7)
             let dead = try await queue.store.deadReservations(myself: queue.worker)
             #expect(dead == [77])
             try await queue.store.dropReservations(of: [77])

@@ -18,13 +18,16 @@ public final class Nginx: Sendable {
         public let description: String
     }
 
-    /// - Parameter scratch: an empty directory for certificates and nginx's own files.
-    public init(serving folder: FilePath, scratch: FilePath) throws {
+    /// - Parameters:
+    ///   - scratch: an empty directory for certificates and nginx's own files.
+    ///   - locations: what else the server is told.
+    public init(serving folder: FilePath, scratch: FilePath, locations: String = "") throws {
         httpPort = try LoopbackOrigin.unusedPort()
         httpsPort = try LoopbackOrigin.unusedPort()
         caFile = scratch.appending("ca.pem")
         try Self.makeCertificate(in: scratch)
-        let configuration = Self.configuration(folder: folder, scratch: scratch, http: httpPort, https: httpsPort)
+        let configuration = Self.configuration(
+            folder: folder, scratch: scratch, http: httpPort, https: httpsPort, locations)
         try Self.write(configuration, to: scratch.appending("nginx.conf"))
         let arguments = ["-p", scratch.string, "-e", "error.log", "-c", scratch.appending("nginx.conf").string]
         process = try ChildProcess.start("nginx", arguments)
@@ -45,7 +48,9 @@ public final class Nginx: Sendable {
         waitpid(process, nil, 0)
     }
 
-    private static func configuration(folder: FilePath, scratch: FilePath, http: UInt16, https: UInt16) -> String {
+    private static func configuration(
+        folder: FilePath, scratch: FilePath, http: UInt16, https: UInt16, _ locations: String,
+    ) -> String {
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map { "\($0)_temp_path \(scratch)/\($0);" }.joined(separator: " ")
         return """
@@ -57,6 +62,7 @@ public final class Nginx: Sendable {
                     listen 127.0.0.1:\(http); listen 127.0.0.1:\(https) ssl http2;
                     ssl_certificate \(scratch)/server.pem; ssl_certificate_key \(scratch)/server.key;
                     root \(folder); keepalive_requests 100000;
+                    \(locations)
                 }
             }
             """

@@ -46,40 +46,6 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Nginx.isAvailable, "nginx and openssl are needed"))
-    func nginxServesAHitByItsLinkAlone() async throws {
-        try await withWorker { w in
-            try await w.enqueue(w.url("/3.png"), "--variant", "thumb=16x12,webp")
-            try await w.drain("--links", "tree")
-            let url = w.url("/3.png")
-            let link = try await w.run("get", url, "--variant", "thumb", "--link").line
-            #expect(link.hasPrefix("\(w.cache)/links/thumb/") && link.hasSuffix(".webp"))
-            // The recipe of the shell.
-            let name = try await w.run(
-                ["-c", "printf %s \"$1\" | sha256sum | cut -c1-64", "sh", url], program: "sh"
-            ).line
-            let scratch = FilePath(w.place("nginx"))
-            guard mkdir(scratch.string, 0o755) == 0 else { throw Errno(rawValue: errno) }
-            let nginx = try Nginx(serving: FilePath(w.cache + "/links"), scratch: scratch)
-            defer { nginx.stop() }
-            let served = try await w.run(
-                [
-                    "--silent", "--fail", "--output", w.place("served"),
-                    nginx.url("/thumb/\(name.prefix(2))/\(name).webp"),
-                ],
-                program: "curl")
-            #expect(served.exit == .code(0))
-            #expect(try w.bytes(of: w.place("served")) == w.bytes(of: try await w.path(url, variant: "thumb")))
-            try await w.run("cache", "clear")
-            try await w.run(
-                ["--silent", "--fail", nginx.url("/thumb/\(name.prefix(2))/\(name).webp")], program: "curl",
-                expecting: 22)
-            // The tree is removed as it was made, so that nothing is left over.
-            try await w.drain("--links", "none")
-            _ = try ChildProcess.run("rm", ["-rf", "--", w.cache + "/links"])
-        }
-    }
-
     @Test func aReadOnlyCacheIsAskedAfterTheMainOne() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/5.png"))

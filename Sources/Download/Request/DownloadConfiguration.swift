@@ -13,6 +13,8 @@ public struct DownloadConfiguration: Sendable {
     public var patience = Duration.milliseconds(500)
     /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this.
     public var maxUnconsumedBodies = 32
+    /// Bytes of bodies that broke off and are kept for a later try to go on with.
+    public var maxPartialBytes: Int64 = 256 << 20
     /// Bytes of a body after content decoding.
     public var maxBodyBytes: Int64 = 64 << 20
     /// Bytes of all headers of one response, interim responses and trailers included.

@@ -12,11 +12,18 @@ public final class BodyFile: Sendable {
     /// Lower-case hexadecimal.
     public let sha256: String
 
+    /// For whoever takes the file over.
+    public let room: (any BodyRoom)?
+
     private let descriptor: Mutex<FileDescriptor?>
     private let onConsumed: Mutex<(@Sendable () -> Void)?>
 
     /// Takes ownership of the descriptor.
-    init(_ descriptor: FileDescriptor, size: Int64, sha256: String, onConsumed: @escaping @Sendable () -> Void) {
+    init(
+        _ descriptor: FileDescriptor, size: Int64, sha256: String, room: (any BodyRoom)? = nil,
+        onConsumed: @escaping @Sendable () -> Void,
+    ) {
+        self.room = room
         self.size = size
         self.sha256 = sha256
         self.descriptor = Mutex(descriptor)
@@ -54,8 +61,10 @@ final class BodyWriter {
     private var descriptor: FileDescriptor?
     private var hasher = SHA256()
     private(set) var size: Int64 = 0
+    private let room: (any BodyRoom)?
 
-    init(_ descriptor: FileDescriptor) {
+    init(_ descriptor: FileDescriptor, room: (any BodyRoom)? = nil) {
+        self.room = room
         self.descriptor = descriptor
     }
 
@@ -64,9 +73,10 @@ final class BodyWriter {
         try? descriptor?.close()
     }
 
-    /// - Throws: `Errno` of write(2).
+    /// - Throws: `Errno` of write(2), or of the room that there is.
     func write(_ bytes: UnsafeRawBufferPointer) throws {
         guard let descriptor else { return }
+        try room?.grow(by: bytes.count)
         try descriptor.writeAll(bytes)
         hasher.update(bufferPointer: bytes)
         size += Int64(bytes.count)
@@ -83,7 +93,8 @@ final class BodyWriter {
         guard let descriptor else { throw Errno.badFileDescriptor }
         try descriptor.seek(offset: 0, from: .start)
         self.descriptor = nil
-        return BodyFile(descriptor, size: size, sha256: hexadecimal(hasher.finalize()), onConsumed: onConsumed)
+        return BodyFile(
+            descriptor, size: size, sha256: hexadecimal(hasher.finalize()), room: room, onConsumed: onConsumed)
     }
 }
 

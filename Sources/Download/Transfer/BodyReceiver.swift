@@ -62,7 +62,7 @@ final class BodyReceiver {
 
     private func openWriter() throws -> BodyWriter {
         if let writer { return writer }
-        let made = BodyWriter(try tools.makeFile())
+        let made = BodyWriter(try tools.makeFile(), room: tools.makeRoom())
         writer = made
         return made
     }
@@ -94,6 +94,9 @@ final class BodyReceiver {
             return try body()
         } catch {
             let errno = error as? Errno ?? .ioError
+            if errno == .fileTooLarge {
+                throw DownloadFailure(.tooLarge, "The body from \(host) is larger than what may be stored in all.")
+            }
             throw DownloadFailure(.disk(errno), "The body from \(host) could not be stored: \(error).")
         }
     }

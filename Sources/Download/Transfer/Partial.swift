@@ -24,9 +24,11 @@ struct PartialKey: Hashable {
 /// Bodies that broke off lately: a few, and not for long.
 struct PartialStore {
     private static let most = 32
-    private static let bytes: Int64 = 256 << 20
     private static let lifetime = Duration.seconds(600)
+    let bytes: Int64
     private var partials: [PartialKey: Partial] = [:]
+
+    init(bytes: Int64) { self.bytes = bytes }
 
     mutating func take(_ key: PartialKey) -> Partial? {
         guard let found = partials.removeValue(forKey: key), found.since > .now - Self.lifetime else { return nil }
@@ -36,7 +38,8 @@ struct PartialStore {
     mutating func keep(_ partial: Partial, _ key: PartialKey) {
         partials[key] = partial
         partials = partials.filter { $0.value.since > .now - Self.lifetime }
-        while partials.count > Self.most || partials.values.reduce(0, { $0 + $1.writer.size }) > Self.bytes,
+        // One alone may be too much as well.
+        while partials.count > Self.most || partials.values.reduce(0, { $0 + $1.writer.size }) > bytes,
             let oldest = partials.min(by: { $0.value.since < $1.value.since })?.key
         {
             partials[oldest] = nil

@@ -29,6 +29,7 @@ final class Transfer {
     /// What the downloader's owner provides for bodies.
     struct Tools {
         let makeFile: @Sendable () throws -> FileDescriptor
+        let makeRoom: @Sendable () -> (any BodyRoom)?
         let inspect: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict
     }
 

@@ -13,7 +13,7 @@ final class TransferLoop {
     private var running: [UInt64: Transfer] = [:]
     private var idle: [EasyHandle] = []
     private var jars = CookieJars()
-    private var partials = PartialStore()
+    private var partials: PartialStore
     /// A slot became free since work was last taken: there may be something to start before sleeping.
     private var hasFreedSlot = false
     private var lastReport = ContinuousClock.now
@@ -31,6 +31,7 @@ final class TransferLoop {
         self.multi = multi
         self.configuration = configuration
         self.tools = tools
+        partials = PartialStore(bytes: configuration.maxPartialBytes)
         // Idle connections are kept for every slot twice over: batches go back and forth between a few hosts.
         let connections = max(16, 2 * configuration.concurrency)
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, connections)

@@ -25,6 +25,9 @@ enum Schema {
         migrator.registerMigration("5-result-facts") { db in
             try db.execute(sql: resultFacts)
         }
+        migrator.registerMigration("6-key-uses") { db in
+            try db.execute(sql: keyUses)
+        }
         return migrator
     }
 

@@ -10,6 +10,8 @@ struct IndexRecord {
     private var misses = 0
     private var revalidatedBytes: Int64 = 0
     private var dedupedBytes: Int64 = 0
+    /// Files that the index did not have before, with their sizes.
+    private(set) var added: [String: Int64] = [:]
 
     init(now: Int64, folder: CacheFolder?) {
         self.now = now
@@ -53,6 +55,7 @@ struct IndexRecord {
             db.cachedStatement(sql: "SELECT dying, used_at, is_source FROM blobs WHERE hash = ?"),
             arguments: [rendition.blob])
         guard let known else {
+            added[rendition.blob] = rendition.size
             return try db.cachedStatement(
                 sql: """
                     INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source) VALUES (?, ?, ?, ?, ?, ?)

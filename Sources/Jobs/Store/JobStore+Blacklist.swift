@@ -22,8 +22,9 @@ extension JobStore {
     public func blacklist(_ selection: BlacklistSelection = .all, limit: Int = 1_000) async throws(JobsError)
         -> [BlacklistEntry]
     {
-        let now = now()
+        let reading = reading
         return try await read { db in
+            let now = try Self.cacheTime(reading, in: db)
             let (condition, arguments) = selection.condition
             return try Row.fetchAll(
                 db,

@@ -34,23 +34,28 @@ struct CacheClock: Codable, Hashable, Sendable {
         return now
     }
 
-    /// - Parameter wall: UTC milliseconds.
-    static func reading(wall: Int64) -> CacheClock {
-        var time = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &time)
-        let uptime = Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-        // Without /proc there is one boot for ever, and the uptime starts anew: a jump, which is what it looks like.
-        let boot = (try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)) ?? "unknown"
-        return CacheClock(boot: boot.filter { $0 != "\n" }, uptime: uptime, wall: wall, shift: 0)
-    }
+    /// Without /proc there is one boot for ever, and the uptime starts anew: a jump, which is what it looks like.
+    static let boot =
+        ((try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)) ?? "unknown")
+        .filter { $0 != "\n" }
 }
 
 extension JobStore {
     private static let clockProperty = "clock"
 
+    /// Milliseconds since the machine was started, time asleep included.
+    public static let bootClock: @Sendable () -> Int64 = {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// The clocks as they stand.
+    var reading: CacheClock { CacheClock(boot: CacheClock.boot, uptime: uptime(), wall: now(), shift: 0) }
+
     /// Notices jumps of the machine's clock. Called when a worker or a collection starts, and every minute.
     public func keepCacheClock() async throws(JobsError) {
-        try await keepCacheClock(at: CacheClock.reading(wall: now()))
+        try await keepCacheClock(at: reading)
     }
 
     func keepCacheClock(at reading: CacheClock) async throws(JobsError) {
@@ -64,13 +69,15 @@ extension JobStore {
 
     /// Now, by the cache's own clock.
     public func cacheTime() async throws(JobsError) -> Int64 {
-        let now = now()
-        return try await read { db in try Self.cacheTime(now, in: db) }
+        let reading = reading
+        return try await read { db in try Self.cacheTime(reading, in: db) }
     }
 
-    /// A time of the machine's clock by the cache's own.
-    static func cacheTime(_ wall: Int64, in db: Database) throws -> Int64 {
-        wall - (try cacheClock(in: db)?.shift ?? 0)
+    /// A reading by the cache's own clock: a jump since it was last written down is none yet.
+    ///
+    /// Leases, waits and the blacklist go by it as well, so that nothing lapses because somebody set the machine's clock.
+    static func cacheTime(_ reading: CacheClock, in db: Database) throws -> Int64 {
+        reading.wall - (try cacheClock(in: db)?.moved(to: reading).shift ?? 0)
     }
 
     private static func cacheClock(in db: Database) throws -> CacheClock? {

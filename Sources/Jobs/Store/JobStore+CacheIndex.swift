@@ -88,9 +88,10 @@ extension JobStore {
 
     /// An item as it is under another cache key than its URL.
     public func look(up item: ClaimedItem, by key: String) async throws(JobsError) -> ClaimedItem {
-        let now = now()
+        let reading = reading
         return try await read { db in
-            item.looked(
+            let now = try Self.cacheTime(reading, in: db)
+            return item.looked(
                 upBy: key, try Self.source(key: key, in: db), try Self.blacklisting(key: key, now: now, in: db))
         }
     }
@@ -108,17 +109,17 @@ extension JobStore {
         }
     }
 
-    static func save(_ source: SourceRecord, in db: Database) throws {
+    static func save(_ source: SourceRecord, now: Int64, in db: Database) throws {
         try db.cachedStatement(
             sql: """
                 INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
-                    has_alpha, etag, last_modified, http, fetched_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    has_alpha, etag, last_modified, http, fetched_at, used_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """
         ).execute(arguments: [
             source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
             source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, try source.http.map(json),
-            source.fetchedAt,
+            source.fetchedAt, now,
         ])
         if let looks = source.looks { try save(looks, hash: source.hash, in: db) }
     }

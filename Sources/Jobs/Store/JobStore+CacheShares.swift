@@ -57,12 +57,12 @@ extension JobStore {
     }
 
     private func ages() async throws(JobsError) -> [CacheShare] {
-        let now = now()
+        let reading = reading
         let limits: [(name: String, milliseconds: Int64)] = [
             ("1 hour", 3_600_000), ("1 day", 86_400_000), ("7 days", 604_800_000), ("30 days", 2_592_000_000),
         ]
         return try await read { db in
-            let time = try Self.cacheTime(now, in: db)
+            let time = try Self.cacheTime(reading, in: db)
             var shares = limits.map { CacheShare(name: $0.name, files: 0, bytes: 0) }
             shares.append(CacheShare(name: "longer", files: 0, bytes: 0))
             let rows = try Row.fetchCursor(db, sql: "SELECT used_at, size FROM blobs WHERE dying = 0")

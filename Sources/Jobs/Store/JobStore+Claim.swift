@@ -3,7 +3,7 @@ internal import GRDB
 
 extension JobStore {
     /// How long a lease lasts without a heartbeat, in milliseconds. Only a backstop: a dead worker is noticed by its lock.
-    static let leaseDuration: Int64 = 60_000
+    public static let leaseDuration: Int64 = 60_000
 
     /// Claims up to `limit` items: by the job's priority, then by age as the job's order says.
     ///
@@ -16,20 +16,23 @@ extension JobStore {
     ) async throws(JobsError) -> Claim {
         // Most asks of an idle worker find nothing; they shouldn't take the write lock for it.
         guard try await hasClaimable(order: order, above: above) else { return Claim(items: [], jobs: [:]) }
-        let now = now()
-        return try await write { db in
+        let reading = reading
+        let now = reading.wall
+        return try await write { [leaseDuration] db in
             let jobs = try Self.claimableJobs(order: order, above: above, eldest: eldest, in: db)
             guard !jobs.isEmpty else { return Claim(items: [], jobs: [:]) }
+            let steady = try Self.cacheTime(reading, in: db)
             try db.execute(
                 sql: "INSERT INTO leases (worker, claimed_at, expires_at) VALUES (?, ?, ?)",
-                arguments: [worker, now, now + Self.leaseDuration],
+                arguments: [worker, now, steady + leaseDuration],
             )
             let lease = db.lastInsertedRowID
             let others = try Self.keysOfOthers(than: worker, in: db)
             var items: [ClaimedItem] = []
             var used: [JobID: JobDefinition] = [:]
             for job in jobs where items.count < limit {
-                let taken = try Self.take(limit - items.count, of: job, lease: lease, others, now: now, in: db)
+                let taken = try Self.take(
+                    limit - items.count, of: job, lease: lease, others, now: now, steady: steady, in: db)
                 if !taken.isEmpty { used[job.id] = job }
                 items += taken
             }
@@ -100,7 +103,8 @@ extension JobStore {
     }
 
     private static func take(
-        _ limit: Int, of job: JobDefinition, lease: Int64, _ others: Set<String>, now: Int64, in db: Database,
+        _ limit: Int, of job: JobDefinition, lease: Int64, _ others: Set<String>, now: Int64, steady: Int64,
+        in db: Database,
     ) throws -> [ClaimedItem] {
         let direction = job.order == .fifo ? "ASC" : "DESC"
         let select = try db.cachedStatement(
@@ -126,12 +130,12 @@ extension JobStore {
             let key = URLText.cacheKey(url)
             try update.execute(arguments: [lease, now, id])
             if others.contains(key) {
-                try leave(id, until: now + othersDelay, in: db)
+                try leave(id, until: steady + othersDelay, in: db)
                 return nil
             }
             return ClaimedItem(
                 id: id, job: job.id, url: url, key: key, attempts: row["attempts"], lease: lease,
-                source: try source(key: key, in: db), blacklisting: try blacklisting(key: key, now: now, in: db),
+                source: try source(key: key, in: db), blacklisting: try blacklisting(key: key, now: steady, in: db),
                 lastTry: nil,
             )
         }

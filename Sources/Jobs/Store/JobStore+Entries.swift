@@ -70,7 +70,7 @@ extension JobStore {
 }
 
 extension CacheEntry {
-    fileprivate init(row: Row) {
+    init(row: Row) {
         self.init(key: row["key"], variant: row["variant"], blob: row["blob"], format: row["format"])
     }
 }

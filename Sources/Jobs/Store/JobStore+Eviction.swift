@@ -1,5 +1,4 @@
 internal import GRDB
-internal import Glibc
 
 /// Blobs go in two steps: they are marked as dying, and in a later transaction each is looked at again, its file is deleted
 /// and its row with it. A crash in between leaves a row that says why its file may be gone. Whoever wants a dying blob
@@ -60,17 +59,31 @@ extension JobStore {
     ///
     /// - Returns: how many were marked.
     public func markDying(_ candidates: [EvictionCandidate]) async throws(JobsError) -> Int {
-        guard !candidates.isEmpty else { return 0 }
         let now = max(1, now())
-        return try await write { db in
+        var count = 0
+        var rest = candidates[...]
+        while !rest.isEmpty {
+            let (marked, seen) = try await markDying(rest, at: now)
+            count += marked
+            rest = rest.dropFirst(seen)
+        }
+        return count
+    }
+
+    private func markDying(
+        _ candidates: ArraySlice<EvictionCandidate>, at now: Int64,
+    ) async throws(JobsError) -> (marked: Int, seen: Int) {
+        try await writeSlice(.marking) { db, rows in
+            let group = candidates.prefix(rows)
             let statement = try db.cachedStatement(
                 sql: """
                     UPDATE blobs SET dying = ? WHERE hash = ? AND used_at = ? AND dying = 0 AND NOT \(Self.isPinned)
                     """)
-            return try candidates.reduce(0) { count, candidate in
+            let count = try group.reduce(0) { count, candidate in
                 try statement.execute(arguments: [now, candidate.hash, candidate.usedAt])
                 return count + db.changesCount
             }
+            return ((count, group.count), group.count)
         }
     }
 
@@ -84,23 +97,23 @@ extension JobStore {
         public var trouble: String?
     }
 
-    /// How long one slice may hold the write lock.
-    static let sliceNanoseconds: UInt64 = 20_000_000
+    /// How long one slice goes on; what it is at by then it ends, and commits.
+    static let sliceNanoseconds: Int64 = 15_000_000
 
-    /// Deletes files and rows of dying blobs for one slice of time.
-    public func removeDying(in folder: CacheFolder, limit: Int = 64) async throws(JobsError) -> Removal {
+    /// Deletes files and rows of dying blobs for one slice.
+    public func removeDying(in folder: CacheFolder) async throws(JobsError) -> Removal {
         let hasSome = try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE dying <> 0)") ?? false
         }
         guard hasSome else { return Removal() }
-        return try await write { db in
-            let end = Self.monotonicNanoseconds() + Self.sliceNanoseconds
+        return try await writeSlice(.eviction) { db, limit in
+            let end = SliceLedger.now() + Self.sliceNanoseconds
             var removal = Removal()
             let dying = try Row.fetchAll(
                 db, sql: "SELECT hash, size FROM blobs WHERE dying <> 0 LIMIT ?", arguments: [limit])
             removal.isUnfinished = dying.count == limit
             for row in dying {
-                guard Self.monotonicNanoseconds() < end else {
+                guard SliceLedger.now() < end else {
                     removal.isUnfinished = true
                     break
                 }
@@ -126,7 +139,7 @@ extension JobStore {
                     WHERE id = 1
                     """,
                 arguments: [removal.blobs, removal.bytes])
-            return removal
+            return (removal, removal.isUnfinished ? max(1, removal.blobs) : dying.count)
         }
     }
 
@@ -139,18 +152,26 @@ extension JobStore {
     ///
     /// - Returns: the files that were deleted.
     public func removeUnknown(_ hashes: [String], in folder: CacheFolder) async throws(JobsError) -> [String] {
-        guard !hashes.isEmpty else { return [] }
-        return try await write { db in
-            try hashes.filter { hash in
-                guard try !Self.isKnown(hash, in: db) else { return false }
-                return folder.remove(hash) == nil
+        var removed: [String] = []
+        var rest = hashes[...]
+        while !rest.isEmpty {
+            let (gone, seen) = try await writeSlice(.orphans) { [rest] db, rows in
+                let group = rest.prefix(rows)
+                let gone = try group.filter { hash in
+                    guard try !Self.isKnown(hash, in: db) else { return false }
+                    return folder.remove(hash) == nil
+                }
+                return ((gone, group.count), group.count)
             }
+            removed += gone
+            rest = rest.dropFirst(seen)
         }
+        return removed
     }
 
     // MARK: - Steps
 
-    private static let entriesPerSlice = 500
+    private static let entriesPerSlice = 100
 
     /// Takes a blob out of the index, a bounded number of rows at a time.
     ///
@@ -205,11 +226,5 @@ extension JobStore {
         }
         let statement = try db.cachedStatement(sql: "SELECT \(isPinned) FROM blobs WHERE hash = ?")
         return try Bool.fetchOne(statement, arguments: [hash]) ?? true
-    }
-
-    private static func monotonicNanoseconds() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }

@@ -58,6 +58,20 @@ public struct FinishedGroup: Sendable {
     public internal(set) var fencedOut: Set<Int64> = []
     /// Items whose files were evicted before they could be written down. They went back to the queue.
     public internal(set) var vanished: Set<Int64> = []
+    /// Files that are counted by the index from now on, and no longer by the room that was set aside for them; with their
+    /// sizes.
+    public internal(set) var counted: [String: Int64] = [:]
+}
+
+/// Files of a group that a worker has set room aside for.
+public struct GroupRoom: Sendable {
+    public let worker: Int64
+    public let hashes: Set<String>
+
+    public init(worker: Int64, hashes: Set<String>) {
+        self.worker = worker
+        self.hashes = hashes
+    }
 }
 
 extension JobStore {
@@ -66,22 +80,23 @@ extension JobStore {
     /// - Returns: the ids of items that were no longer this lease's.
     @discardableResult
     public func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async throws(JobsError) -> Set<Int64> {
-        try await finish(group, folder: nil, worker: nil).fencedOut
+        try await finish(group, folder: nil, room: nil).fencedOut
     }
 
     /// The same beside a collector, which may have removed a file since somebody looked.
     ///
     /// - Parameters:
     ///   - folder: asked for each file that the index doesn't know or that is about to go.
-    ///   - worker: whose room for this group is no longer set aside once the files are counted.
+    ///   - room: what is no longer set aside once the files are counted.
     public func finish(
-        _ group: [(item: ClaimedItem, ending: ItemEnding)], folder: CacheFolder?, worker: Int64?,
+        _ group: [(item: ClaimedItem, ending: ItemEnding)], folder: CacheFolder?, room: GroupRoom?,
     ) async throws(JobsError) -> FinishedGroup {
         guard !group.isEmpty else { return FinishedGroup() }
-        let now = now()
+        let reading = reading
         return try await write { db in
             var finished = FinishedGroup()
-            var record = IndexRecord(now: try Self.cacheTime(now, in: db), folder: folder)
+            let now = Moment(wall: reading.wall, steady: try Self.cacheTime(reading, in: db))
+            var record = IndexRecord(now: now.steady, folder: folder)
             var failures: [FailureCount: Int] = [:]
             for (item, ending) in group {
                 var ending = ending
@@ -99,42 +114,54 @@ extension JobStore {
                 }
                 if case .done(let completion) = ending { try record.add(completion, of: item, in: db) }
             }
-            try Self.count(failures, now: now, in: db)
+            try Self.count(failures, now: now.wall, in: db)
             try record.addUp(in: db)
-            if let worker { try Self.dropReservation(of: worker, in: db) }
+            if let room {
+                finished.counted = record.added.filter { room.hashes.contains($0.key) }
+                let bytes = finished.counted.values.reduce(0, +)
+                if bytes > 0 { try Self.giveBack(bytes, of: room.worker, in: db) }
+            }
             return finished
         }
     }
 
+    /// Now by the machine's clock, as people see it, and by the one that doesn't jump, which waits go by.
+    private struct Moment {
+        let wall: Int64
+        let steady: Int64
+
+        func steadily(_ time: Int64) -> Int64 { time - (wall - steady) }
+    }
+
     /// - Returns: whether the item was still ours to end.
-    private static func end(_ item: ClaimedItem, _ ending: ItemEnding, now: Int64, in db: Database) throws -> Bool {
+    private static func end(_ item: ClaimedItem, _ ending: ItemEnding, now: Moment, in db: Database) throws -> Bool {
         switch ending {
         case .done(let completion):
             return try complete(item, completion, now: now, in: db)
         case .failed(let failure):
-            guard try fail(item, failure, blacklisted: false, tries: 1, now: now, in: db) else { return false }
+            guard try fail(item, failure, blacklisted: false, tries: 1, now: now.wall, in: db) else { return false }
             let own = failure.failure.blacklistDuration
             if let duration = failure.isListed.map({ $0 ? own ?? FailureClass.day : nil }) ?? own {
-                try blacklist(key: item.key, failure: failure, until: now + duration, now: now, in: db)
+                try blacklist(key: item.key, failure: failure, until: now.steady + duration, now: now.wall, in: db)
             }
             return true
         case .blacklisted(let entry):
             let failure = FailureRecord(entry.failure, "On the blacklist: \(entry.message ?? entry.failure.rawValue)")
-            return try fail(item, failure, blacklisted: true, tries: 0, now: now, in: db)
+            return try fail(item, failure, blacklisted: true, tries: 0, now: now.wall, in: db)
         case .retry(let time, let failure, let blockingHost):
-            if blockingHost { try block(host: URLText.host(item.url), until: time, now: now, in: db) }
-            return try delay(item, until: time, failure: failure, in: db)
+            if blockingHost { try block(host: URLText.host(item.url), until: time, now: now.wall, in: db) }
+            return try delay(item, until: now.steadily(time), failure: failure, in: db)
         case .wait(let time, let host, let reason):
             return try update(
                 "state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, message = ifnull(?, message)",
-                [time, host, reason], item, in: db)
+                [now.steadily(time), host, reason], item, in: db)
         case .release:
             return try update("state = 'queued', lease = NULL", [], item, in: db)
         }
     }
 
     private static func complete(
-        _ item: ClaimedItem, _ completion: Completion, now: Int64, in db: Database,
+        _ item: ClaimedItem, _ completion: Completion, now: Moment, in db: Database,
     ) throws -> Bool {
         let isOurs = try update(
             """
@@ -143,15 +170,18 @@ extension JobStore {
             """,
             [
                 completion.isCached ? 0 : 1, completion.isCached, completion.source.hash,
-                completion.source.size, now,
+                completion.source.size, now.wall,
             ], item, in: db,
         )
         guard isOurs else { return false }
-        if !completion.isCached || completion.source != item.source { try save(completion.source, in: db) }
+        let isKnown = completion.isCached && completion.source == item.source
+        if try !isKnown || !use(key: completion.source.key, now: now.steady, in: db) {
+            try save(completion.source, now: now.steady, in: db)
+        }
         for rendition in completion.renditions {
             try save(rendition, item: item.id, in: db)
         }
-        for variant in completion.newVariants { try save(variant, now: now, in: db) }
+        for variant in completion.newVariants { try save(variant, now: now.wall, in: db) }
         if !completion.isCached { try unblacklist(key: item.key, in: db) }
         return true
     }

@@ -12,8 +12,11 @@ extension JobStore {
     /// Opens the database; a file that is there and can't be read at this moment is tried again a few times.
     public static func opening(
         path: String, missing: Missing = .create, now: @escaping @Sendable () -> Int64 = JobStore.wallClock,
+        leaseDuration: Int64 = JobStore.leaseDuration, syncs: Bool = true,
     ) async throws(JobsError) -> JobStore {
-        try await retrying(tries: 3) { () throws(JobsError) in try JobStore(path: path, missing: missing, now: now) }
+        try await retrying(tries: 3) { () throws(JobsError) in
+            try JobStore(path: path, missing: missing, now: now, leaseDuration: leaseDuration, syncs: syncs)
+        }
     }
 
     /// Makes a call again, a quarter of a second later, as long as what stopped it may pass.

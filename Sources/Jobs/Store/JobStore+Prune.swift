@@ -23,6 +23,7 @@ extension JobStore {
                 let count = try await pruneItems(of: job)
                 pruned.items += count
                 isLeft = count > 0
+                try await checkpoint()
                 await breathe()
             }
             // Nothing is removed from a job that somebody has retried meanwhile.
@@ -37,8 +38,13 @@ extension JobStore {
         while let (count, end) = try await pruneSources(fetchedBefore: time, after: key) {
             pruned.sources += count
             key = end
-            await breathe()
+            if count > 0 {
+                try await checkpoint()
+                await breathe()
+            }
         }
+        while try await pruneBlacklist(expiredBefore: time) > 0 { await breathe() }
+        try await noteSlices()
         return pruned
     }
 
@@ -54,20 +60,18 @@ extension JobStore {
         }
     }
 
-    private static let slice = 500
-
     private func pruneItems(of job: JobID) async throws(JobsError) -> Int {
-        try await write { db in
+        try await writeSlice(.prune) { db, rows in
             let isEnded = try Bool.fetchOne(
                 db, sql: "SELECT state IN ('finished', 'cancelled', 'failed') FROM jobs WHERE id = ?", arguments: [job])
-            guard isEnded == true else { return 0 }
+            guard isEnded == true else { return (0, 0) }
             try db.execute(
                 sql: """
                     DELETE FROM items WHERE id IN (SELECT id FROM items
-                        WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT \(Self.slice))
+                        WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?)
                     """,
-                arguments: [job])
-            return db.changesCount
+                arguments: [job, rows])
+            return (db.changesCount, db.changesCount)
         }
     }
 
@@ -75,9 +79,10 @@ extension JobStore {
     private func pruneSources(
         fetchedBefore time: Int64, after last: String,
     ) async throws(JobsError) -> (count: Int, end: String)? {
+        let rows = slices.rows(.prune)
         let keys = try await read { db in
             try String.fetchAll(
-                db, sql: "SELECT key FROM sources WHERE key > ? ORDER BY key LIMIT 2000", arguments: [last])
+                db, sql: "SELECT key FROM sources WHERE key > ? ORDER BY key LIMIT ?", arguments: [last, rows])
         }
         guard let end = keys.last else { return nil }
         let idle = """
@@ -90,22 +95,35 @@ extension JobStore {
                 db, sql: "SELECT EXISTS (SELECT 1 FROM sources WHERE \(idle))", arguments: [last, end, time])
         }
         guard isSome == true else { return (0, end) }
-        let count = try await write { db in
+        let count = try await writeSlice(.prune) { db, _ in
             let hashes = try String.fetchAll(
                 db, sql: "SELECT hash FROM sources WHERE \(idle)", arguments: [last, end, time])
             try db.execute(sql: "DELETE FROM sources WHERE \(idle)", arguments: [last, end, time])
             let count = db.changesCount
             for hash in Set(hashes) {
-                try db.cachedStatement(
-                    sql: """
-                        DELETE FROM source_facts WHERE hash = ?1
-                            AND NOT EXISTS (SELECT 1 FROM sources WHERE sources.hash = ?1)
-                        """
-                ).execute(arguments: [hash])
+                try Self.forgetFacts(ofUnused: hash, in: db)
             }
-            return count
+            return (count, count)
         }
         return (count, end)
+    }
+
+    /// Entries that are no longer in force, and were not for as long as jobs are kept.
+    private func pruneBlacklist(expiredBefore time: Int64) async throws(JobsError) -> Int {
+        let isSome = try await read { db in
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM blacklist_entries WHERE expires_at < ?)", arguments: [time])
+        }
+        guard isSome == true else { return 0 }
+        return try await writeSlice(.prune) { db, rows in
+            try db.execute(
+                sql: """
+                    DELETE FROM blacklist_entries WHERE url IN
+                        (SELECT url FROM blacklist_entries WHERE expires_at < ? LIMIT ?)
+                    """,
+                arguments: [time, rows])
+            return (db.changesCount, db.changesCount)
+        }
     }
 
     private func breathe() async {

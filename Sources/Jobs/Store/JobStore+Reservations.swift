@@ -1,42 +1,53 @@
 internal import GRDB
 
-/// Room in the cache that a worker has set aside for what it is about to publish, so that the limit holds at any moment.
+/// Room in the cache that a worker has set aside for what it is about to write and to publish, so that the limit holds at
+/// any moment.
 ///
-/// A reservation outlives a worker that dies: what it had published by then has no row yet, and is counted by this. It
-/// ends when the collector has looked for such files.
+/// It outlives a worker that dies: what it had published by then has no row yet, and is counted by this. It ends when the
+/// collector has looked for such files.
 extension JobStore {
     public enum Reserved: Sendable, Hashable {
-        case granted
+        /// So many bytes, with what was asked for to spare where there was room for it.
+        case granted(Int64)
         /// So many bytes have to go first.
         case short(by: Int64)
     }
 
-    /// Sets room aside for the blobs of a group, in place of what the worker had set aside before.
+    /// Sets more room aside for a worker.
     ///
-    /// - Parameter limit: bytes that the cache may hold in all.
+    /// - Parameters:
+    ///   - spare: bytes that would save asking again.
+    ///   - limit: bytes that the cache may hold in all.
     public func reserve(
-        _ blobs: [(hash: String, size: Int64)], for worker: Int64, limit: Int64,
+        _ bytes: Int64, spare: Int64 = 0, for worker: Int64, limit: Int64,
     ) async throws(JobsError) -> Reserved {
         try await write { db in
-            var need: Int64 = 0
-            var seen: Set<String> = []
-            for blob in blobs where seen.insert(blob.hash).inserted {
-                let isKnown = try Bool.fetchOne(
-                    db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE hash = ?)"),
-                    arguments: [blob.hash])
-                if isKnown != true { need += blob.size }
-            }
             let taken =
                 try Int64.fetchOne(
                     db,
-                    sql: """
-                        SELECT bytes + (SELECT ifnull(sum(bytes), 0) FROM reservations WHERE worker <> ?) FROM cache_totals
-                        """,
-                    arguments: [worker]) ?? 0
-            guard need == 0 || taken + need <= limit else { return .short(by: taken + need - limit) }
-            try db.execute(sql: "INSERT OR REPLACE INTO reservations VALUES (?, ?)", arguments: [worker, need])
-            return .granted
+                    sql: "SELECT bytes + (SELECT ifnull(sum(bytes), 0) FROM reservations) FROM cache_totals") ?? 0
+            guard taken + bytes <= limit else { return .short(by: taken + bytes - limit) }
+            let granted = taken + bytes + spare <= limit ? bytes + spare : bytes
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO reservations (worker, bytes) VALUES (?, ?)
+                    ON CONFLICT (worker) DO UPDATE SET bytes = bytes + excluded.bytes
+                    """
+            ).execute(arguments: [worker, granted])
+            return .granted(granted)
         }
+    }
+
+    /// Gives room back that a worker doesn't need.
+    public func giveBack(_ bytes: Int64, of worker: Int64) async throws(JobsError) {
+        try await write { db in try Self.giveBack(bytes, of: worker, in: db) }
+    }
+
+    static func giveBack(_ bytes: Int64, of worker: Int64, in db: Database) throws {
+        try db.cachedStatement(sql: "UPDATE reservations SET bytes = bytes - ? WHERE worker = ?")
+            .execute(arguments: [bytes, worker])
+        try db.cachedStatement(sql: "DELETE FROM reservations WHERE worker = ? AND bytes <= 0")
+            .execute(arguments: [worker])
     }
 
     /// Gives back what workers that are dead had set aside. Right only after every file without a row was removed.
@@ -53,9 +64,5 @@ extension JobStore {
     public func deadReservations(myself: Int64?) async throws(JobsError) -> [Int64] {
         let workers = try await read { db in try Int64.fetchAll(db, sql: "SELECT worker FROM reservations") }
         return workers.filter { $0 != myself && !lockFile.isAlive(worker: $0) }
-    }
-
-    static func dropReservation(of worker: Int64, in db: Database) throws {
-        try db.cachedStatement(sql: "DELETE FROM reservations WHERE worker = ?").execute(arguments: [worker])
     }
 }

@@ -29,8 +29,9 @@ extension JobStore {
 
     /// Extends the worker's leases, and deletes those that no item is left on, and hosts' waits that are over.
     public func heartbeat(worker: Int64) async throws(JobsError) {
-        let now = now()
-        try await write { db in
+        let reading = reading
+        let now = reading.wall
+        try await write { [leaseDuration] db in
             try db.execute(sql: "UPDATE workers SET seen_at = ? WHERE id = ?", arguments: [now, worker])
             try db.execute(
                 sql: """
@@ -44,7 +45,7 @@ extension JobStore {
                 arguments: [now - Self.hostMemory])
             try db.execute(
                 sql: "UPDATE leases SET expires_at = ? WHERE worker = ?",
-                arguments: [now + Self.leaseDuration, worker],
+                arguments: [try Self.cacheTime(reading, in: db) + leaseDuration, worker],
             )
         }
     }
@@ -60,9 +61,10 @@ extension JobStore {
             )
         }
         let dead = others.filter { $0 != myself && !lockFile.isAlive(worker: $0) }
-        let now = now()
+        let reading = reading
         let expired = try await read { db in
-            try Int64.fetchAll(
+            let now = try Self.cacheTime(reading, in: db)
+            return try Int64.fetchAll(
                 db, sql: "SELECT DISTINCT worker FROM leases WHERE expires_at < ? AND worker IS NOT ?",
                 arguments: [now, myself],
             )
@@ -110,14 +112,15 @@ extension JobStore {
     ///
     /// - Returns: how many.
     public func promoteDue(limit: Int = 1_000) async throws(JobsError) -> Int {
-        let now = now()
-        let isDue = try await read { db in
+        let reading = reading
+        let (now, isDue) = try await read { db in
+            let now = try Self.cacheTime(reading, in: db)
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at <= ?)
                         OR EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at > ?)
                     """)
-            return try Bool.fetchOne(statement, arguments: [now, now + Self.longestDelay]) ?? false
+            return (now, try Bool.fetchOne(statement, arguments: [now, now + Self.longestDelay]) ?? false)
         }
         guard isDue else { return 0 }
         return try await write { db in

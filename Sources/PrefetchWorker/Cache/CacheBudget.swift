@@ -1,20 +1,28 @@
 internal import ContentCache
 internal import Jobs
-internal import Logging
 internal import Synchronization
 
-/// Sets room in the cache aside before files get their names, and makes room where there is none.
+/// Sets room in the cache aside before bytes are written, and makes room where there is none.
+///
+/// The database knows of what every worker has set aside in all, so that they keep to the limit together. What of it is in
+/// use by which file is known here alone: a little is held ready, so that not every piece of a body costs a transaction.
 final class CacheBudget: Sendable {
     enum Answer: Sendable {
         case granted
         /// Everything that is left is pinned or in use.
         case full(String)
-        /// It would not fit into an empty cache.
-        case tooLarge(String)
+    }
+
+    private struct State {
+        /// What the database says is this worker's.
+        var granted: Int64 = 0
+        /// What files without a row take up of it.
+        var used: Int64 = 0
     }
 
     private let store: JobStore
     private let collector: Collector
+    private let state = Mutex(State())
     /// Zero until the worker is on the books.
     private let owner = Atomic<Int64>(0)
 
@@ -33,19 +41,65 @@ final class CacheBudget: Sendable {
         return collector.policy.maxBytes == nil || number == 0 ? nil : number
     }
 
+    /// For a new file; nil where there is no limit.
+    func newRoom() -> CacheRoom? { worker == nil ? nil : CacheRoom(self) }
+
+    func isTooLarge(_ bytes: Int64) -> Bool { limit.map { bytes > $0 } ?? false }
+
+    // MARK: - Taking
+
+    /// Of what is held ready.
+    func takeSpare(_ bytes: Int64) -> Bool {
+        state.withLock { state in
+            guard state.used + bytes <= state.granted else { return false }
+            state.used += bytes
+            return true
+        }
+    }
+
+    /// Sets room aside for files that have none yet, or less than they take.
+    ///
     /// - Throws: what went wrong with the database.
     func reserve(_ blobs: [PendingBlob]) async throws -> Answer {
-        guard let limit = collector.policy.maxBytes, let worker, !blobs.isEmpty else { return .granted }
-        let wanted = blobs.map { (hash: $0.hash.hex, size: $0.size) }
+        guard worker != nil else { return .granted }
+        var seen: Set<ObjectIdentifier> = []
+        let wanted = blobs.filter { blob in
+            seen.insert(ObjectIdentifier(blob.file)).inserted && (blob.file.room?.bytes ?? 0) < blob.size
+        }
         let bytes = wanted.reduce(0) { $0 + $1.size }
+        guard bytes > 0 else { return .granted }
+        let answer = try await take(bytes)
+        if case .granted = answer {
+            for blob in wanted { blob.file.companion.withLock { $0 = CacheRoom(self, bytes: blob.size) } }
+        }
+        return answer
+    }
+
+    /// For a body that arrives: where there is no room, files that are ready are about to be written down, and may go then.
+    func waitForRoom(_ bytes: Int64) async -> Bool {
+        let deadline = monotonicMilliseconds() + 2_000
+        while true {
+            // A fault of the database shows in the claims; here it is no room.
+            if case .granted? = try? await take(bytes) { return true }
+            guard state.withLock({ $0.used > 0 }), monotonicMilliseconds() < deadline else { return false }
+            // Nobody cancels it.
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    private func take(_ bytes: Int64) async throws -> Answer {
+        guard let limit, let worker else { return .granted }
         // Others may take what was freed: so it is tried again for as long as something can be freed.
         for _ in 0..<100 {
-            switch try await store.reserve(wanted, for: worker, limit: limit) {
-            case .granted: return .granted
-            case .short(let excess):
-                if bytes > limit, blobs.count == 1 {
-                    return .tooLarge("It takes \(bytes) bytes, and the whole cache may hold \(limit).")
+            if takeSpare(bytes) { return .granted }
+            switch try await store.reserve(bytes, spare: Self.spare(of: limit), for: worker, limit: limit) {
+            case .granted(let granted):
+                state.withLock { state in
+                    state.granted += granted
+                    state.used += bytes
                 }
+                return .granted
+            case .short(let excess):
                 let report = try await collector.makeRoom(for: bytes)
                 if let trouble = report.trouble { return .full(trouble) }
                 guard report.evictedBlobs == 0 else { continue }
@@ -58,5 +112,38 @@ final class CacheBudget: Sendable {
             }
         }
         return .full("The cache stays full: others take what is freed.")
+    }
+
+    /// Held ready beyond what is asked for: little beside the limit, and no more than saves transactions.
+    private static func spare(of limit: Int64) -> Int64 { min(4 << 20, limit / 64) }
+
+    // MARK: - Giving back
+
+    func giveBack(_ bytes: Int64) { state.withLock { $0.used -= bytes } }
+
+    /// Files that the index counts from now on, and their room in the database no longer.
+    func handOver(_ blobs: [PendingBlob], counted: [String: Int64]) {
+        var counted = counted
+        for blob in blobs {
+            guard let bytes = counted.removeValue(forKey: blob.hash.hex) else { continue }
+            let held = blob.file.room?.handOver() ?? 0
+            state.withLock { state in
+                state.granted -= bytes
+                state.used -= held
+            }
+        }
+    }
+
+    /// Gives back what is held ready and nobody needs.
+    func trim() async throws {
+        guard let limit, let worker else { return }
+        let excess = state.withLock { state in
+            // When nothing is on its way, nothing needs to be held ready.
+            let keep = state.used == 0 ? 0 : Self.spare(of: limit)
+            let excess = max(0, state.granted - state.used - keep)
+            state.granted -= excess
+            return excess
+        }
+        if excess > 0 { try await store.giveBack(excess, of: worker) }
     }
 }

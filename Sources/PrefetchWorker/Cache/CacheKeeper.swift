@@ -6,15 +6,38 @@ struct CacheKeeper: Sendable {
     let collector: Collector
     let backups: BackupPlan?
     let retention: Int64?
+    let budget: CacheBudget
     let memory: MemoryTier
     /// In milliseconds.
     let every: Int64
     let worker: Int64
     let logger: Logger
+    /// Where the kernel says how short memory is.
+    let pressure: String
+
+    /// How often memory that is free is given back to the system, in milliseconds.
+    private static let trimEvery: Int64 = 30_000
+    private let blocking = BlockingQueue("cache.keeper")
+
+    init(
+        collector: Collector, backups: BackupPlan?, retention: Int64?, budget: CacheBudget, memory: MemoryTier,
+        every: Int64, worker: Int64, logger: Logger, pressure: String = MemoryPressure.file,
+    ) {
+        self.collector = collector
+        self.backups = backups
+        self.retention = retention
+        self.budget = budget
+        self.memory = memory
+        self.every = every
+        self.worker = worker
+        self.logger = logger
+        self.pressure = pressure
+    }
 
     /// Runs until its task is cancelled.
     func run() async {
         var round = 0
+        var nextTrim = monotonicMilliseconds() + Self.trimEvery
         var next: Int64 = 0
         while !Task.isCancelled {
             let now = monotonicMilliseconds()
@@ -26,7 +49,14 @@ struct CacheKeeper: Sendable {
                 round += 1
                 next = now + every
             }
-            if let pressure = MemoryPressure.recent(), pressure > MemoryPressure.limit { memory.empty() }
+            await trim()
+            if now >= nextTrim {
+                // The C library keeps a heap for nearly every thread, and what a busy moment took of each it would keep for
+                // good.
+                await blocking.run { FreeMemory.giveBack() }
+                nextTrim = now + Self.trimEvery
+            }
+            if let pressure = MemoryPressure.recent(pressure), pressure > MemoryPressure.limit { memory.empty() }
             // Cancellation ends the nap, and then the loop.
             try? await Task.sleep(for: .milliseconds(min(every, 1_000)))
         }
@@ -42,6 +72,14 @@ struct CacheKeeper: Sendable {
         } catch {
             // It is tried again at the next round; a fault that stays shows in the claims, which do end the run.
             logger.warning("The cache can't be collected.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    func trim() async {
+        do {
+            try await budget.trim()
+        } catch {
+            logger.warning("Room in the cache can't be given back.", metadata: ["error": "\(error)"])
         }
     }
 

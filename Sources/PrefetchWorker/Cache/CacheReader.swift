@@ -29,7 +29,7 @@ public struct CacheReader: Sendable {
         var found = Found()
         if let entry = try await store.cacheEntry(ofURL: url, variant: variant), let hash = BlobHash(entry.blob) {
             do {
-                try await verify(hash)
+                try await verify(hash, entry.key)
                 found.entry = entry
                 found.path = cache.path(of: hash).string
                 return found
@@ -52,18 +52,20 @@ public struct CacheReader: Sendable {
         return found
     }
 
-    private func verify(_ hash: BlobHash) async throws {
-        let known = try await store.use(of: hash.hex)
+    private func verify(_ hash: BlobHash, _ key: String) async throws {
+        let known = try await store.use(of: hash.hex, by: key)
         let before = await disk.run { [cache] in cache.stamp(of: hash) }
         if let before, known?.verified == before {
             // Written down now and then only, so that a look needs no lock.
             let hourAgo = try await store.cacheTime() - 3_600_000
-            if let known, known.usedAt < hourAgo { try await store.noteUses([JobStore.BlobUse(hash: hash.hex)]) }
+            if let known, known.usedAt < hourAgo {
+                try await store.noteUses([JobStore.BlobUse(hash: hash.hex, key: key)])
+            }
             return
         }
         try await disk.run { [cache] in Result { _ = try cache.openVerified(hash) } }.get()
         // Only if it is still the same file.
         let after = await disk.run { [cache] in cache.stamp(of: hash) }
-        try await store.noteUses([JobStore.BlobUse(hash: hash.hex, verified: before == after ? after : nil)])
+        try await store.noteUses([JobStore.BlobUse(hash: hash.hex, verified: before == after ? after : nil, key: key)])
     }
 }

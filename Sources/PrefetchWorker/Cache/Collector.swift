@@ -46,6 +46,7 @@ public struct Collector: Sendable {
         }
         try await makeFree(policy.minimumFree, &report)
         if orphans { try await removeOrphans(&report, myself: myself) }
+        try await store.noteSlices()
         return report
     }
 
@@ -73,6 +74,7 @@ public struct Collector: Sendable {
         var report = Report()
         try await removeMarked(&report)
         try await evict(&report) { .max }
+        try await store.noteSlices()
         return report
     }
 
@@ -94,6 +96,12 @@ public struct Collector: Sendable {
             (page, next) = try await store.evictionCandidates(nil, by: policy.expiry, notAfter: cutoff, after: next)
             try await remove(page, &report)
         } while next != nil && report.trouble == nil && !Task.isCancelled
+        // Of files that others have used since, the names of those who have not.
+        while !Task.isCancelled, try await store.forgetKeys(usedBefore: cutoff, in: folder) > 0 {
+            try await store.checkpoint()
+            // Cancellation only cuts the nap short.
+            try? await Task.sleep(for: .milliseconds(2))
+        }
     }
 
     private func evict(_ report: inout Report, downTo target: Int64) async throws {
@@ -159,6 +167,7 @@ public struct Collector: Sendable {
             report.evictedBytes += removal.bytes
             report.trouble = removal.trouble ?? report.trouble
             guard removal.isUnfinished, !Task.isCancelled else { return }
+            try await store.checkpoint()
             // Cancellation only cuts the nap short.
             try? await Task.sleep(for: .milliseconds(2))
         }

@@ -97,8 +97,10 @@ public final class MemoryTier: Sendable {
 
 /// What the kernel says of memory being short (PSI).
 enum MemoryPressure {
+    static let file = "/proc/pressure/memory"
+
     /// The part of the last ten seconds in which some task waited for memory, in per cent; nil where the kernel doesn't say.
-    static func recent(_ path: String = "/proc/pressure/memory") -> Double? {
+    static func recent(_ path: String = file) -> Double? {
         guard let file = fopen(path, "re") else { return nil }
         defer { fclose(file) }
         var line = [CChar](repeating: 0, count: 200)

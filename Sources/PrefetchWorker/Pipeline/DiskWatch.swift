@@ -2,7 +2,7 @@ internal import ContentCache
 internal import Synchronization
 
 /// Whether the disk lets us work. Its faults are nobody's failed try: the items go back, and the worker waits, looks again
-/// every few seconds, and goes on by itself.
+/// every second, and goes on by itself.
 final class DiskWatch: Sendable {
     private struct State {
         /// What somebody could not do.
@@ -16,7 +16,7 @@ final class DiskWatch: Sendable {
         var lookAt: Int64 = 0
     }
 
-    static let longestWait: Int64 = 4_000
+    static let longestWait: Int64 = 1_000
     private let cache: ContentCache
     private let minimumFree: Int64
     private let state = Mutex(State())

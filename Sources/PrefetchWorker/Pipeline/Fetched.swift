@@ -1,6 +1,7 @@
 internal import ContentCache
 internal import Download
 internal import Jobs
+internal import Synchronization
 internal import SystemPackage
 
 /// What a fetch brought, shared by all items that wanted it.
@@ -55,6 +56,7 @@ struct FetchedSource: Sendable {
         self.hash = hash
         size = body.size
         file = BlobFile(owning: body.takeDescriptor())
+        file.companion.withLock { $0 = body.room }
         receipt = body
         self.response = response
     }

@@ -102,6 +102,8 @@ extension Pipeline {
         case .stopped, .preview:
             return .release(nil)
         case .made(let report, let blobs):
+            // They lie on the disk. Where there is no room for them the publisher finds out as well, and says so.
+            _ = try? await budget.reserve(blobs)
             var source = source
             source.format = report.facts.formatName
             source.width = report.facts.width

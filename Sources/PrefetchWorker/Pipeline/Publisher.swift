@@ -85,7 +85,7 @@ final class Publisher: Sendable {
         do {
             switch try await budget?.reserve(blobs) ?? .granted {
             case .granted: return await publishReserved(group)
-            case .full(let reason), .tooLarge(let reason):
+            case .full(let reason):
                 // Half of it may fit, and then the other half. One item that doesn't fit by itself is where it ends.
                 if group.count > 1 {
                     await publish(Array(group[..<(group.count / 2)]))
@@ -119,7 +119,8 @@ final class Publisher: Sendable {
     }
 
     private func settle(_ group: [Entry], _ endings: [ItemEnding]) async {
-        let finished = await finish(zip(group, endings).map { (item: $0.item, ending: $1) })
+        let finished = await finish(zip(group, endings).map { (item: $0.item, ending: $1) }, room(of: group))
+        if let finished { await settle(group, endings, finished) }
         for (entry, ending) in zip(group, endings) {
             guard let finished else {
                 entry.committed.resume(returning: .abandoned)
@@ -131,6 +132,29 @@ final class Publisher: Sendable {
                 let isLost = finished.vanished.contains(entry.item.id)
                 entry.committed.resume(returning: .committed(isLost ? .release : ending))
             }
+        }
+    }
+
+    private func room(of group: [Entry]) -> GroupRoom? {
+        budget?.worker.map { worker in
+            let held = group.flatMap(\.blobs).filter { $0.file.room != nil }
+            return GroupRoom(worker: worker, hashes: Set(held.map(\.hash.hex)))
+        }
+    }
+
+    /// Files that the index has now are counted there. Those it did not take are named and counted nowhere: they go at once.
+    private func settle(_ group: [Entry], _ endings: [ItemEnding], _ finished: FinishedGroup) async {
+        guard let budget, budget.worker != nil else { return }
+        budget.handOver(group.flatMap(\.blobs), counted: finished.counted)
+        let refused = zip(group, endings).filter { entry, ending in
+            !ending.isDone || finished.fencedOut.contains(entry.item.id) || finished.vanished.contains(entry.item.id)
+        }
+        let names = Set(refused.flatMap { $0.0.blobs.map(\.hash.hex) })
+        guard !names.isEmpty else { return }
+        do {
+            _ = try await store.removeUnknown(names.sorted(), in: folder)
+        } catch {
+            logger.warning("Files that nobody wants stay until the next collection.", metadata: ["error": "\(error)"])
         }
     }
 
@@ -155,10 +179,12 @@ final class Publisher: Sendable {
 
     /// - Returns: the items that were no longer ours; `nil` when the group could not be written down. Its leases then
     ///   lapse with this process, and the items are done again: their files are found to exist.
-    private func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async -> FinishedGroup? {
+    private func finish(
+        _ group: [(item: ClaimedItem, ending: ItemEnding)], _ room: GroupRoom?,
+    ) async -> FinishedGroup? {
         for attempt in 1... {
             do {
-                let finished = try await store.finish(group, folder: folder, worker: budget?.worker)
+                let finished = try await store.finish(group, folder: folder, room: room)
                 if group.contains(where: \.ending.isDone) { disk.worked() }
                 return finished
             } catch {

@@ -21,19 +21,23 @@ struct MetricsCommand: AsyncParsableCommand {
 
     private struct Metric {
         let name: String
-        let help: String
+        /// Nil for the same as above with another label.
+        let help: String?
         let isCounter: Bool
-        let value: Int64
+        let value: Double
+        var label = ""
     }
 
     func run() async throws {
         try await reportingErrors {
             let metrics = try await common.withStore { store in
                 Self.metrics(try await store.cacheTotals(), try await store.backlog(), try await store.workers().count)
+                    + Self.metrics(try await store.longestSlices())
             }
             let text =
                 json
-                ? try Output.json(Dictionary(uniqueKeysWithValues: metrics.map { ($0.name, $0.value) })) + "\n"
+                ? try Output.json(Dictionary(uniqueKeysWithValues: metrics.map { ($0.name + $0.label, $0.value) }))
+                    + "\n"
                 : metrics.map(Self.lines).joined()
             guard let output else { return Terminal.print(String(text.dropLast())) }
             do {
@@ -45,20 +49,31 @@ struct MetricsCommand: AsyncParsableCommand {
     }
 
     private static func lines(_ metric: Metric) -> String {
-        """
-        # HELP \(metric.name) \(metric.help)
-        # TYPE \(metric.name) \(metric.isCounter ? "counter" : "gauge")
-        \(metric.name) \(metric.value)
+        let value = Int64(exactly: metric.value).map { "\($0)" } ?? "\(metric.value)"
+        let line = "\(metric.name)\(metric.label) \(value)\n"
+        guard let help = metric.help else { return line }
+        return """
+            # HELP \(metric.name) \(help)
+            # TYPE \(metric.name) \(metric.isCounter ? "counter" : "gauge")
+            \(line)
+            """
+    }
 
-        """
+    private static func metrics(_ slices: [Upkeep: Int64]) -> [Metric] {
+        slices.sorted { $0.key.rawValue < $1.key.rawValue }.enumerated().map { index, slice in
+            Metric(
+                name: "worker_write_lock_seconds_max",
+                help: index == 0 ? "The longest that a slice of upkeep has ever held the write lock." : nil,
+                isCounter: false, value: Double(slice.value) / 1_000_000, label: "{what=\"\(slice.key.rawValue)\"}")
+        }
     }
 
     private static func metrics(_ cache: CacheTotals, _ backlog: Backlog, _ workers: Int) -> [Metric] {
         func gauge(_ name: String, _ help: String, _ value: Int64) -> Metric {
-            Metric(name: "worker_\(name)", help: help, isCounter: false, value: value)
+            Metric(name: "worker_\(name)", help: help, isCounter: false, value: Double(value))
         }
         func counter(_ name: String, _ help: String, _ value: Int64) -> Metric {
-            Metric(name: "worker_\(name)_total", help: help, isCounter: true, value: value)
+            Metric(name: "worker_\(name)_total", help: help, isCounter: true, value: Double(value))
         }
         return [
             gauge("workers", "Workers that are alive.", Int64(workers)),

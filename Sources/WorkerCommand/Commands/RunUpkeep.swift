@@ -31,6 +31,9 @@ struct RunUpkeep: ParsableArguments {
     @Flag(help: ArgumentHelp("Don't sync files, to measure what it costs.", visibility: .private))
     var unsafeWithoutSync = false
 
+    @Option(help: ArgumentHelp("How long a worker that is held up keeps its items (60s).", visibility: .private))
+    var lease: String?
+
     func apply(to configuration: inout WorkerConfiguration, _ settings: Settings) throws {
         configuration.collectEvery = max(
             100, try settings.milliseconds("collect-every", flag: collectEvery, default: configuration.collectEvery))
@@ -52,6 +55,8 @@ struct RunUpkeep: ParsableArguments {
         if settings.text("keep-jobs", flag: keepJobs) != nil {
             configuration.retention = try settings.milliseconds("keep-jobs", flag: keepJobs, default: 0)
         }
+        configuration.lease = max(
+            100, try settings.milliseconds("lease", flag: lease, default: configuration.lease))
         configuration.syncs = !unsafeWithoutSync
     }
 }

@@ -1,4 +1,5 @@
 import ContentCache
+import Foundation
 import Glibc
 import Jobs
 import SystemPackage
@@ -50,9 +51,10 @@ struct CollectorTests {
             try await depot.withPublisher(limit: 5_000) { publisher in
                 let watch = Task {
                     while !Task.isCancelled {
-                        let bytes = try depot.bytesOnDisk()
+                        let bytes = try depot.bytesAtOneMoment()
                         worst.withLock { $0 = max($0, bytes) }
-                        await Task.yield()
+                        // Not the lock's only user.
+                        try await Task.sleep(for: .milliseconds(2))
                     }
                 }
                 for start in stride(from: 0, to: 240, by: 30) {
@@ -183,6 +185,76 @@ struct CollectorTests {
             #expect(throws: Errno.self) { try kept.descriptor.writeAll([1]) }
             memory.empty()
             #expect(memory.contents.count == 0)
+        }
+    }
+
+    @Test func `Memory that the kernel finds short empties the tier`() async throws {
+        try await withDepot { depot in
+            let memory = MemoryTier(limits: MemoryTier.Limits())
+            let blob = try depot.pending(Depot.bytes(1, count: 100))
+            let pressure = depot.cache.directory.removingLastComponent().appending("pressure").string
+            func say(_ percent: String) throws {
+                let file = try FileDescriptor.open(
+                    FilePath(pressure), .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
+                try file.closeAfter {
+                    _ = try file.writeAll("some avg10=\(percent) avg60=0.00 avg300=0.00 total=1\n".utf8)
+                }
+            }
+            try say("9.50")
+            memory.keep(blob.hash, blob.file)
+            let collector = depot.collector()
+            let keeper = CacheKeeper(
+                collector: collector, backups: nil, retention: nil,
+                budget: CacheBudget(store: depot.store, collector: collector), memory: memory, every: 20,
+                worker: depot.worker, logger: Depot.logger, pressure: pressure)
+            let keeping = Task { await keeper.run() }
+            // It has looked many times by then.
+            try await Task.sleep(for: .milliseconds(300))
+            #expect(memory.contents.count == 1)
+            try say("10.50")
+            #expect(await eventually { memory.contents.count == 0 })
+            keeping.cancel()
+            await keeping.value
+        }
+    }
+
+    @Test func `What arrives is counted before it is written, and given back when it goes`() async throws {
+        try await withDepot { depot in
+            _ = try await depot.withPublisher { try await depot.add(Array(0..<5), to: $0) }
+            try await depot.store.pin([Depot.url(0)])
+            let collector = depot.collector { $0.maxBytes = 1_000 }
+            let budget = CacheBudget(store: depot.store, collector: collector)
+            #expect(budget.newRoom() == nil)
+            budget.use(by: depot.worker)
+            // On a thread of its own, as a download is.
+            func grow(_ room: CacheRoom?, by bytes: Int) async -> Errno? {
+                await withCheckedContinuation { done in
+                    Thread.detachNewThread {
+                        do {
+                            try room?.grow(by: bytes)
+                            done.resume(returning: nil)
+                        } catch {
+                            done.resume(returning: error as? Errno ?? .ioError)
+                        }
+                    }
+                }
+            }
+            var room = budget.newRoom()
+            #expect(await grow(room, by: 500) == nil)
+            #expect(try await depot.store.cacheTotals().evictedBlobs == 0)
+            // What is cached makes way, but for what is pinned.
+            #expect(await grow(room, by: 400) == nil)
+            let totals = try await depot.store.cacheTotals()
+            #expect(totals.bytes == 100 && totals.bytes + totals.reservedBytes <= 1_000)
+            #expect(await grow(room, by: 200) == .fileTooLarge)
+            #expect(await grow(budget.newRoom(), by: 100) == .noSpace)
+            room = nil
+            // The thread that used it last may let go of it a moment later.
+            #expect(
+                try await eventually {
+                    try await budget.trim()
+                    return try await depot.store.cacheTotals().reservedBytes == 0
+                })
         }
     }
 }

@@ -74,6 +74,7 @@ struct Depot: Sendable {
             let result = try await body(publisher)
             publisher.close()
             await running
+            try await budget.trim()
             return result
         } catch {
             publisher.close()
@@ -91,6 +92,15 @@ struct Depot: Sendable {
             if lstat(path.string, &info) == 0 { sum += Int64(info.st_size) }
         }
         return sum
+    }
+
+    /// The same while nobody deletes any: what goes and what comes during a walk over the folders would both be counted.
+    func bytesAtOneMoment() throws -> Int64 {
+        let lock = try FileDescriptor.open(FilePath(store.path + ".lock"), .readWrite, options: .closeOnExec)
+        return try lock.closeAfter {
+            while flock(lock.rawValue, LOCK_EX) != 0 { if errno != EINTR { throw Errno(rawValue: errno) } }
+            return try bytesOnDisk()
+        }
     }
 
     func expectSound(_ location: SourceLocation = #_sourceLocation) async throws {

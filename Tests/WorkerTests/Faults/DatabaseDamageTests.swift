@@ -6,33 +6,38 @@ import Testing
 /// from what is left.
 @Suite("A damaged database", .timeLimit(.minutes(30)))
 struct DatabaseDamageTests {
-    @Test func `Damaged pages stop the work or are rebuilt, and nothing that can be read is lost`() async throws {
+    @Test func `Damage stops the work or is rebuilt, and nothing that can be read is lost`() async throws {
         try await FaultBench.lend { bench in
             let seeds = Array(0..<FaultScale.number("FAULT_DATABASE_SEEDS", 20))
             try await FaultScale.forEach(seeds, atOnce: 2) { seed in
+                let part = Part.allCases[seed % Part.allCases.count]
+                let what = "seed \(seed), \(part)"
                 let worker = try bench.worker()
                 var generator = SeededGenerator(seed: UInt64(seed))
                 if seed % 2 == 0 { try await worker.drain() }
-                try damage(worker, seed, &generator)
+                try await damage(worker, part, &generator)
                 let run = try await worker.run(
                     ["run", "--drain", "--quiet"] + TestWorker.quick, expecting: nil)
                 // It may not have come across the damage, or have found it and said what to do.
-                #expect([.code(0), .code(2), .code(74)].contains(run.exit), "seed \(seed): \(run.exit) \(run.errors)")
-                if run.exit == .code(74) {
-                    #expect(run.errors.contains("worker db rebuild"), "seed \(seed): \(run.errors)")
-                }
+                #expect([.code(0), .code(2), .code(74)].contains(run.exit), "\(what): \(run.exit) \(run.errors)")
+                if run.exit == .code(74) { #expect(run.errors.contains("worker db rebuild"), "\(what): \(run.errors)") }
                 let rebuilt = try await worker.run("db", "rebuild")
-                #expect(try await worker.value("PRAGMA integrity_check") == "ok", "seed \(seed)")
+                #expect(try await worker.value("PRAGMA integrity_check") == "ok", "\(what)")
                 // What was saved can be finished.
                 try await worker.sql("UPDATE jobs SET state = 'queued' WHERE state = 'paused'")
                 try await worker.run(["run", "--drain", "--quiet"] + TestWorker.quick, expecting: nil)
                 let verified = try await worker.run("cache", "verify", expecting: nil)
-                #expect(verified.exit == .code(0), "seed \(seed): \(verified.output)")
+                #expect(verified.exit == .code(0), "\(what): \(verified.output)")
                 let outputs = Set(try await worker.outputs())
-                #expect(outputs.isSubset(of: Set(bench.outputs)), "seed \(seed)")
+                #expect(outputs.isSubset(of: Set(bench.outputs)), "\(what)")
+                if part.isHarmless {
+                    // Every page of the database was whole: nothing that was in it may be missing.
+                    #expect(outputs == Set(bench.outputs), "\(what)")
+                    #expect(try await worker.value("SELECT count(*) FROM items WHERE job = 1") == "20", "\(what)")
+                }
                 // A schema that can't be read takes all rows with it, and then it was said.
                 let jobs = try await worker.value("SELECT count(*) FROM jobs")
-                #expect(jobs != "0" || rebuilt.errors != "", "seed \(seed)")
+                #expect(jobs != "0" || rebuilt.errors != "", "\(what)")
                 try bench.remove(worker)
             }
         }
@@ -79,15 +84,45 @@ struct DatabaseDamageTests {
         }
     }
 
-    /// Overwrites a piece of a page; every fifth time of the one that says what the others are.
-    private func damage(_ worker: TestWorker, _ seed: Int, _ generator: inout SeededGenerator) throws {
-        var bytes = try worker.bytes(of: worker.database)
-        let pages = bytes.count / 4_096
-        let page = seed % 5 == 0 ? 0 : Int.random(in: 1..<pages, using: &generator)
-        let start = page * 4_096 + Int.random(in: 0..<3_000, using: &generator)
-        for index in start..<min(bytes.count, start + 600) {
+    /// What is damaged.
+    private enum Part: CaseIterable {
+        case page
+        /// The first, which says what the others are.
+        case schema
+        /// The log, with a job in it that nowhere else is.
+        case log
+        case sharedMemory
+
+        /// Whether the database's own pages are whole.
+        var isHarmless: Bool { self == .log || self == .sharedMemory }
+    }
+
+    private func damage(_ worker: TestWorker, _ part: Part, _ generator: inout SeededGenerator) async throws {
+        if part.isHarmless {
+            // As a program leaves them that was killed: the log holds what was not moved yet.
+            try await worker.run(
+                [
+                    "-cmd", ".dbconfig no_ckpt_on_close on", worker.database,
+                    "INSERT INTO jobs (name, urls) VALUES ('in the log', json_array('\(worker.url("/3.png"))'))",
+                ], program: "sqlite3")
+        }
+        let (path, page): (String, Int) =
+            switch part {
+            case .page: (worker.database, try worker.bytes(of: worker.database).count / 4_096)
+            case .schema: (worker.database, 1)
+            case .log: (worker.database + "-wal", try worker.bytes(of: worker.database + "-wal").count / 4_120)
+            case .sharedMemory: (worker.database + "-shm", 8)
+            }
+        // It is made anew by whoever opens the database first.
+        if part == .sharedMemory { try worker.write([UInt8](repeating: 0, count: 32_768), to: path) }
+        var bytes = try worker.bytes(of: path)
+        let chosen =
+            part == .page
+            ? Int.random(in: 1..<max(2, page), using: &generator) : Int.random(in: 0..<max(1, page), using: &generator)
+        let start = chosen * 4_096 + Int.random(in: 0..<3_000, using: &generator)
+        for index in min(start, bytes.count)..<min(bytes.count, start + 600) {
             bytes[index] = UInt8.random(in: 0...255, using: &generator)
         }
-        try worker.write(bytes, to: worker.database)
+        try worker.write(bytes, to: path)
     }
 }

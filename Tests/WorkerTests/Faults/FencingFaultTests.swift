@@ -8,14 +8,15 @@ struct FencingFaultTests {
     @Test func `A worker that was held up past its lease records nothing twice`() async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
-            let first = try await worker.startRegistered()
+            let lease = Duration.seconds(3)
+            let first = try await worker.startRegistered("--lease", "3s")
             try await worker.eventually("it has a lease") {
                 try await worker.value("SELECT count(*) > 0 FROM leases") == "1"
             }
             kill(first.pid, SIGSTOP)
-            // As if twice the time of a lease had passed: nobody waits for a worker that is held up.
-            try await worker.sql("UPDATE leases SET expires_at = 1")
-            try await worker.drain()
+            let stopped = ContinuousClock.now
+            try await worker.drain("--lease", "3s")
+            try await Task.sleep(until: stopped.advanced(by: lease * 2), clock: .continuous)
             kill(first.pid, SIGCONT)
             try await worker.eventually("it is idle") {
                 try await worker.value("SELECT count(*) FROM items WHERE state = 'active'") == "0"

@@ -22,6 +22,8 @@ struct InjectionTests {
         Fault(call: "linkat", error: "EMFILE", ordinals: [2]),
         Fault(call: "pwrite64", error: "ENOSPC", ordinals: [1, 7, 40]),
         Fault(call: "pwrite64", error: "EIO", ordinals: [3, 25]),
+        Fault(call: "linkat", error: "EDQUOT", ordinals: [3]), Fault(call: "pwrite64", error: "EDQUOT", ordinals: [5]),
+        Fault(call: "linkat", error: "EROFS", ordinals: [4]), Fault(call: "fdatasync", error: "EDQUOT", ordinals: [4]),
         Fault(call: "flock", error: "EINTR", ordinals: [1, 5]),
     ]
 

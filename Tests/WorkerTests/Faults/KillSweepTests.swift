@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 import TestSupport
 import Testing
 
@@ -22,21 +21,28 @@ struct KillSweepTests {
             // Spread evenly; every one where fewer would be left out.
             let count = min(wanted, all.count)
             let chosen = (0..<count).map { all[$0 * all.count / count] }
-            let waits = Waits()
             try await FaultScale.forEach(chosen, atOnce: 3) { point in
-                let worker = try bench.worker()
-                let what = "killed at \(point.call) \(point.ordinal)"
-                let killed = try await worker.drain(injecting: "signal=SIGKILL:when=\(point.ordinal)", into: point.call)
-                // A helper may have been hit, or the call may not have come this often: then the run ended by itself.
-                #expect([.signal(SIGKILL), .code(0), .code(137)].contains(killed.exit), "\(what): \(killed.errors)")
-                try await worker.drain("--quiet")
-                if let wait = try await worker.firstClaim() { waits.add(wait) }
-                try await bench.check(worker, what)
-                try bench.remove(worker)
+                // A busy machine may be slow once. What is slow each time is ours.
+                for attempt in 1...3 {
+                    if try await kill(bench, at: point) { break }
+                    #expect(attempt < 3, "killed at \(point.call) \(point.ordinal): the first claim takes over 2 s")
+                }
             }
-            // The median, since the machine may be busy with something else at any moment.
-            #expect(waits.median < 2_000)
         }
+    }
+
+    /// - Returns: whether the next run's first claim came within two seconds.
+    private func kill(_ bench: FaultBench, at point: Point) async throws -> Bool {
+        let worker = try bench.worker()
+        let what = "killed at \(point.call) \(point.ordinal)"
+        let killed = try await worker.drain(injecting: "signal=SIGKILL:when=\(point.ordinal)", into: point.call)
+        // A helper may have been hit, or the call may not have come this often: then the run ended by itself.
+        #expect([.signal(SIGKILL), .code(0), .code(137)].contains(killed.exit), "\(what): \(killed.errors)")
+        try await worker.drain("--quiet")
+        let wait = try await worker.firstClaim()
+        try await bench.check(worker, what)
+        try bench.remove(worker)
+        return wait.map { $0 < 2_000 } ?? true
     }
 
     /// Each call's ordinals, counted by thread as strace counts them.
@@ -63,18 +69,6 @@ struct KillSweepTests {
             let most = counts.filter { $0.key.hasPrefix(call + " ") }.values.max() ?? 0
             return (0..<most).map { Point(call: call, ordinal: $0 + 1) }
         }
-    }
-}
-
-/// Milliseconds that were waited, by several tasks.
-final class Waits: Sendable {
-    private let all = Mutex<[Int]>([])
-
-    func add(_ wait: Int) { all.withLock { $0.append(wait) } }
-
-    var median: Int {
-        let sorted = all.withLock { $0.sorted() }
-        return sorted.isEmpty ? 0 : sorted[sorted.count / 2]
     }
 }
 

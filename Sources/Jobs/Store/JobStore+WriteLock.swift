@@ -1,0 +1,58 @@
+internal import GRDB
+
+/// Upkeep: a slice at a time under the write lock, and how long each has held it, for the metrics.
+extension JobStore {
+    /// A slice of what is done in the background: so many rows that others needn't wait for long.
+    ///
+    /// - Parameter body: is told how many rows it may take, and says how many it took.
+    func writeSlice<R: Sendable>(
+        _ upkeep: Upkeep, _ body: @escaping @Sendable (Database, Int) throws -> (result: R, handled: Int),
+    ) async throws(JobsError) -> R {
+        try await perform { [self] in
+            try lockFile.withWriteLock {
+                let start = SliceLedger.now()
+                var handled = 0
+                defer { slices.took(upkeep, nanoseconds: SliceLedger.now() - start, handled: handled) }
+                return try database.writeWithoutTransaction { db in
+                    let isRelaxed = syncs && !upkeep.isDurable
+                    if isRelaxed { try db.execute(sql: "PRAGMA synchronous = NORMAL") }
+                    defer {
+                        // Nothing can keep it from it: the level is a number of the connection's.
+                        if isRelaxed { try? db.execute(sql: "PRAGMA synchronous = FULL") }
+                    }
+                    var result: R?
+                    try db.inTransaction(.immediate) {
+                        let slice = try body(db, slices.rows(upkeep))
+                        (result, handled) = (slice.result, slice.handled)
+                        return .commit
+                    }
+                    guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
+                    return result
+                }
+            }
+        }
+    }
+
+    private static let prefix = "write-lock-microseconds-"
+
+    /// Writes down the longest slices, where they are longer than what is written there. Called when a round of upkeep ends.
+    public func noteSlices() async throws(JobsError) {
+        let known = try await longestSlices()
+        let longer = slices.longest.filter { ($0.value / 1_000) > (known[$0.key] ?? 0) }
+        guard !longer.isEmpty else { return }
+        try await write { db in
+            for (upkeep, nanoseconds) in longer {
+                try Self.setCacheProperty(Self.prefix + upkeep.rawValue, to: "\(nanoseconds / 1_000)", in: db)
+            }
+        }
+    }
+
+    /// The longest that a slice of each kind has ever held the write lock, in microseconds.
+    public func longestSlices() async throws(JobsError) -> [Upkeep: Int64] {
+        try await read { db in
+            try Upkeep.allCases.reduce(into: [:]) { longest, upkeep in
+                longest[upkeep] = try Self.cacheProperty(Self.prefix + upkeep.rawValue, in: db).flatMap { Int64($0) }
+            }
+        }
+    }
+}

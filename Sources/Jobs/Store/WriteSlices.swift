@@ -1,0 +1,80 @@
+internal import Glibc
+internal import Synchronization
+
+/// What is done in the background, a slice at a time, beside workers that wait for the same lock.
+public enum Upkeep: String, Sendable, CaseIterable {
+    /// Marking what is to be evicted.
+    case marking
+    /// Deleting evicted files and their rows.
+    case eviction
+    /// Deleting files that the index doesn't know.
+    case orphans
+    /// Forgetting URLs that nobody asks for any more.
+    case urls
+    /// Removing ended jobs and their items.
+    case prune
+    /// Moving the log into the database.
+    case checkpoint
+
+    /// Whether a slice is on the disk before the next step: a file is deleted only when nothing can forget why it is gone.
+    /// The others cost nothing when a crash of the machine undoes them, and so needn't hold the lock while the disk syncs.
+    var isDurable: Bool { self == .marking }
+
+    /// Rows a slice, at first and at most.
+    fileprivate var slice: SliceSize {
+        switch self {
+        case .marking: SliceSize(rows: 64, most: 256)
+        case .eviction, .orphans: SliceSize(rows: 16, most: 64)
+        case .urls, .prune, .checkpoint: SliceSize(rows: 100, most: 500)
+        }
+    }
+}
+
+/// How many rows a slice takes: fewer after one that held the lock for long, more after one that did not.
+///
+/// The longest that a slice should hold the lock is 50 ms; the law aims at half of that, so that one which suddenly takes
+/// twice as long as the last still keeps to it.
+struct SliceSize: Hashable, Sendable {
+    private(set) var rows: Int
+    let most: Int
+
+    static let long: Int64 = 25_000_000
+    static let quick: Int64 = 8_000_000
+
+    /// - Parameter handled: how many rows the slice had. One that found less to do than it might says nothing of more.
+    mutating func took(nanoseconds: Int64, handled: Int) {
+        if nanoseconds > Self.long {
+            rows = max(1, min(rows, handled) / 2)
+        } else if nanoseconds < Self.quick, handled >= rows {
+            rows = min(most, rows * 2)
+        }
+    }
+}
+
+/// The sizes of a store's slices, and the longest that each kind held the lock.
+final class SliceLedger: Sendable {
+    private struct State {
+        var sizes: [Upkeep: SliceSize] = [:]
+        var longest: [Upkeep: Int64] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    func rows(_ upkeep: Upkeep) -> Int { state.withLock { ($0.sizes[upkeep] ?? upkeep.slice).rows } }
+
+    func took(_ upkeep: Upkeep, nanoseconds: Int64, handled: Int) {
+        state.withLock { state in
+            state.sizes[upkeep, default: upkeep.slice].took(nanoseconds: nanoseconds, handled: handled)
+            state.longest[upkeep] = max(nanoseconds, state.longest[upkeep] ?? 0)
+        }
+    }
+
+    /// In nanoseconds.
+    var longest: [Upkeep: Int64] { state.withLock { $0.longest } }
+
+    static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+}

@@ -1,0 +1,70 @@
+import Jobs
+import SystemPackage
+import TestSupport
+import Testing
+
+/// The machine's clock is set while work waits: nothing lapses that shouldn't, and nothing waits for ever.
+@Suite("Clocks that jump", .timeLimit(.minutes(5)))
+struct ClockTests {
+    static let years: Int64 = 10 * 365 * 86_400_000
+
+    /// A worker's store and another worker's, whose clock can be set without time passing.
+    private func withStores(_ body: (JobStore, JobStore, TestClock, TestClock) async throws -> Void) async throws {
+        try await withTemporaryDirectory { folder in
+            let (wall, uptime) = (TestClock(), TestClock())
+            let path = folder.appending("worker.db").string
+            let store = try JobStore(path: path, now: { wall.now }, uptime: { uptime.now })
+            let other = try JobStore(path: path, now: { wall.now }, uptime: { uptime.now })
+            try await store.keepCacheClock()
+            try await body(store, other, wall, uptime)
+            try await store.close()
+            try await other.close()
+        }
+    }
+
+    @Test(arguments: [years, -years])
+    func `Leases, waits and the blacklist keep their time`(_ jump: Int64) async throws {
+        try await withStores { store, other, wall, uptime in
+            let worker = try await store.register(host: "test", pid: 1)
+            let urls = (0..<3).map { "https://clock.example/\($0).png" }
+            _ = try await store.enqueue(NewJob(urls: urls))
+            let items = try await store.claim(limit: 3, worker: worker).items
+            let gone = FailureRecord(.http(404), "It is gone.")
+            let busy = FailureRecord(.timeout, "It took too long.")
+            _ = try await store.finish([
+                (items[0], .failed(gone)), (items[1], .retry(at: wall.now + 30_000, busy, blockingHost: false)),
+            ])
+            wall.advance(jump)
+            #expect(try await other.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await store.lost(of: [items[2]]) == [])
+            #expect(try await other.promoteDue() == 0)
+            #expect(try await store.blacklist().map(\.url) == [urls[0]])
+            // The jump is written down, and still nothing lapses.
+            try await store.keepCacheClock()
+            #expect(try await other.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await other.promoteDue() == 0)
+            // Time that passes counts.
+            for clock in [wall, uptime] { clock.advance(31_000) }
+            #expect(try await other.promoteDue() == 1)
+            #expect(try await other.takeBackDeadLeases(myself: nil) == 0)
+            for clock in [wall, uptime] { clock.advance(31_000) }
+            #expect(try await other.takeBackDeadLeases(myself: nil) == 1)
+            for clock in [wall, uptime] { clock.advance(86_400_000) }
+            #expect(try await store.blacklist().isEmpty)
+        }
+    }
+
+    @Test func `What is claimed after a jump keeps its lease as well`() async throws {
+        try await withStores { store, other, wall, uptime in
+            let worker = try await store.register(host: "test", pid: 1)
+            _ = try await store.enqueue(NewJob(urls: ["https://clock.example/a.png"]))
+            wall.advance(Self.years)
+            let items = try await store.claim(limit: 1, worker: worker).items
+            wall.advance(-Self.years)
+            try await store.heartbeat(worker: worker)
+            for clock in [wall, uptime] { clock.advance(59_000) }
+            #expect(try await other.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await store.lost(of: items) == [])
+        }
+    }
+}

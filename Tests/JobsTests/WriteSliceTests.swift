@@ -1,0 +1,98 @@
+import Testing
+
+@testable import Jobs
+
+/// How long upkeep holds the write lock, and what it leaves behind.
+@Suite("Slices of upkeep", .timeLimit(.minutes(5)))
+struct WriteSliceTests {
+    private let millisecond: Int64 = 1_000_000
+
+    @Test func `A slice that took long is halved, and one that was quick and full is doubled`() {
+        var size = SliceSize(rows: 64, most: 256)
+        size.took(nanoseconds: 26 * millisecond, handled: 64)
+        #expect(size.rows == 32)
+        size.took(nanoseconds: 20 * millisecond, handled: 32)
+        #expect(size.rows == 32)
+        size.took(nanoseconds: 2 * millisecond, handled: 32)
+        #expect(size.rows == 64)
+        // With less to do than it might, it says nothing of more.
+        size.took(nanoseconds: 2 * millisecond, handled: 10)
+        #expect(size.rows == 64)
+        for _ in 0..<10 { size.took(nanoseconds: 1, handled: size.rows) }
+        #expect(size.rows == 256)
+        // What was slow with a few rows is to have fewer than those.
+        size.took(nanoseconds: 300 * millisecond, handled: 8)
+        #expect(size.rows == 4)
+        for _ in 0..<10 { size.took(nanoseconds: 300 * millisecond, handled: size.rows) }
+        #expect(size.rows == 1)
+    }
+
+    @Test func `Slow rows shrink a store's slices, and the longest is written down`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(1)
+            #expect(try await queue.store.longestSlices() == [:])
+            queue.store.slices.took(.eviction, nanoseconds: 70 * millisecond, handled: 16)
+            #expect(queue.store.slices.rows(.eviction) == 8)
+            #expect(queue.store.slices.rows(.prune) == 100)
+            try await queue.store.noteSlices()
+            queue.store.slices.took(.eviction, nanoseconds: 1 * millisecond, handled: 8)
+            try await queue.store.noteSlices()
+            #expect(try await queue.store.longestSlices() == [.eviction: 70_000])
+        }
+    }
+
+    @Test func `A job of many items is pruned in slices`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(1_200)
+            while case let items = try await queue.claim(256), !items.isEmpty {
+                _ = try await queue.store.finish(
+                    items.map { ($0, .failed(FailureRecord(.notCached, "It is not there."))) })
+            }
+            queue.clock.advance(1_000)
+            let pruned = try await queue.store.prune(endedBefore: queue.clock.now)
+            #expect((pruned.jobs, pruned.items) == (1, 1_200))
+            #expect(try await queue.store.progress(job: job) == nil)
+            #expect(try await queue.store.longestSlices()[.prune] != nil)
+        }
+    }
+
+    @Test func `URLs that nobody asks for are forgotten, though others use their file`() async throws {
+        try await withQueue { queue in
+            let hash = String(repeating: "a", count: 64)
+            func end(_ urls: [String], isCached: Bool = false) async throws {
+                _ = try await queue.store.enqueue(NewJob(urls: urls))
+                let items = try await queue.claim(urls.count)
+                let group = items.map { item in
+                    let source =
+                        item.source
+                        ?? SourceRecord(key: item.key, hash: hash, size: 10, isKept: true, fetchedAt: queue.clock.now)
+                    let rendition = RenditionRecord(
+                        name: "original", blob: hash, size: 10, format: "png", width: nil, height: nil)
+                    return (
+                        item,
+                        ItemEnding.done(
+                            Completion(source: source, renditions: [rendition], newVariants: [], isCached: isCached))
+                    )
+                }
+                _ = try await queue.store.finish(group)
+            }
+            let folder = CacheFolder(exists: { _, _ in true }, remove: { _ in nil })
+            let urls = (0..<300).map { "https://shared.example/\($0).png" }
+            try await end(urls)
+            try await queue.store.pin([urls[7]])
+            queue.clock.advance(3_600_000)
+            // Used again, without the network.
+            try await end([urls[3]], isCached: true)
+            var forgotten = 0
+            while case let count = try await queue.store.forgetKeys(usedBefore: queue.clock.now, in: folder), count > 0
+            {
+                forgotten += count
+            }
+            #expect(forgotten == 298)
+            #expect(try await queue.store.cacheEntry(ofURL: urls[3], variant: "original") != nil)
+            #expect(try await queue.store.cacheEntry(ofURL: urls[7], variant: "original") != nil)
+            #expect(try await queue.store.cacheEntry(ofURL: urls[8], variant: "original") == nil)
+            #expect(try await queue.store.cacheTotals().blobs == 1)
+        }
+    }
+}
