@@ -43,6 +43,10 @@ struct MigrationTests {
             #expect(entry?.blob == "bb")
             let sources = try await store.evictionCandidates(.sources, by: .modified).page
             #expect(sources.map(\.hash) == ["aa"])
+            // Nobody knows when its URLs were used: they are not taken for forgotten.
+            let folder = CacheFolder(exists: { _, _ in true }, remove: { _ in nil })
+            let hourAgo = try await store.cacheTime() - 3_600_000
+            #expect(try await store.forgetKeys(usedBefore: hourAgo, in: folder) == 0)
             let backlog = try await store.backlog()
             #expect(backlog.queued == 1)
             #expect(try await store.inconsistencies() == [])

@@ -143,6 +143,8 @@ struct SalvageLoad {
                     SELECT hash, size, ?1, ?1, ?1 FROM temp.found
                 """,
             arguments: [now])
+        // An older version did not know when URLs were used: it begins to count now.
+        try new.execute(sql: "UPDATE sources SET used_at = ? WHERE used_at = 0", arguments: [now])
         try new.execute(
             sql: """
                 DELETE FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found);

@@ -3,7 +3,8 @@
 extension Schema {
     static let keyUses = """
         ALTER TABLE sources ADD COLUMN used_at INTEGER NOT NULL DEFAULT 0;
-        UPDATE sources SET used_at = fetched_at;
+        -- Nobody knows, so it begins to count now.
+        UPDATE sources SET used_at = \(now);
         CREATE INDEX sources_by_use ON sources (used_at);
         """
 }

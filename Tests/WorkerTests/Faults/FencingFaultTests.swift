@@ -9,9 +9,10 @@ struct FencingFaultTests {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
             let lease = Duration.seconds(3)
-            let first = try await worker.startRegistered("--lease", "3s")
-            try await worker.eventually("it has a lease") {
-                try await worker.value("SELECT count(*) > 0 FROM leases") == "1"
+            let first = try await worker.startRegistered("--lease", "3s", "--concurrency", "1", "--transforms", "1")
+            // The lease itself goes soon after its last item.
+            try await worker.eventually("it has claimed something") {
+                try await worker.value("SELECT count(*) > 0 FROM claims") == "1"
             }
             kill(first.pid, SIGSTOP)
             let stopped = ContinuousClock.now
