@@ -1,7 +1,8 @@
 public import Synchronization
 public import SystemPackage
 
-/// An open file of the cache: a new one without a name, or a published blob for reading. Closed when let go.
+/// An open file of the cache: a new one without a name, or a published blob for reading. Closed when let go:
+/// whoever uses nothing but the descriptor keeps the file itself for as long (`withExtendedLifetime`).
 public final class BlobFile: Sendable {
     public let descriptor: FileDescriptor
     /// Something that is to live as long as the file is open.

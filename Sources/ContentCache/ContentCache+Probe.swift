@@ -5,6 +5,7 @@ extension ContentCache {
     /// Writes a little to a file without a name and syncs it: what works for it works for a blob of that size.
     public func probe(bytes: Int = 1 << 16) throws(CacheError) {
         let file = try makeFile()
+        defer { withExtendedLifetime(file) {} }
         do {
             try file.descriptor.writeAll([UInt8](repeating: 0x5A, count: bytes))
         } catch {

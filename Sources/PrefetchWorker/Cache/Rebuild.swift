@@ -40,6 +40,7 @@ public struct Rebuild: Sendable {
     private static func size(of hash: BlobHash, in cache: ContentCache) throws -> Int64? {
         do {
             let file = try cache.openVerified(hash)
+            defer { withExtendedLifetime(file) {} }
             return Int64(try file.descriptor.seek(offset: 0, from: .end))
         } catch let error as CacheError {
             guard error.code == .damaged else { throw error }

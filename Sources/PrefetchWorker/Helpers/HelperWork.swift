@@ -73,6 +73,8 @@ struct HelperWork: Sendable {
                 limits: limits, variants: variants, assets: names, preview: preview,
                 seconds: configuration.processorSeconds)
             let source = try source.openedForReading()
+            // It is closed with its owner, which nothing below names.
+            defer { withExtendedLifetime(source) {} }
             let pictures = names.compactMap { assets[$0]?.file.descriptor }
             let descriptors = [source.descriptor] + files.map(\.descriptor) + pictures
             guard send(try Array(JSONEncoder().encode(request)), descriptors, over: socket) else { return .crashed }
