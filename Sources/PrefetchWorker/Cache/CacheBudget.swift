@@ -91,27 +91,53 @@ final class CacheBudget: Sendable {
         guard let limit, let worker else { return .granted }
         // Others may take what was freed: so it is tried again for as long as something can be freed.
         for _ in 0..<100 {
-            if takeSpare(bytes) { return .granted }
-            switch try await store.reserve(bytes, spare: Self.spare(of: limit), for: worker, limit: limit) {
-            case .granted(let granted):
-                state.withLock { state in
-                    state.granted += granted
-                    state.used += bytes
-                }
-                return .granted
-            case .short(let excess):
-                let report = try await collector.makeRoom(for: bytes)
-                if let trouble = report.trouble { return .full(trouble) }
-                guard report.evictedBlobs == 0 else { continue }
-                let totals = try await store.cacheTotals()
-                if totals.bytes + totals.reservedBytes + bytes > limit {
-                    return .full(
-                        "The cache is full: \(excess) bytes more are needed than its limit of \(limit) leaves, and what it "
-                            + "holds is pinned or in use.")
-                }
+            // What is held ready counts: near the limit nobody else could get it, and neither could its owner.
+            let ready = takeReady(upTo: bytes)
+            if ready == bytes { return .granted }
+            do {
+                if try await takeMore(bytes - ready, for: worker, limit) { return .granted }
+            } catch {
+                giveBack(ready)
+                throw error
             }
+            giveBack(ready)
+            if let answer = try await makeRoom(for: bytes - ready, limit) { return answer }
         }
         return .full("The cache stays full: others take what is freed.")
+    }
+
+    private func takeReady(upTo bytes: Int64) -> Int64 {
+        state.withLock { state in
+            let ready = min(bytes, max(0, state.granted - state.used))
+            state.used += ready
+            return ready
+        }
+    }
+
+    /// - Returns: whether the database had as much.
+    private func takeMore(_ bytes: Int64, for worker: Int64, _ limit: Int64) async throws -> Bool {
+        guard
+            case .granted(let granted) = try await store.reserve(
+                bytes, spare: Self.spare(of: limit), for: worker, limit: limit)
+        else { return false }
+        state.withLock { state in
+            state.granted += granted
+            state.used += bytes
+        }
+        return true
+    }
+
+    /// - Returns: nil where it is worth another try.
+    private func makeRoom(for bytes: Int64, _ limit: Int64) async throws -> Answer? {
+        let report = try await collector.makeRoom(for: bytes)
+        if let trouble = report.trouble { return .full(trouble) }
+        guard report.evictedBlobs == 0 else { return nil }
+        let totals = try await store.cacheTotals()
+        let excess = totals.bytes + totals.reservedBytes + bytes - limit
+        guard excess > 0 else { return nil }
+        return .full(
+            "The cache is full: \(excess) bytes more are needed than its limit of \(limit) leaves, and what it holds is "
+                + "pinned or in use.")
     }
 
     /// Held ready beyond what is asked for: little beside the limit, and no more than saves transactions.

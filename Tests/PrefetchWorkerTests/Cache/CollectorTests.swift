@@ -89,6 +89,24 @@ struct CollectorTests {
         }
     }
 
+    @Test func `What is held ready is used before anybody is sent away`() async throws {
+        try await withDepot { depot in
+            try await depot.withPublisher(limit: 1_000) { publisher in
+                try await depot.store.pin((0..<10).map(Depot.url))
+                // Nine leave a little of the last hundred with the worker, to spare it a transaction.
+                for numbers in [Array(0..<9), [9]] {
+                    for ending in try await depot.add(numbers, to: publisher) {
+                        guard case .committed(.done) = ending else {
+                            Issue.record("It ended with \(ending).")
+                            return
+                        }
+                    }
+                }
+            }
+            #expect(try await depot.store.cacheTotals().blobs == 10)
+        }
+    }
+
     @Test func `A cache full of what is pinned sends items back`() async throws {
         try await withDepot { depot in
             try await depot.withPublisher(limit: 1_000) { publisher in
