@@ -3,7 +3,7 @@ import Testing
 
 @testable import ContentCache
 
-@Suite("Names of blobs", .timeLimit(.minutes(5)))
+@Suite("Names of blobs", .timeLimit(.minutes(15)))
 struct BlobHashTests {
     /// FIPS 180-2, appendix B, and the empty message.
     static let vectors: [(bytes: [UInt8], hex: String)] = [

@@ -19,7 +19,7 @@ private func withSmallDisk(_ options: String, _ body: (FilePath) throws -> Void)
     }
 }
 
-@Suite("A full disk", .timeLimit(.minutes(5)), .enabled(if: getuid() == 0, "only root can mount a small disk"))
+@Suite("A full disk", .timeLimit(.minutes(15)), .enabled(if: getuid() == 0, "only root can mount a small disk"))
 struct FullDiskTests {
     @Test func `A new file that finds no room is a full disk`() throws {
         try withSmallDisk("size=4m,nr_inodes=300") { folder in

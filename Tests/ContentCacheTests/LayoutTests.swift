@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite("The cache's folder", .timeLimit(.minutes(5)))
+@Suite("The cache's folder", .timeLimit(.minutes(15)))
 struct LayoutTests {
     @Test func `A new cache has its marker, its folders, and nothing else`() throws {
         try withCache { cache in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ContentCache
 
-@Suite("Publishing", .timeLimit(.minutes(5)))
+@Suite("Publishing", .timeLimit(.minutes(15)))
 struct PublishTests {
     @Test func `A published file has its bytes, its name, and can't be written to`() throws {
         try withCache { cache in

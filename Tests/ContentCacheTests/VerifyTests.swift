@@ -4,7 +4,7 @@ import Testing
 
 @testable import ContentCache
 
-@Suite("Verification", .timeLimit(.minutes(5)))
+@Suite("Verification", .timeLimit(.minutes(15)))
 struct VerifyTests {
     @Test func `A whole blob is handed out open, after it was read`() throws {
         try withCache { cache in

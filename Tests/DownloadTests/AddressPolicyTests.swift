@@ -1,7 +1,7 @@
 import Download
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct AddressPolicyTests {
+@Suite(.timeLimit(.minutes(15))) struct AddressPolicyTests {
     @Test(arguments: [
         "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.255.254",
         "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.88.99.1", "192.168.1.1",

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Who gets to see a job's credentials.
-@Suite(.timeLimit(.minutes(5))) struct AuthorizationTests {
+@Suite(.timeLimit(.minutes(15))) struct AuthorizationTests {
     private func request(_ url: String, _ authorization: String) -> DownloadRequest {
         DownloadRequest(url: url, headers: [("Authorization", authorization), ("X-Key", "k")])
     }

@@ -2,7 +2,7 @@ import Download
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CookieTests {
+@Suite(.timeLimit(.minutes(15))) struct CookieTests {
     private func origin() throws -> LoopbackOrigin {
         try LoopbackOrigin { request in
             request.path == "/in"

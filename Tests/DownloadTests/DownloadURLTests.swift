@@ -2,7 +2,7 @@ import Testing
 
 @testable import Download
 
-@Suite(.timeLimit(.minutes(5))) struct DownloadURLTests {
+@Suite(.timeLimit(.minutes(15))) struct DownloadURLTests {
     @Test(arguments: [
         ("http://example.com", "http://example.com/"),
         ("HTTP://Example.COM:80/a.jpg", "http://example.com/a.jpg"),

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Every way an origin can misbehave ends in its class, soon.
-@Suite(.timeLimit(.minutes(5))) struct FaultTests {
+@Suite(.timeLimit(.minutes(15))) struct FaultTests {
     struct Fault: Sendable, CustomTestStringConvertible {
         let reply: LoopbackReply
         let code: DownloadFailure.Code

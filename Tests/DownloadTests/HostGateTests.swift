@@ -4,7 +4,7 @@ import Testing
 @testable import Download
 
 /// What a host is allowed, by instants that a test makes up.
-@Suite(.timeLimit(.minutes(5))) struct HostGateTests {
+@Suite(.timeLimit(.minutes(15))) struct HostGateTests {
     private let start = ContinuousClock.now
 
     private func gate(_ limits: HostLimits = HostLimits(perHost: 8)) -> HostGate {

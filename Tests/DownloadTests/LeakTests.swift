@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Other tests open descriptors in this process too, so files are told by their directory, sockets by who is left.
-@Suite(.timeLimit(.minutes(5)), .serialized) struct LeakTests {
+@Suite(.timeLimit(.minutes(15)), .serialized) struct LeakTests {
     @Test func descriptorsComeBack() async throws {
         let origin = try LoopbackOrigin { request in
             switch Int(request.path.dropFirst()).map({ $0 % 5 }) {

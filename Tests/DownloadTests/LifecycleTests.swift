@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct LifecycleTests {
+@Suite(.timeLimit(.minutes(15))) struct LifecycleTests {
     @Test func cancelsWhatRuns() async throws {
         let origin = try LoopbackOrigin { _ in .stall(afterBytes: 1000) }
         try await withDownloader { downloader in

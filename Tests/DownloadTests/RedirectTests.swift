@@ -2,7 +2,7 @@ import Download
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct RedirectTests {
+@Suite(.timeLimit(.minutes(15))) struct RedirectTests {
     @Test(arguments: [301, 302, 303, 307, 308]) func follows(code: Int) async throws {
         let origin = try LoopbackOrigin(script: [
             "/a": [.redirect(to: "dir/b c", code: code)], "/dir/b%20c": [.redirect(to: "/d?x=1")],
@@ -95,7 +95,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct AddressGuardTests {
+@Suite(.timeLimit(.minutes(15))) struct AddressGuardTests {
     @Test(arguments: [
         "http://127.0.0.1:PORT/", "http://localhost:PORT/", "http://0x7f000001:PORT/", "http://2130706433:PORT/",
         "http://0:PORT/", "http://[::ffff:127.0.0.1]:PORT/", "http://[::1]:PORT/", "http://169.254.169.254/",

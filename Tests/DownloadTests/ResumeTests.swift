@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What was received isn't asked for again, where it can be told that it is still the same.
-@Suite(.timeLimit(.minutes(5))) struct ResumeTests {
+@Suite(.timeLimit(.minutes(15))) struct ResumeTests {
     private static let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 
     /// Breaks off after 120,000 bytes the first time, and then answers as `then` says.

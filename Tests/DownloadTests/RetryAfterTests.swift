@@ -1,7 +1,7 @@
 import Download
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct RetryAfterTests {
+@Suite(.timeLimit(.minutes(15))) struct RetryAfterTests {
     /// Sun, 06 Nov 1994 08:49:37 GMT
     private static let now: Int64 = 784_111_777
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Download
 
-@Suite(.timeLimit(.minutes(5))) struct RobotsTests {
+@Suite(.timeLimit(.minutes(15))) struct RobotsTests {
     static let rules: [(text: String, path: String, isAllowed: Bool)] = [
         ("", "/a", true),
         ("User-agent: *\nDisallow: /", "/a", false),

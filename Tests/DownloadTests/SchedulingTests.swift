@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SchedulingTests {
+@Suite(.timeLimit(.minutes(15))) struct SchedulingTests {
     /// Downloads all the paths at once, after a first one has taken the only slot, and returns the order of arrival.
     private func order(_ requests: [(path: String, priority: Int, rank: Int64)]) async throws -> [String] {
         let gate = Gate()

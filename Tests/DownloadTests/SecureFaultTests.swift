@@ -5,7 +5,7 @@ import Testing
 
 /// Every stage of a transfer over TLS and HTTP/2, broken in every way: each ends in its class, in its time.
 @Suite(
-    .timeLimit(.minutes(5)),
+    .timeLimit(.minutes(15)),
     .enabled(if: SecureOrigin.isAvailable, "python3-h2 or openssl is missing: run scripts/bootstrap"))
 struct SecureFaultTests {
     struct Fault: Sendable, CustomTestStringConvertible {

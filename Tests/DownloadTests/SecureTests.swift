@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5)), .enabled(if: Nginx.isAvailable)) struct SecureTests {
+@Suite(.timeLimit(.minutes(15)), .enabled(if: Nginx.isAvailable)) struct SecureTests {
     private func withNginx(_ body: (Nginx) async throws -> Void) async throws {
         try await withTemporaryDirectory { folder in
             try await withTemporaryDirectory { scratch in

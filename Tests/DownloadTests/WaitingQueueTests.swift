@@ -3,7 +3,7 @@ import Testing
 @testable import Download
 
 /// The order of starts, without a network.
-@Suite(.timeLimit(.minutes(5))) struct WaitingQueueTests {
+@Suite(.timeLimit(.minutes(15))) struct WaitingQueueTests {
     private let now = ContinuousClock.now
 
     private func ticket(

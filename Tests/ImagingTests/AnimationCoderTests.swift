@@ -85,7 +85,7 @@ private struct Flicker: AnimationCoder {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct AnimationCoderTests {
     private static let source = Flicker.file(side: 20, loop: 3, [10, 99, 200])
 

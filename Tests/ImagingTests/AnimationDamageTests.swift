@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 
 /// Whatever is done to a file, it is whole or it has a class.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(15)))
 struct AnimationDamageTests {
     private static func gif() -> TestGIF {
         var gif = TestGIF(width: 50, height: 40, loopCount: 0)

@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 
 /// Composed frames against ImageMagick's.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(15)))
 struct AnimationGIFTests {
     struct Case: CustomTestStringConvertible, Sendable {
         let disposal: Int

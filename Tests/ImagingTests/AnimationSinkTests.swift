@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 
 /// What is written is read back.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(15)))
 struct AnimationSinkTests {
     private static func gif(loopCount: Int = 0) -> (FileDescriptor, PixelSize) throws -> any FrameSink {
         { try GIFFrameSink($0, size: $1, loopCount: loopCount) }

@@ -4,7 +4,7 @@ import Testing
 @testable import Imaging
 
 /// How large animations come out, and how near to what they were.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct AnimationSizeTests {
     /// Waves of many colours that move.
     private static func film(_ width: Int = 96, _ height: Int = 64, frames: Int = 6) throws -> [UInt8] {

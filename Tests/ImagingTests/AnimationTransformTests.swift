@@ -4,7 +4,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(15)))
 struct AnimationTransformTests {
     private static func gif(_ width: Int = 60, _ height: Int = 40, frames: Int = 5, loopCount: Int? = 0) -> TestGIF {
         var gif = TestGIF(width: width, height: height, loopCount: loopCount)

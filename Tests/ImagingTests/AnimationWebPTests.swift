@@ -6,7 +6,7 @@ import Testing
 
 /// Files put together by libwebp's own tools; composed frames against a few lines that do what the container's
 /// specification says.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(15)))
 struct AnimationWebPTests {
     struct Part: Sendable {
         var left: Int

@@ -128,7 +128,7 @@ private struct TestBMP: Sendable, CustomTestStringConvertible {
     ]
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct BMPTests {
     private static func pixels(_ bytes: [UInt8]) throws -> [[UInt8]] {
         let image = try bytes.withUnsafeBytes { try BMPCoder().decode($0, limits: ImageLimits()) }

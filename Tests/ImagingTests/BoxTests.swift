@@ -4,7 +4,7 @@ import Testing
 @testable import Imaging
 
 /// What is read of HEIC, AVIF and JPEG XL without their decoders.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(15)))
 struct BoxTests {
     private static func box(_ name: String, _ content: [UInt8]) -> [UInt8] {
         TestImages.big(content.count + 8, 4) + Array(name.utf8) + content

@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 
 /// What SDWebImage's own tests ask of its coders, and is not asked elsewhere here.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct ChecklistTests {
     private static func source(_ format: ImageFormat) throws -> [UInt8] {
         switch format {
@@ -122,7 +122,7 @@ struct ChecklistTests {
 }
 
 /// The same on photographs of others, against what other programs make of them.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
+@Suite(.timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
 struct PhotographTests {
     private static let hasVips = ChildProcess.find("vips") != nil
     private static let hasImageMagick = ChildProcess.find("convert") != nil

@@ -45,7 +45,7 @@ private struct Plain: ImageCoder {
     func file(side: UInt8, grey: UInt8) -> [UInt8] { Array(word.utf8) + [side, grey] }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct CoderTests {
     private static func made(
         _ source: [UInt8], _ specs: String, _ coders: [any ImageCoder], limits: ImageLimits = ImageLimits(),

@@ -7,7 +7,7 @@ import Testing
     import Glibc
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct AlphaTests {
     private static var half: (Int, Int) -> TestImages.Pixel { TestImages.solid((200, 100, 50, 128)) }
 
@@ -68,7 +68,7 @@ struct AlphaTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct ColourTests {
     private static let p3: [[Double]] = [
         [0.5151, 0.2412, -0.0011], [0.2920, 0.6922, 0.0419], [0.1571, 0.0666, 0.7841],
@@ -139,7 +139,7 @@ struct ColourTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct OrientationTests {
     /// The white square in the top left corner of what is stored, and where it is seen.
     @Test(arguments: [

@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 
 /// Real files. The makers of the malformed ones tell in `malformed/LICENSE`.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
+@Suite(.timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
 struct CorpusTests {
     @Test(arguments: ["Landscape", "Portrait"])
     func photographsOfEveryOrientationAreSeenAlike(name: String) throws {

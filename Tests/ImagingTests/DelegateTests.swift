@@ -16,7 +16,7 @@ private struct Change: ImageTransform {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct DelegateTests {
     private static let red = TestImages.png(40, 30, pixel: TestImages.solid((200, 10, 10, 255)))
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 
 /// Each effect on a picture whose pixels are known, written as PNG so that they can be looked at.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct EffectTests {
     /// Left half red, right half blue; the top row of quarters lighter.
     private static func flag(_ width: Int = 40, _ height: Int = 20) -> [UInt8] {
@@ -195,7 +195,7 @@ struct EffectTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct PositionTests {
     /// Its red is its column, its green its row.
     private static let map = TestImages.png(200, 100) { x, y in (UInt8(x), UInt8(y * 2), 0, 255) }
@@ -230,7 +230,7 @@ struct PositionTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct WatermarkTests {
     private func marked(_ spec: String) throws -> Raster {
         let source = TestImages.png(100, 60, pixel: TestImages.solid((0, 0, 0, 255)))

@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 
 /// What encoders are told, read back from the bytes they wrote.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct EncodingTests {
     /// Texture enough that settings matter.
     private static let picture = TestImages.png(96, 64) { x, y in
@@ -89,7 +89,7 @@ struct EncodingTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct PassThroughTests {
     private static func jpeg() throws -> [UInt8] { try make(one: TestImages.png(60, 40), "x,jpeg,q93") }
 
@@ -123,7 +123,7 @@ struct PassThroughTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct MetadataTests {
     /// A JPEG whose EXIF names a camera, an artist and a copyright.
     private static func tagged() throws -> [UInt8] {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct FailureTests {
     private static func code(_ source: [UInt8], _ spec: String = "v=16x,png") -> ImagingError.Code? {
         failure { _ = try make(source, spec) }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct GeometryTests {
     private static func place(_ source: PixelSize, _ spec: String) throws -> Placement {
         let spec = try VariantSpec.parse("v=\(spec)")

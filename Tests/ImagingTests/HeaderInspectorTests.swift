@@ -3,7 +3,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct HeaderInspectorTests {
     private static func verdict(_ bytes: [UInt8], pixels: Int = 100_000_000) -> String {
         switch bytes.withUnsafeBytes(HeaderInspector(limits: ImageLimits(pixels: pixels)).inspect) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct ImageFormatTests {
     private static func brand(_ major: String, _ compatible: [String]) -> [UInt8] {
         TestImages.big(16 + 4 * compatible.count, 4) + Array("ftyp".utf8) + Array(major.utf8) + [0, 0, 0, 0]

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct MemoryTests {
     /// In a process of its own: what other tests hold meanwhile would count here.
     @Test func memoryDoesNotGrowWithTheNumberOfTransforms() async {

@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 
 /// Every colour type, depth, filter and odd size, compared with a decoder that shares no line with libpng.
-@Suite(.timeLimit(.minutes(3)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
+@Suite(.timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
 struct PNGSuiteTests {
     private static func files(corrupt: Bool) -> [FilePath] {
         Corpus.files("pngsuite").filter {

@@ -4,7 +4,7 @@ import Testing
 @testable import Imaging
 
 /// Placeholders on their way through a transform: of what a picture looks like, not of how it is stored.
-@Suite(.timeLimit(.minutes(2))) struct PlaceholderTests {
+@Suite(.timeLimit(.minutes(15))) struct PlaceholderTests {
     private func placeholders(_ source: [UInt8], _ spec: String = "300x,enlarge,png") throws -> Placeholders {
         try #require(try make(source, "v=\(spec)").report.facts.placeholders)
     }

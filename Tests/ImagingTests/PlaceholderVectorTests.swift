@@ -3,7 +3,7 @@ import Testing
 @testable import Imaging
 
 /// The algorithms by themselves, against what others' programs make of the same pixels.
-@Suite(.timeLimit(.minutes(2))) struct PlaceholderVectorTests {
+@Suite(.timeLimit(.minutes(15))) struct PlaceholderVectorTests {
     /// A pattern without symmetries, so that no channel, axis or sign can be mistaken for another.
     private static func pattern(_ width: Int, _ height: Int, hasAlpha: Bool = false) -> Miniature {
         var bytes: [UInt8] = []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct PreviewTests {
     private struct Look {
         let report: PreviewReport

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct FilterTableTests {
     private static let lengths = [(1, 1), (2, 1), (3, 2), (7, 7), (100, 99), (800, 640), (1_000, 3), (65_536, 1)]
 
@@ -48,7 +48,7 @@ struct FilterTableTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct ResamplerTests {
     /// All channels of all lines, as one array.
     private func shrunk(_ bytes: [UInt8], _ from: PixelSize, to: PixelSize, _ layout: PixelLayout) -> [UInt8] {

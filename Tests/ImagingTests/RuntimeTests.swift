@@ -3,7 +3,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct RuntimeTests {
     @Test func everyFormatDecodesAndEveryOutputEncodesHere() {
         let formats = ImagingRuntime.supportedFormats()

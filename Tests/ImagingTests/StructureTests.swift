@@ -4,7 +4,7 @@ import Testing
 @testable import Imaging
 
 /// A cut file ends early wherever it is cut; a whole one doesn't, whatever follows it.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct StructureTests {
     private static let images: [(ImageFormat, [UInt8])] =
         // A bare JPEG XL codestream has no end mark; it is asked about only after its decoder has failed.

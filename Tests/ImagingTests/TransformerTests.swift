@@ -4,7 +4,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct FormatTests {
     /// The same gradient in every format that is decoded, made by our own encoders where there is no maker by hand.
     private static func source(_ format: ImageFormat) throws -> [UInt8] {
@@ -73,7 +73,7 @@ struct FormatTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct SharedDecodeTests {
     private static let specs = ["160x", "320x", "640x", "100x100,cover", "90x120,contain", "80x80,fill"]
 
@@ -96,7 +96,7 @@ struct SharedDecodeTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct DescriptorTests {
     @Test func theSourceIsReadFromItsStartAndStaysOpenAndWhereItWas() throws {
         try withFile(TestImages.png(20, 20)) { input in

@@ -4,7 +4,7 @@ import Testing
 @testable import Imaging
 
 /// A file of each kind, cut at every 64th byte.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(15)))
 struct TruncationTests {
     struct Whole: Sendable, CustomTestStringConvertible {
         let name: String

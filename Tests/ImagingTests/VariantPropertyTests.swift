@@ -5,7 +5,7 @@ import Testing
 @testable import Imaging
 
 /// Laws of the two ways of writing a variant and of its identity, on specs made from the tables at random.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct VariantPropertyTests {
     @Test(arguments: 0..<40)
     func bothFormsMeanTheSame(seed: UInt64) throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Imaging
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct VariantSpecTests {
     private static func message(_ text: String?) -> String? {
         do throws(VariantSpecError) {
@@ -148,7 +148,7 @@ struct VariantSpecTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct CanonicalTests {
     private static func canonical(_ text: String) throws -> String { try VariantSpec.parse(text).canonical }
 
@@ -238,7 +238,7 @@ struct CanonicalTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct VariantPageTests {
     /// The page that explains variants, from this file on up.
     private static func page() throws -> String {

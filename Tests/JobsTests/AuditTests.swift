@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("The audit", .timeLimit(.minutes(5)))
+@Suite("The audit", .timeLimit(.minutes(15)))
 struct AuditTests {
     static let damages: [(sql: String, rule: String)] = [
         (

@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("The blacklist", .timeLimit(.minutes(5)))
+@Suite("The blacklist", .timeLimit(.minutes(15)))
 struct BlacklistTests {
     private func item(_ queue: Queue, _ url: String = "https://a.example/a.jpg") async throws -> ClaimedItem {
         _ = try await queue.store.enqueue(NewJob(urls: [url]))

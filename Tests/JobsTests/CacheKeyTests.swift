@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("Options with a value", .timeLimit(.minutes(5)))
+@Suite("Options with a value", .timeLimit(.minutes(15)))
 struct CacheKeyTests {
     static let keys: [(rule: String, url: String, key: String)] = [
         ("drop-query", "https://a.example/b?sig=1#x", "https://a.example/b"),

@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("The order of claims", .timeLimit(.minutes(5)))
+@Suite("The order of claims", .timeLimit(.minutes(15)))
 struct ClaimOrderTests {
     private func urls(_ queue: Queue, limit: Int = 64, above: JobStore.Precedence? = nil) async throws -> [String] {
         try await queue.store.claim(limit: limit, worker: queue.worker, above: above).items

@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("What people do to jobs", .timeLimit(.minutes(5)))
+@Suite("What people do to jobs", .timeLimit(.minutes(15)))
 struct ControlTests {
     @Test func `Cancelling a job of fifty thousand ends every item, and retry brings them all back`() async throws {
         try await withQueue { queue in

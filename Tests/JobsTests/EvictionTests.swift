@@ -54,7 +54,7 @@ extension Queue {
     }
 }
 
-@Suite("What is evicted", .timeLimit(.minutes(5)))
+@Suite("What is evicted", .timeLimit(.minutes(15)))
 struct EvictionTests {
     @Test func `The totals are known without a scan, whatever comes and goes`() async throws {
         try await withQueue { queue in

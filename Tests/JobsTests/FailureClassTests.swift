@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("Failure classes", .timeLimit(.minutes(5)))
+@Suite("Failure classes", .timeLimit(.minutes(15)))
 struct FailureClassTests {
     static let day: Int64 = 86_400_000
     static let table: [(FailureClass, String, FailureClass.Treatment)] = [

@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("Fencing", .timeLimit(.minutes(5)))
+@Suite("Fencing", .timeLimit(.minutes(15)))
 struct FencingTests {
     static let endings: [ItemEnding] = [
         .failed(.timeout), .failed(.badImage), .release, .wait(until: 5),

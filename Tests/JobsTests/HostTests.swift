@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("What is known of hosts", .timeLimit(.minutes(5)))
+@Suite("What is known of hosts", .timeLimit(.minutes(15)))
 struct HostTests {
     private func item(_ queue: Queue, _ url: String) async throws -> ClaimedItem {
         _ = try await queue.store.enqueue(NewJob(urls: [url]))

@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("Leases", .timeLimit(.minutes(5)))
+@Suite("Leases", .timeLimit(.minutes(15)))
 struct LeaseTests {
     /// A second worker's store on the same file, as another process would have it.
     private func other(_ queue: Queue) throws -> JobStore {

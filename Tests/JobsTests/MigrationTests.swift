@@ -6,7 +6,7 @@ import Testing
 @testable import Jobs
 
 /// Every version that was released opens, with what was in it; newer ones are left alone.
-@Suite("Migrations", .timeLimit(.minutes(5)))
+@Suite("Migrations", .timeLimit(.minutes(15)))
 struct MigrationTests {
     /// A database as an older version left it: one job with a result, one that waits.
     private func make(_ path: String, version: String) throws {

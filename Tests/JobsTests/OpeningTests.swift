@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite("Opening a database", .timeLimit(.minutes(5)))
+@Suite("Opening a database", .timeLimit(.minutes(15)))
 struct OpeningTests {
     private func write(_ text: String, to path: FilePath) throws {
         let file = try FileDescriptor.open(

@@ -113,7 +113,7 @@ private struct RandomWalk {
     }
 }
 
-@Suite("Counters", .timeLimit(.minutes(5)))
+@Suite("Counters", .timeLimit(.minutes(15)))
 struct PropertyTests {
     @Test(arguments: 1...4 as ClosedRange<UInt64>)
     func `Whatever is done in whatever order, the counters are the numbers of the items`(_ seed: UInt64) async throws {

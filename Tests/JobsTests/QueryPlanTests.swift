@@ -4,7 +4,7 @@ import Testing
 
 @testable import Jobs
 
-@Suite("Query plans", .timeLimit(.minutes(5)))
+@Suite("Query plans", .timeLimit(.minutes(15)))
 struct QueryPlanTests {
     private final class Statements: Sendable {
         let all = Mutex<[String]>([])

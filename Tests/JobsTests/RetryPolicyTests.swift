@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("When to try again", .timeLimit(.minutes(5)))
+@Suite("When to try again", .timeLimit(.minutes(15)))
 struct RetryPolicyTests {
     private let latest = RetryPolicy(random: { $0.upperBound })
     private let earliest = RetryPolicy(random: { $0.lowerBound })

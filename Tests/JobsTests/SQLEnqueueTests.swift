@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("Enqueuing by SQL", .timeLimit(.minutes(5)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Enqueuing by SQL", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct SQLEnqueueTests {
     @Test func `A bare array of URLs is a job`() async throws {
         try await withQueue { queue in

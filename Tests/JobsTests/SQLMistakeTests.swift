@@ -97,7 +97,7 @@ struct Mistake: CustomTestStringConvertible, Sendable {
     ]
 }
 
-@Suite("Mistakes in SQL", .timeLimit(.minutes(5)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Mistakes in SQL", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct SQLMistakeTests {
     @Test(arguments: [Mistake.jobs, Mistake.items])
     func `Every mistake is refused by the statement itself, says what is wrong, and changes nothing`(

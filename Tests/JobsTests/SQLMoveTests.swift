@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("Moves between states, by SQL", .timeLimit(.minutes(5)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Moves between states, by SQL", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct SQLMoveTests {
     static let itemPairs = ItemState.allCases.flatMap { from in
         ItemState.allCases.filter { $0 != from }.map { (from: from, to: $0) }

@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("Several workers on one file", .timeLimit(.minutes(5)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Several workers on one file", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct SharingTests {
     /// Claims and finishes until nothing has come for a while.
     private static func work(_ path: String, until isOver: @escaping @Sendable () async throws -> Bool) async throws

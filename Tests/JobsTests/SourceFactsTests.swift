@@ -5,7 +5,7 @@ import Testing
 
 @testable import Jobs
 
-@Suite("What pixels told", .timeLimit(.minutes(4)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("What pixels told", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct SourceFactsTests {
     private static func looks(_ hash: UInt64?) -> SourceLooks {
         SourceLooks(
@@ -98,7 +98,7 @@ struct SourceFactsTests {
     }
 }
 
-@Suite("Upgrading a database", .timeLimit(.minutes(4)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Upgrading a database", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct UpgradeTests {
     @Test func `One without the facts keeps what it has and gets room for them`() async throws {
         try await withTemporaryDirectory { folder in

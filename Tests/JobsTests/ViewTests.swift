@@ -1,7 +1,7 @@
 import Jobs
 import Testing
 
-@Suite("What people read", .timeLimit(.minutes(5)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("What people read", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct ViewTests {
     static let columns: [(view: String, columns: String)] = [
         (

@@ -3,7 +3,7 @@ import Testing
 @testable import Jobs
 
 /// How long upkeep holds the write lock, and what it leaves behind.
-@Suite("Slices of upkeep", .timeLimit(.minutes(5)))
+@Suite("Slices of upkeep", .timeLimit(.minutes(15)))
 struct WriteSliceTests {
     private let millisecond: Int64 = 1_000_000
 

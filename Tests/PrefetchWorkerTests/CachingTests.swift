@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// When the origin is asked, and what is taken for current.
-@Suite("Sources in the cache", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+@Suite("Sources in the cache", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct CachingTests {
     /// A clock that stands still, so that a slow machine makes nothing stale.
     private let start = JobStore.wallClock()

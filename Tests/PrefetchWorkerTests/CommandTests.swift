@@ -9,7 +9,7 @@ import Testing
 @testable import PrefetchWorker
 
 /// Programs of a few lines of shell, run as commands.
-@Suite(.timeLimit(.minutes(5))) struct CommandTests {
+@Suite(.timeLimit(.minutes(15))) struct CommandTests {
     private static let answer = #"IFS= read -r line; echo '{"ok":true}'; cat"#
 
     /// - Returns: what it answered, or its failure's sentence.

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What a program may say to what is fetched, in Swift and as a command.
-@Suite("Delegates of the download", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+@Suite("Delegates of the download", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct DelegateHookTests {
     private struct Delegate: WorkerDelegate {
         struct Refusal: Error {}

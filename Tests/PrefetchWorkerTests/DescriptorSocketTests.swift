@@ -5,7 +5,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-@Suite("The socket to a helper", .timeLimit(.minutes(5)))
+@Suite("The socket to a helper", .timeLimit(.minutes(15)))
 struct DescriptorSocketTests {
     private func pair() throws -> (DescriptorSocket, DescriptorSocket) {
         let (one, other) = try DescriptorSocket.pair()

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What tests of prefetchers on phones ask, for a worker without a screen.
-@Suite("The downloads' checklist", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+@Suite("The downloads' checklist", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct DownloadChecklistTests {
     @Test func `Of three URLs the progress goes 1, 2, 3`() async throws {
         let turn = Shared(0)

@@ -11,7 +11,7 @@ import Testing
 @testable import PrefetchWorker
 
 /// Real helpers behind a pool: what their sandbox leaves them able to do, and when they are replaced.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct HelperGuardTests {
+@Suite(.timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct HelperGuardTests {
     /// Every format that is read, made into every format that is written, by one helper in its sandbox.
     @Test(arguments: HelperUser.possible) func everyFormatIsReadAndWritten(user: HelperUser) async throws {
         let variants = try VariantSpec.Output.allCases.map {

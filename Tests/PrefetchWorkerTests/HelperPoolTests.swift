@@ -9,7 +9,7 @@ import Testing
 @testable import PrefetchWorker
 
 /// Helpers that misbehave: shell scripts in a helper's place, since the real one has to be killed to do so.
-@Suite(.timeLimit(.minutes(5))) struct HelperPoolTests {
+@Suite(.timeLimit(.minutes(15))) struct HelperPoolTests {
     /// The first word of a helper that is guarded.
     private static let ready = #"printf '{"ready":true,"landlock":7,"seccomp":true,"complaints":[]}' >&0"#
 

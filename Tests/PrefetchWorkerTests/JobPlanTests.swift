@@ -4,7 +4,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-@Suite("A job's plan", .timeLimit(.minutes(5)))
+@Suite("A job's plan", .timeLimit(.minutes(15)))
 struct JobPlanTests {
     private func plan(_ variants: String?, _ options: String? = nil) throws(JobPlanError) -> JobPlan {
         try JobPlan(JobDefinition(id: 1, variants: variants, options: options, headers: [:], priority: 0, order: .fifo))

@@ -5,7 +5,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite("Sources without a network", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+@Suite("Sources without a network", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct LocalSourceTests {
     @Test func `Files and data are read where that is allowed, and nowhere else`() async throws {
         try await withTemporaryDirectory { folder in

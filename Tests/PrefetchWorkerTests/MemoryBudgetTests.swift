@@ -3,7 +3,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(15)))
 struct MemoryBudgetTests {
     @Test func neverMoreThanThereIsAndEverybodyHasATurn() async {
         let budget = MemoryBudget(bytes: 100)

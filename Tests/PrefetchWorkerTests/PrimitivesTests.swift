@@ -3,7 +3,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-@Suite("Queues, locks and bells", .timeLimit(.minutes(5)))
+@Suite("Queues, locks and bells", .timeLimit(.minutes(15)))
 struct PrimitivesTests {
     @Test func `A work queue hands out in order, and nil once it is closed and empty`() async {
         let queue = WorkQueue<Int>()

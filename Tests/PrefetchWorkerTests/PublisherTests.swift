@@ -66,7 +66,7 @@ extension PublishedEnding {
     }
 }
 
-@Suite("Publishing results", .timeLimit(.minutes(5)))
+@Suite("Publishing results", .timeLimit(.minutes(15)))
 struct PublisherTests {
     @Test func `When a commit returns, the file has its name and the row says so`() async throws {
         try await withPress { press in

@@ -6,7 +6,7 @@ import Testing
 @testable import Jobs
 @testable import PrefetchWorker
 
-@Suite("A run's disk and numbers", .timeLimit(.minutes(5)))
+@Suite("A run's disk and numbers", .timeLimit(.minutes(15)))
 struct RunningTests {
     private func withCache<R>(_ body: (ContentCache) throws -> R) throws -> R {
         try withTemporaryDirectory { try body(ContentCache(directory: $0)) }

@@ -7,7 +7,7 @@ import Testing
 @testable import PrefetchWorker
 
 /// What a real helper may not do, tried by itself.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct SandboxTests {
+@Suite(.timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct SandboxTests {
     /// A helper's report on itself, made once for each user.
     private static let reports = Dictionary(
         uniqueKeysWithValues: HelperUser.possible.map { user in (user, Result { try report(as: user) }) })

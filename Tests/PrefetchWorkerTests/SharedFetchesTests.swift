@@ -3,7 +3,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-@Suite("Shared fetches", .timeLimit(.minutes(5)))
+@Suite("Shared fetches", .timeLimit(.minutes(15)))
 struct SharedFetchesTests {
     /// A fetch that ends when it is told to or cancelled, and says which.
     private final class Origin: Sendable {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-@Suite("Placeholders from a helper", .timeLimit(.minutes(1)))
+@Suite("Placeholders from a helper", .timeLimit(.minutes(15)))
 struct SourceLooksTests {
     private func placeholders(
         _ colour: String? = "#0a0b0c", blur: String = "L$HVCg2Y$5Sgl|azjtf7gcfjfQfj", thumb: String = "3wcKPZqA+/=="

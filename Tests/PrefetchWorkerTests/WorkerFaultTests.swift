@@ -6,7 +6,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite("A worker in trouble", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+@Suite("A worker in trouble", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct WorkerFaultTests {
     /// A download that is not cancelled shows as the suite's time limit.
     private static let longerThanTheTest = Duration.seconds(290)

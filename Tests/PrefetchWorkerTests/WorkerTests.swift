@@ -4,7 +4,7 @@ import PrefetchWorker
 import TestSupport
 import Testing
 
-@Suite("A worker's run", .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+@Suite("A worker's run", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct WorkerTests {
     @Test func `A few images are downloaded, made smaller, and kept`() async throws {
         let origin = try LoopbackOrigin(script: [

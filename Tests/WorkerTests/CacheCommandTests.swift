@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CacheCommandTests {
+@Suite(.timeLimit(.minutes(15))) struct CacheCommandTests {
     @Test func pinnedFilesSurviveAnEvictionOfEverything() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<4).map { w.url("/\($0).png") }, "--variant", "thumb=16x12,png")

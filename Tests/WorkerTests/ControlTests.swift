@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What people do to jobs, and what that does to a worker that is busy with them.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct ControlTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct ControlTests {
     /// 20 pictures, one at a time, from an origin that has stopped at the third.
     private func withHeldJob(_ body: (TestWorker, RunningProgram, Gate) async throws -> Void) async throws {
         let gate = Gate()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Whatever is killed at whatever moment, nothing is lost, done twice or left lying about.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct CrashTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct CrashTests {
     /// Two workers on one database; 50 times one of them is killed and another takes its place.
     @Test func fiftyKillsLoseNothing() async throws {
         try await withWorker({ .delayed(milliseconds: 60, then: Pictures.tiny($0)) }) { w in

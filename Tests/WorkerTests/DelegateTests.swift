@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The examples as they are, and commands as users run them.
-@Suite(.timeLimit(.minutes(5))) struct DelegateTests {
+@Suite(.timeLimit(.minutes(15))) struct DelegateTests {
     private static let examples = FilePath(#filePath).removingLastComponent().removingLastComponent()
         .removingLastComponent().appending("Examples")
     private static let sepia = examples.appending("commands/sepia").string

@@ -6,7 +6,7 @@ import Testing
 /// No address that a feed shouldn't reach, however it is written, and whoever leads there.
 ///
 /// What may be asked is at 127.0.0.2; what may not is at 127.0.0.1 and ::1, where a listener must see no connection.
-@Suite("The address guard", .timeLimit(.minutes(5)))
+@Suite("The address guard", .timeLimit(.minutes(15)))
 struct GuardTests {
     /// 127.0.0.1 in every spelling that a resolver or a parser may take for it.
     static let spellings = [

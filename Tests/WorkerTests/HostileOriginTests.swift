@@ -5,7 +5,7 @@ import Testing
 // Every way an origin, an address or an image can be hostile ends in its class, soon, and costs nobody else anything.
 // Three suites, so that they can run beside each other.
 
-@Suite(.serialized, .timeLimit(.minutes(5))) struct HostileReplyTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct HostileReplyTests {
     @Test(arguments: Hostile.replies) func endsInItsClass(_ row: Hostile) async throws { try await row.check() }
 
     /// `Retry-After` speaks for the host, not for one URL.
@@ -50,7 +50,7 @@ import Testing
     }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(5))) struct HostileBodyTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct HostileBodyTests {
     @Test(arguments: Hostile.bodies) func endsInItsClass(_ row: Hostile) async throws { try await row.check() }
 
     /// Short of its end by a little or a lot, with an honest length: only the decoder can tell.
@@ -67,7 +67,7 @@ import Testing
     }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(5))) struct HostileConnectionTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct HostileConnectionTests {
     @Test(arguments: Hostile.connections) func endsInItsClass(_ row: Hostile) async throws { try await row.check() }
 
     @Test(arguments: [

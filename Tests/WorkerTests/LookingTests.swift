@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What people ask of a database and a cache: status, results, get, explain, verify, doctor.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct LookingTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct LookingTests {
     private struct Progress: Decodable {
         let job: Int
         let name: String?

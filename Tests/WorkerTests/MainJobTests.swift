@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The way most people use it: enqueue, run, look, fetch from the cache.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct MainJobTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct MainJobTests {
     private static let formats: [String: [UInt8]] = [
         "/photo.tif": TestImages.tiff(120, 80),
         "/picture.png": TestImages.png(160, 120),

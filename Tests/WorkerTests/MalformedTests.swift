@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What fuzzers have found against other decoders, all of it through one worker.
-@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: Corpus.isThere, "\(Corpus.missing)")) struct MalformedTests {
+@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)")) struct MalformedTests {
     private static let files: [String: [UInt8]] = {
         var files: [String: [UInt8]] = [:]
         for folder in ["gif", "png", "jpeg", "webp", "tiff"] {

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// A list that is wrong from its first line to its last.
-@Suite("Ten thousand URLs that are not there", .timeLimit(.minutes(10)))
+@Suite("Ten thousand URLs that are not there", .timeLimit(.minutes(15)))
 struct NotFoundTests {
     @Test func `Take little memory, are listed, and are asked for again only for a reason`() async throws {
         try await withWorker({ _ in .status(404) }) { worker in

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What goes where, and how much of it a large job makes.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct OutputTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct OutputTests {
     private struct Summary: Decodable {
         struct Job: Decodable { let job: Int }
         let end: String

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// The sizes and the pixels that were asked for.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct PixelTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct PixelTests {
     struct Fitting: Sendable, CustomTestStringConvertible {
         let width, height: Int
         let spec, size: String

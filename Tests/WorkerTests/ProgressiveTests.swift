@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Pictures that are seen while they arrive.
-@Suite(.timeLimit(.minutes(5))) struct ProgressiveTests {
+@Suite(.timeLimit(.minutes(15))) struct ProgressiveTests {
     @Test func aSlowPictureIsSeenBeforeItIsThere() async throws {
         try await withWorker { w in
             try await w.enqueue(

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The batches in `jobs/`, run as a user would, and `scripts/warm`, as cron would.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct RecipeTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct RecipeTests {
     private static let root = FilePath(#filePath).removingLastComponent().removingLastComponent()
         .removingLastComponent()
 

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// `worker run` where the kernel guards helpers, and where it can't.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct RequiredSandboxTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct RequiredSandboxTests {
     /// Runs `worker run` as on a kernel without these calls.
     @discardableResult private func drain(
         _ w: TestWorker, without calls: [String], _ arguments: String..., expecting code: Int32,

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Who goes first, and what is done only once.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct SchedulingTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct SchedulingTests {
     @Test func anUrgentJobStartsNext() async throws {
         let gate = Gate()
         try await withWorker({ request in

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Being asked to stop, politely and less so.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct SignalTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct SignalTests {
     @Test(arguments: [SIGTERM, SIGINT])
     func aSignalFinishesWhatIsInFlightAndKeepsTheRest(_ signal: Int32) async throws {
         let gate = Gate()

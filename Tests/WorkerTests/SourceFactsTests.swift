@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// What a picture looks like, from its pixels to what people ask for.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct SourceFactsTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct SourceFactsTests {
     private struct Row: Decodable {
         let variant: String?
         let dominantColour, blurhash, thumbhash, phash: String?

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What a worker does for its cache and its database besides its work, and the flags that say how.
-@Suite(.timeLimit(.minutes(5))) struct UpkeepTests {
+@Suite(.timeLimit(.minutes(15))) struct UpkeepTests {
     @Test func agesAreCountedFromWhatWasAskedFor() async throws {
         try await withWorker { w in
             let columns = ["created", "modified", "used"]

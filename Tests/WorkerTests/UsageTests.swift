@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Flags, help, settings and what is said when they are wrong.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct UsageTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct UsageTests {
     @Test(arguments: [
         "", "init", "enqueue", "run", "status", "results", "get", "explain", "cancel", "pause", "resume", "retry",
         "blacklist list", "blacklist remove", "blacklist clear", "cache verify", "doctor",

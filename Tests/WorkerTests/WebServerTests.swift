@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What the page on the cache says to people who run web servers, tried as it stands there.
-@Suite(.timeLimit(.minutes(5))) struct WebServerTests {
+@Suite(.timeLimit(.minutes(15))) struct WebServerTests {
     private static let page: String = {
         let root = FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent()
         return String(

@@ -8,7 +8,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-@Suite("Collecting the cache", .timeLimit(.minutes(5)))
+@Suite("Collecting the cache", .timeLimit(.minutes(15)))
 struct CollectorTests {
     @Test func `What was not used for too long goes, and nothing else`() async throws {
         let clock = Shared<Int64>(1_800_000_000_000)

@@ -39,7 +39,7 @@ enum Damage: Int, CaseIterable {
     }
 }
 
-@Suite("Damaged files", .timeLimit(.minutes(10)))
+@Suite("Damaged files", .timeLimit(.minutes(15)))
 struct CorruptionTests {
     /// Two hundred damages, each another one: found when it is read or when it is verified, never handed out, and mended by
     /// publishing it again.

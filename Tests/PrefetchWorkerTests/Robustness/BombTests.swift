@@ -4,7 +4,7 @@ import Testing
 @testable import Imaging
 
 /// Files that cost more than they look: refused by their class, before they cost memory or time.
-@Suite(.serialized, .timeLimit(.minutes(3)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct BombTests {
+@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct BombTests {
     struct Bomb: Sendable, CustomTestStringConvertible {
         let name: String
         /// The ends it may have.

@@ -5,7 +5,7 @@ import Testing
 
 /// What fuzzers have found against other decoders, file by file in real helpers.
 @Suite(
-    .serialized, .timeLimit(.minutes(10)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt),
+    .serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt),
     .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
 struct MalformedTests {
     @Test(arguments: ["gif", "png", "jpeg", "webp", "tiff"])

@@ -9,7 +9,7 @@ import Testing
 ///
 /// 20,000 mutations, the same each time, take a minute; `MUTATIONS=n` in the environment makes more or fewer, and
 /// `MUTATION_SEED=n` others.
-@Suite(.serialized, .timeLimit(.minutes(5)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct MutationTests {
     private static func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } }
     static let count = number("MUTATIONS") ?? 20_000

@@ -4,7 +4,7 @@ import Testing
 
 /// The order that makes `done` durable, checked on a recording of the system calls: data before link, link before folder,
 /// folder before commit.
-@Suite("Order of syncs", .serialized, .timeLimit(.minutes(10)), .enabled(if: FaultScale.hasStrace, FaultScale.noStrace))
+@Suite("Order of syncs", .serialized, .timeLimit(.minutes(15)), .enabled(if: FaultScale.hasStrace, FaultScale.noStrace))
 struct SyncOrderTests {
     @Test func `Every file is synced, named, and its folder synced, before the database speaks of it`() async throws {
         try await FaultBench.lend { bench in
