@@ -95,7 +95,7 @@ struct ChecklistTests {
         }
     }
 
-    @Test(arguments: ["jpeg", "webp", "avif"]) func aFileIsNoLargerThanItMayBe(format: String) throws {
+    @Test(arguments: ["jpeg", "webp", "avif", "jxl"]) func aFileIsNoLargerThanItMayBe(format: String) throws {
         let noise = TestImages.png(120, 120) { x, y in
             (UInt8(x * y * 7 & 255), UInt8((x * 31 ^ y * 17) & 255), UInt8((x * x + y) & 255), 255)
         }

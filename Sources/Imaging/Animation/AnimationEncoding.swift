@@ -5,7 +5,8 @@ struct AnimationEncoding {
     /// Who writes it.
     private enum Encoder {
         case gif
-        case webp(isLossless: Bool, effort: Int)
+        /// Without a compression it is lossy, as hard as ``strength`` says.
+        case webp(WebPFrameSink.Compression?, effort: Int)
         case registered(any AnimationCoder)
     }
 
@@ -39,8 +40,10 @@ struct AnimationEncoding {
     }
 
     private static func webp(_ spec: VariantSpec) -> (Encoder, String, Int, Int?) {
-        let isLossless = spec.options.flag(.lossless) || spec.options.whole(.nearLossless) != nil
-        let encoder = Encoder.webp(isLossless: isLossless, effort: min(spec.options.whole(.effort) ?? 4, 6))
+        let near = spec.options.whole(.nearLossless)
+        let isLossless = spec.options.flag(.lossless) || near != nil
+        let encoder = Encoder.webp(
+            isLossless ? .lossless(nearLossless: near) : nil, effort: min(spec.options.whole(.effort) ?? 4, 6))
         return (encoder, ImageFormat.webp.rawValue, spec.quality ?? 80, isLossless ? nil : 1)
     }
 
@@ -54,10 +57,10 @@ struct AnimationEncoding {
         switch encoder {
         case .gif:
             return (try GIFFrameSink(output, size: size, loopCount: loopCount, colours: strength), self)
-        case .webp(let isLossless, let effort):
+        case .webp(let compression, let effort):
             let sink = try WebPFrameSink(
                 output, size: size, loopCount: loopCount,
-                compression: isLossless ? .lossless : .lossy(quality: strength), effort: effort)
+                compression: compression ?? .lossy(quality: strength), effort: effort)
             return (sink, self)
         case .registered(let coder):
             let isPressed = quality != nil || strength < 80

@@ -52,7 +52,7 @@ struct Encoding {
     /// pixels at effort 4 took 12 s on one core here, 5 s at 2.)
     private static let largeAVIF = 4_000_000
 
-    /// Of a palette; 0 for none. GIF has any number of them, PNG powers of two.
+    /// Of a palette; 0 for none: no more colours than are wanted. PNG has 1, 2, 4 or 8 bits, a still GIF any of 1 to 8.
     fileprivate var paletteBits: Int {
         guard let colours = options.whole(.colours) else { return 0 }
         let bits = Int.bitWidth - 1 - colours.leadingZeroBitCount
@@ -88,6 +88,9 @@ extension Picture {
         return try coloured.withPixels { (pixels) throws(VipsFailure) in try encoder.encode(pixels) }
     }
 
+    /// Below it libvips asks libjxl for a distance above 25, which is refused, and gets the default's size.
+    private static let lowestJXL: CInt = 5
+
     private func save(_ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
         let quality = CInt(encoding.quality)
         let effort = CInt(encoding.effort(pixels: storedSize.pixels))
@@ -100,7 +103,8 @@ extension Picture {
             case .jpeg: pw_vips_save_jpeg(image, target, quality, isProgressive, encoding.chroma, strip)
             case .png: pw_vips_save_png(image, target, isProgressive, bits, effort, strip)
             case .avif: pw_vips_save_avif(image, target, quality, effort, isLossless, encoding.chroma, strip)
-            case .jxl: pw_vips_save_jxl(image, target, quality, effort, isLossless, strip)
+            case .jxl:
+                pw_vips_save_jxl(image, target, max(quality, Self.lowestJXL), effort, isLossless, strip)
             case .gif: pw_vips_save_gif(image, target, effort, bits == 0 ? 8 : bits, strip)
             case .tiff: pw_vips_save_tiff(image, target, strip)
             case .webp:

@@ -48,6 +48,8 @@ extension VariantSpec {
             if near == 100 { options.set(.nearLossless, nil) }
             quality = nil
         }
+        // Below five JPEG XL has nothing lower.
+        if format == .jxl, let given = quality { quality = max(given, 5) }
         if options.flag(.lossless) || quality == format.defaultQuality { quality = nil }
         if options.whole(.effort) == format.usualEffort { options.set(.effort, nil) }
     }

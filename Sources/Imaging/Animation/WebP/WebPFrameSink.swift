@@ -3,13 +3,22 @@ import SystemPackage
 
 /// Writes an animated WebP with libwebp's own encoder, which holds the encoded frames until the end.
 ///
-/// Its defaults are gif2webp's but for key frames: only seeking needs them, and they take time and bytes. The one owner
-/// of its handle. https://developers.google.com/speed/webp/docs/container-api#webpanimencoder_api
+/// Its settings are gif2webp's, key frames as often among them: where a whole frame is the smaller one they save bytes.
+/// The one owner of its handle. https://developers.google.com/speed/webp/docs/container-api#webpanimencoder_api
 final class WebPFrameSink: FrameSink {
     enum Compression {
         /// 1 to 100.
         case lossy(quality: Int)
-        case lossless
+        /// - nearLossless: 0 to 99, how little pixels are nudged; nil not at all.
+        case lossless(nearLossless: Int? = nil)
+
+        /// How many frames may lie between two key frames, at least and at most.
+        fileprivate var keyFrames: ClosedRange<CInt> {
+            switch self {
+            case .lossy: 3...5
+            case .lossless: 9...17
+            }
+        }
     }
 
     private let size: PixelSize
@@ -29,6 +38,8 @@ final class WebPFrameSink: FrameSink {
         guard WebPAnimEncoderOptionsInit(&options) != 0, Self.configure(&config, compression, effort) else {
             throw ImagingError(code: .encode, message: "libwebp is of another version than it was built for.")
         }
+        options.kmin = compression.keyFrames.lowerBound
+        options.kmax = compression.keyFrames.upperBound
         options.anim_params.loop_count = CInt(min(max(0, loopCount), 65_535))
         guard let encoder = WebPAnimEncoderNew(CInt(size.width), CInt(size.height), &options) else {
             throw ImagingError(code: .encode, message: "libwebp has no memory for the animation.")
@@ -44,9 +55,10 @@ final class WebPFrameSink: FrameSink {
         switch compression {
         case .lossy(let quality):
             guard WebPConfigPreset(&config, WEBP_PRESET_DEFAULT, Float(quality)) != 0 else { return false }
-        case .lossless:
+        case .lossless(let nearLossless):
             guard WebPConfigInit(&config) != 0 else { return false }
             config.lossless = 1
+            config.near_lossless = CInt(nearLossless ?? 100)
         }
         config.method = CInt(effort)
         return WebPValidateConfig(&config) != 0
