@@ -7,7 +7,8 @@ import Testing
 
 /// How a worker treats hosts, over restarts and beside other workers.
 @Suite(
-    "A worker and its hosts", .serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+    "A worker and its hosts", .serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)
+)
 struct HostTests {
     @Test func `A host that can't be reached is left alone, its items say why, and they end all the same`() async throws
     {

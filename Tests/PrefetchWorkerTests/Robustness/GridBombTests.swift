@@ -4,7 +4,8 @@ import Testing
 @testable import Imaging
 
 /// HEIC and AVIF whose boxes disagree on how large the picture is.
-@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct GridBombTests {
+@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct GridBombTests
+{
     /// The sample, a grid of 16×16 made of one tile of 64×64, with other numbers in it.
     private static func heic(grid: (Int, Int)?, extent: (Int, Int)?, tile: (Int, Int)? = nil) -> [UInt8] {
         var file = SampleImage.bytes(of: .heic)
