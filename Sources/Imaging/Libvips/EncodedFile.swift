@@ -18,6 +18,14 @@ final class EncodedFile {
 
     var count: Int { bytes.count }
 
+    /// Lends the bytes.
+    func lend<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result,
+    ) throws(Failure) -> Result {
+        defer { withExtendedLifetime(self) {} }
+        return try body(bytes)
+    }
+
     func write(to descriptor: FileDescriptor) throws(VipsFailure) {
         do {
             try descriptor.writeAll(bytes)

@@ -20,14 +20,18 @@ final class GIFFrameSink: FrameSink {
     /// Of the first frame that lost anything: later ones are only what changed.
     private var loss = 0.0
     private let most: Int
+    private let metadata: AnimationMetadata
 
     /// - Parameters:
     ///   - loopCount: 0 is for ever; no more than 65,535 are written.
     ///   - colours: how many a frame may have, 2 to 256.
+    ///   - metadata: of which a GIF holds XMP, and in a comment whose picture it is.
     init(
         _ descriptor: FileDescriptor, size: PixelSize, loopCount: Int, colours: Int = ColourTable.most,
+        metadata: AnimationMetadata = AnimationMetadata(),
     ) throws(ImagingError) {
         self.size = size
+        self.metadata = metadata
         most = colours
         self.loopCount = loopCount
         writer = try GIFWriter(descriptor)
@@ -80,6 +84,8 @@ final class GIFFrameSink: FrameSink {
         let isFirst = common == nil
         if isFirst {
             try writer.begin(size, palette.entries, loopCount: loopCount)
+            if let comment = metadata.comment { try writer.comment(comment) }
+            if !metadata.xmp.isEmpty { try writer.xmp(metadata.xmp) }
             common = palette
         }
         let control = GIFWriter.Control(

@@ -71,12 +71,33 @@ final class GIFWriter {
     }
 
     private func putLoop(_ count: Int) throws(ImagingError) {
-        let name = Array("NETSCAPE2.0".utf8)
         let block: [UInt8] = [1, UInt8(count & 0xFF), UInt8(count >> 8)]
-        try call { EGifPutExtensionLeader($0, APPLICATION_EXT_FUNC_CODE) }
-        try call { EGifPutExtensionBlock($0, CInt(name.count), name) }
+        try putApplication("NETSCAPE2.0")
         try call { EGifPutExtensionBlock($0, CInt(block.count), block) }
         try call { EGifPutExtensionTrailer($0) }
+    }
+
+    private func putApplication(_ name: String) throws(ImagingError) {
+        let name = Array(name.utf8)
+        try call { EGifPutExtensionLeader($0, APPLICATION_EXT_FUNC_CODE) }
+        try call { EGifPutExtensionBlock($0, CInt(name.count), name) }
+    }
+
+    /// Writes words for people, after the beginning and before a frame.
+    func comment(_ text: String) throws(ImagingError) {
+        try call { EGifPutComment($0, text) }
+    }
+
+    /// Writes a packet of XMP at the same place, as it is and not cut into blocks; what follows it brings whoever takes
+    /// its letters for the lengths of blocks to its end. One with a zero in it would end there, and is left out.
+    ///
+    /// XMP Specification, part 3, section 1.1.2.
+    func xmp(_ packet: [UInt8]) throws(ImagingError) {
+        guard !packet.contains(0) else { return }
+        try putApplication("XMP DataXMP")
+        let end: [UInt8] = [1] + (0...255).reversed() + [0]
+        let bytes = packet + end
+        guard bytes.withUnsafeBufferPointer(output.write) == bytes.count else { throw failure() }
     }
 
     /// Begins a frame; its rows follow, as many as it is high.
