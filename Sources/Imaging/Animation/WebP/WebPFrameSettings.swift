@@ -7,11 +7,28 @@ struct WebPFrameSettings {
         case lossy(quality: Int)
         /// - nearLossless: 0 to 99, how little pixels are nudged; nil not at all.
         case lossless(nearLossless: Int? = nil)
+
+        fileprivate var pixelsInMemory: Int {
+            switch self {
+            case .lossy: 20 << 20
+            case .lossless: 8 << 20
+            }
+        }
     }
 
-    var compression: Compression
+    let compression: Compression
     /// libwebp's method, 0 (fast) to 6.
-    var effort = 4
+    let effort: Int
+    /// How many pixels that change, in all, are encoded in one run, give or take a cycle of key frames. Noise takes four
+    /// bytes for each of them without loss, and one and a half with the best lossy quality: 32 MiB, and usual pictures a
+    /// tenth of that.
+    let pixelsInMemory: Int
+
+    init(compression: Compression, effort: Int = 4, pixelsInMemory: Int? = nil) {
+        self.compression = compression
+        self.effort = effort
+        self.pixelsInMemory = pixelsInMemory ?? compression.pixelsInMemory
+    }
 
     /// How many frames may lie between two key frames, at least and at most: where a whole frame is the smaller one they
     /// save bytes.
@@ -19,16 +36,6 @@ struct WebPFrameSettings {
         switch compression {
         case .lossy: 3...5
         case .lossless: 9...17
-        }
-    }
-
-    /// How many pixels that change, in all, are encoded in one go, give or take a cycle of key frames. Noise takes four
-    /// bytes for each of them without loss, and one and a half with the best lossy quality: 64 MiB, and usual pictures a
-    /// tenth of that.
-    var pixelsInMemory: Int {
-        switch compression {
-        case .lossy: 40 << 20
-        case .lossless: 16 << 20
         }
     }
 
