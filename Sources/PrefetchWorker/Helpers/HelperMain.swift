@@ -85,7 +85,7 @@ public enum HelperMain {
             let pictures = zip(request.assets, descriptors.dropFirst(1 + request.variants.count))
             let assets = Dictionary(uniqueKeysWithValues: pictures.map { ($0, $1) })
             return .made(
-                try Transformer(limits: request.limits, extensions: extensions)
+                try Transformer(limits: request.limits, extensions: extensions, isAlone: true)
                     .transform(source, into: outputs, assets: assets))
         } catch let error as ImagingError {
             return .failed(error)
