@@ -12,6 +12,12 @@ struct AnimationMetadata {
 
     init() {}
 
+    /// What a GIF holds of a picture whose metadata are no more than may stay.
+    init(ofPlain picture: Picture) {
+        comment = CopyrightBlock(picture.text)?.comment
+        xmp = picture.blob(VIPS_META_XMP_NAME)
+    }
+
     /// - Parameter picture: of the source, freshly opened: its first pixel is asked for.
     init(of picture: Picture, _ policy: MetadataPolicy) throws(VipsFailure) {
         let kept = try picture.withMetadata(policy)
@@ -40,6 +46,20 @@ struct AnimationMetadata {
             let rest = try sample.then { pw_vips_copy($0, &$1) }
             _ = rest.lend { vips_image_remove($0, VIPS_META_EXIF_NAME) }
             return try rest.encoded(encoding)
+        }
+    }
+}
+
+extension Picture {
+    /// A field that libvips holds as bytes; empty where there is none.
+    fileprivate func blob(_ name: String) -> [UInt8] {
+        lend { image in
+            var data: UnsafeRawPointer?
+            var length = 0
+            guard vips_image_get_typeof(image, name) != 0, vips_image_get_blob(image, name, &data, &length) == 0 else {
+                return []
+            }
+            return Array(UnsafeRawBufferPointer(start: data, count: length))
         }
     }
 }

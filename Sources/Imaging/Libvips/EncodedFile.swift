@@ -12,6 +12,13 @@ final class EncodedFile {
         self.free = free
     }
 
+    /// A copy.
+    convenience init(_ bytes: [UInt8]) {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, bytes.count), alignment: 1)
+        copy.copyBytes(from: bytes)
+        self.init(owning: UnsafeRawBufferPointer(rebasing: copy[..<bytes.count])) { _ in copy.deallocate() }
+    }
+
     deinit {
         if let start = bytes.baseAddress { free(start) }
     }

@@ -13,7 +13,8 @@ struct GIFIndexing {
     ///     own would not be so much nearer that they are worth 768 bytes.
     ///   - most: how many colours there may be, 2 to 256, one for transparency among them, but for two: one colour is no
     ///     picture.
-    init(_ ink: GIFInk, common: GIFPalette?, most: Int = ColourTable.most) {
+    ///   - isLast: no frame comes after it.
+    init(_ ink: GIFInk, common: GIFPalette?, most: Int = ColourTable.most, isLast: Bool) {
         self.ink = ink
         let spare = ink.isOpaque ? 0 : 1
         if let colours = ink.pixels.lend({ ColourTable(of: $0) }), colours.colours.count <= max(2, most - spare) {
@@ -24,7 +25,8 @@ struct GIFIndexing {
             loss = 0
         } else {
             // One is left for transparency even where this frame has none: the next may be drawn with the same.
-            let colours = WuQuantiser(ink.pixels.lend { ColourMoments(of: $0) }).colours(atMost: max(2, most - 1))
+            let room = max(2, isLast ? most - spare : most - 1)
+            let colours = WuQuantiser(ink.pixels.lend { ColourMoments(of: $0) }).colours(atMost: room)
             let own = GIFPalette(ColourTable(colours))
             let loss = Self.loss(ink, own)
             let shared = common.flatMap { palette in

@@ -1,19 +1,18 @@
 import CGIF
-import SystemPackage
 
-/// giflib's encoder, record by record, straight to a file.
+/// giflib's encoder, record by record, straight to whoever takes it.
 ///
 /// The one owner of its handle. https://giflib.sourceforge.net/gif_lib.html
 final class GIFWriter {
     /// Where the callback writes to; giflib has its address.
     private final class Output {
         private static let most = 1 << 16
-        private let descriptor: FileDescriptor
+        private let put: ([UInt8]) throws -> Void
         private var held: [UInt8] = []
         /// The first failure; nothing is written after it.
         var error: (any Error)?
 
-        init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
+        init(_ put: @escaping ([UInt8]) throws -> Void) { self.put = put }
 
         func write(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
             held.append(contentsOf: bytes)
@@ -25,7 +24,7 @@ final class GIFWriter {
             defer { held.removeAll(keepingCapacity: true) }
             guard error == nil else { return }
             do {
-                _ = try descriptor.writeAll(held)
+                try put(held)
             } catch {
                 self.error = error
             }
@@ -45,8 +44,9 @@ final class GIFWriter {
     /// Nil once it is closed.
     private var handle: UnsafeMutablePointer<GifFileType>?
 
-    init(_ descriptor: FileDescriptor) throws(ImagingError) {
-        output = Output(descriptor)
+    /// - Parameter put: takes the file piece by piece.
+    init(_ put: @escaping ([UInt8]) throws -> Void) throws(ImagingError) {
+        output = Output(put)
         handle = EGifOpen(
             Unmanaged.passUnretained(output).toOpaque(),
             { file, bytes, count in
