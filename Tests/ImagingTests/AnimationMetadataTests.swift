@@ -37,6 +37,15 @@ struct AnimationMetadataTests {
         }
     }
 
+    /// What libwebp's own tool says of its chunks.
+    static func isValid(_ file: [UInt8]) throws -> Bool {
+        try withTemporaryDirectory { directory in
+            let path = directory.appending("film.webp")
+            try Film.write(file, to: path)
+            return try ChildProcess.run("webpinfo", ["-quiet", path.string]) == 0
+        }
+    }
+
     static func chunk(_ name: String, of file: [UInt8]) -> [UInt8]? {
         file.withUnsafeBytes { bytes in WebPChunk.all(in: bytes).first { $0.name == name }.map { Array($0.payload) } }
     }
@@ -61,6 +70,7 @@ struct AnimationMetadataTests {
         let made = try make(one: file, "12x,webp,keep-metadata")
         #expect(Self.chunk("XMP ", of: made) == Self.xmp)
         #expect(Self.chunk("EXIF", of: made)?.contains(Array("Box 3".utf8)) == true)
+        #expect(try Self.isValid(made))
         #expect(try Film(made).durations == [50, 50] && EXIF.isReadable(made))
         let anonymous = try make(one: file, "12x,webp,keep-metadata,strip-copyright")
         let kept = try #require(Self.chunk("EXIF", of: anonymous))

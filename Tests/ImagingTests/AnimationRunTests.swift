@@ -100,7 +100,7 @@ struct AnimationRunTests {
             let path = directory.appending("film.webp")
             let output = directory.appending("info")
             try Film.write(file, to: path)
-            #expect(try ChildProcess.run("webpinfo", ["-quiet", path.string]) == 0)
+            #expect(try AnimationMetadataTests.isValid(file))
             #expect(try ChildProcess.run("sh", ["-c", "webpmux -info '\(path)' >'\(output)'"]) == 0)
             return String(decoding: try Corpus.bytes(output), as: UTF8.self)
         }
