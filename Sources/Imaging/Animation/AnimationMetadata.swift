@@ -15,7 +15,7 @@ struct AnimationMetadata {
     /// What a GIF holds of a picture whose metadata are no more than may stay.
     init(ofPlain picture: Picture) {
         comment = CopyrightBlock(picture.text)?.comment
-        xmp = picture.blob(VIPS_META_XMP_NAME)
+        xmp = picture.withBlob(VIPS_META_XMP_NAME) { Array($0) } ?? []
     }
 
     /// - Parameter picture: of the source, freshly opened: its first pixel is asked for.
@@ -46,20 +46,6 @@ struct AnimationMetadata {
             let rest = try sample.then { pw_vips_copy($0, &$1) }
             _ = rest.lend { vips_image_remove($0, VIPS_META_EXIF_NAME) }
             return try rest.encoded(encoding)
-        }
-    }
-}
-
-extension Picture {
-    /// A field that libvips holds as bytes; empty where there is none.
-    fileprivate func blob(_ name: String) -> [UInt8] {
-        lend { image in
-            var data: UnsafeRawPointer?
-            var length = 0
-            guard vips_image_get_typeof(image, name) != 0, vips_image_get_blob(image, name, &data, &length) == 0 else {
-                return []
-            }
-            return Array(UnsafeRawBufferPointer(start: data, count: length))
         }
     }
 }
