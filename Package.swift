@@ -26,6 +26,7 @@ let package = Package(
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
         .systemLibrary(name: "CDescriptorPassing"),
+        .systemLibrary(name: "CSyncing"),
         .systemLibrary(name: "CLandlock"),
         .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
 
@@ -56,6 +57,7 @@ let package = Package(
         .target(
             name: "ContentCache",
             dependencies: [
+                "CSyncing",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
