@@ -18,7 +18,8 @@ extension JobStore {
         guard try await hasClaimable(order: order, above: above) else { return Claim(items: [], jobs: [:]) }
         let reading = reading
         let now = reading.wall
-        return try await write { [leaseDuration] db in
+        // A claim that a power cut undoes was never made: its items are still queued.
+        return try await write(isDurable: false) { [leaseDuration] db in
             let jobs = try Self.claimableJobs(order: order, above: above, eldest: eldest, in: db)
             guard !jobs.isEmpty else { return Claim(items: [], jobs: [:]) }
             let steady = try Self.cacheTime(reading, in: db)
@@ -30,12 +31,14 @@ extension JobStore {
             let others = try Self.keysOfOthers(than: worker, in: db)
             var items: [ClaimedItem] = []
             var used: [JobID: JobDefinition] = [:]
+            var moves = try GroupMoves(in: db)
             for job in jobs where items.count < limit {
                 let taken = try Self.take(
-                    limit - items.count, of: job, lease: lease, others, now: now, steady: steady, in: db)
+                    limit - items.count, of: job, lease: lease, others, &moves, now: now, steady: steady, in: db)
                 if !taken.isEmpty { used[job.id] = job }
                 items += taken
             }
+            try moves.addUp(in: db)
             return Claim(items: items, jobs: used)
         }
     }
@@ -103,8 +106,8 @@ extension JobStore {
     }
 
     private static func take(
-        _ limit: Int, of job: JobDefinition, lease: Int64, _ others: Set<String>, now: Int64, steady: Int64,
-        in db: Database,
+        _ limit: Int, of job: JobDefinition, lease: Int64, _ others: Set<String>, _ moves: inout GroupMoves, now: Int64,
+        steady: Int64, in db: Database,
     ) throws -> [ClaimedItem] {
         let direction = job.order == .fifo ? "ASC" : "DESC"
         let select = try db.cachedStatement(
@@ -128,11 +131,16 @@ extension JobStore {
             let id: Int64 = row["id"]
             let url: String = row["url"]
             let key = URLText.cacheKey(url)
+            try moves.announce(id, to: .active)
             try update.execute(arguments: [lease, now, id])
-            if others.contains(key) {
+            guard db.changesCount > 0 else { return nil }
+            guard !others.contains(key) else {
+                try moves.announce(id, to: .delayed)
                 try leave(id, until: steady + othersDelay, in: db)
+                moves.count(job.id, from: .queued, to: .delayed)
                 return nil
             }
+            moves.count(job.id, from: .queued, to: .active)
             return ClaimedItem(
                 id: id, job: job.id, url: url, key: key, attempts: row["attempts"], lease: lease,
                 source: try source(key: key, in: db), blacklisting: try blacklisting(key: key, now: steady, in: db),
