@@ -178,10 +178,7 @@ extension JobStore {
             ], item, in: db,
         )
         guard isOurs else { return false }
-        let isKnown = completion.isCached && completion.source == item.source
-        if try !isKnown || !use(key: completion.source.key, now: now.steady, in: db) {
-            try save(completion.source, now: now.steady, in: db)
-        }
+        try save(completion.source, replacing: completion.isCached ? item.source : nil, now: now.steady, in: db)
         for rendition in completion.renditions {
             try save(rendition, item: item.id, in: db)
         }
