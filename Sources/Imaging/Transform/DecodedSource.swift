@@ -147,6 +147,12 @@ struct DecodedSource {
         }
     }
 
+    /// Whether it needs no decoder to judge whether it ends early.
+    var isWholeStill: Bool {
+        guard animation == nil, let format = facts.format else { return false }
+        return Structure(of: bytes, as: format) == .whole
+    }
+
     /// Lets the decoder judge a file that ends early; where no pixel is asked for, nobody else would notice.
     func checkEnd() throws(ImagingError) {
         if let animation { return try animation.checkEnd() }

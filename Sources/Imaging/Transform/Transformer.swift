@@ -36,6 +36,15 @@ public struct Transformer: Sendable {
         }
     }
 
+    /// The same for a still that shows no sign of ending early; nil for everything else.
+    public func factsOfWhole(_ source: FileDescriptor) throws(ImagingError) -> ImageFacts? {
+        try ImagingRuntime.start()
+        return try SourceMapping(source).lend { bytes throws(ImagingError) in
+            let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders)
+            return source.isWholeStill ? source.facts : nil
+        }
+    }
+
     /// Decodes once and writes every variant: animations stay animated in the formats that can be, and give their first
     /// frame to the others.
     ///

@@ -77,6 +77,10 @@ public enum HelperMain {
                 let maker = PreviewMaker(limits: request.limits)
                 return .preview(try maker.preview(descriptors[0], count: bytes, into: descriptors[1]))
             }
+            if request.factsOnly == true {
+                let transformer = Transformer(limits: request.limits, extensions: extensions)
+                return .facts(descriptors.map { facts(of: $0, transformer) })
+            }
             let count = 1 + request.variants.count + request.assets.count
             guard let source = descriptors.first, descriptors.count == count else {
                 return .failed(ImagingError(code: .transform, message: "The helper got \(descriptors.count) files."))
@@ -91,6 +95,15 @@ public enum HelperMain {
             return .failed(error)
         } catch {
             return .failed(ImagingError(code: .transform, message: "The helper can't read its request: \(error)"))
+        }
+    }
+
+    private static func facts(of source: FileDescriptor, _ transformer: Transformer) -> FactsReply {
+        do {
+            return try transformer.factsOfWhole(source).map { .facts($0) } ?? .undecided
+        } catch {
+            // It is asked about again, by itself, and then says why.
+            return .undecided
         }
     }
 
