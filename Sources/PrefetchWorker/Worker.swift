@@ -136,8 +136,8 @@ public struct Worker: Sendable {
     private func work(
         _ pipeline: Pipeline, as worker: Int64, stop: StopSignal,
     ) async -> Result<Summary.End, WorkerError> {
-        let tasks = ItemTasks()
         let wakeup = Wakeup()
+        let tasks = ItemTasks { wakeup.ring() }
         let probe = DiskProbe(
             store: pipeline.store, cache: pipeline.cache, collector: pipeline.collector, disk: pipeline.disk,
             logger: logger)
