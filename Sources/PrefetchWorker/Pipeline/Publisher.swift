@@ -5,9 +5,9 @@ internal import Synchronization
 
 /// Ends items in groups: their files are named and synced first, then one transaction writes down that they exist.
 ///
-/// A group is at most 64 files or what came in 250 ms; both numbers are where the cost of a sync stops mattering.
+/// A group is at most 256 files or what came in 250 ms; both numbers are where the cost of a sync stops mattering.
 final class Publisher: Sendable {
-    static let groupBlobs = 64
+    static let groupBlobs = 256
     static let groupItems = 256
     static let groupMilliseconds: Int64 = 250
 
