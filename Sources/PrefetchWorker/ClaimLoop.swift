@@ -8,8 +8,9 @@ final class ClaimLoop: Sendable {
     /// Items that aren't yet with the publisher: enough that no download slot waits for the database, few enough that an
     /// urgent job isn't late.
     static let target = 256
-    /// The same, with those that wait to be written down: what a few groups of the publisher hold.
-    static let mostUnwritten = 4 * Publisher.groupItems
+    /// The same, with those that wait to be written down: what a few groups of the publisher hold. Each has files open, and
+    /// where few may be, fewer are held.
+    let mostUnwritten = max(target, min(4 * Publisher.groupItems, DescriptorLimit.current / 8))
     /// Milliseconds between two looks for jobs that are more urgent than all that is in hand.
     static let urgentEvery: Int64 = 20
     /// Items in flight when most of them wait for hosts that are busy or blocked while other hosts could be served.
@@ -114,8 +115,7 @@ final class ClaimLoop: Sendable {
                     limit: room, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0)
             } else if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: HostKeeper.atHand) > 0 {
                 return 0
-            } else if inFlight < Self.mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence
-            {
+            } else if inFlight < mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence {
                 claim = try await store.claim(limit: Self.group, worker: worker, order: order, above: lowest)
             } else {
                 return 0
@@ -129,7 +129,7 @@ final class ClaimLoop: Sendable {
     }
 
     private var hasRoom: Bool {
-        making.load(ordering: .relaxed) + Self.group <= Self.target && tasks.count + Self.group <= Self.mostUnwritten
+        making.load(ordering: .relaxed) + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten
     }
 
     /// Whether it is time to ask the database again; every item that ends would else ask it.
