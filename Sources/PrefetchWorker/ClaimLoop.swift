@@ -37,7 +37,7 @@ final class ClaimLoop: Sendable {
     private let starving = Mutex<ContinuousClock.Instant?>(nil)
     private let claims = Atomic(0)
     /// Items that aren't yet with the publisher.
-    private let making = Atomic(0)
+    private let making = JobsInHand()
     private let lookedForUrgent = Atomic<Int64>(0)
     private let lastFault = Mutex<JobsError?>(nil)
 
@@ -108,11 +108,13 @@ final class ClaimLoop: Sendable {
         let inFlight = tasks.count
         do throws(JobsError) {
             let claim: Claim
+            let isStarving = isStarving
             if hasRoom || (inFlight + Self.group <= Self.ceiling && isStarving) {
                 let turn = claims.wrappingAdd(1, ordering: .relaxed).newValue
-                let room = max(Self.group, (Self.target - making.load(ordering: .relaxed)) / 2)
+                let room = max(Self.group, (Self.target - making.count) / 2)
                 claim = try await store.claim(
-                    limit: room, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0)
+                    limit: room, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0,
+                    sparing: JobStore.Sparing(making.stuck(), evenForLessUrgent: isStarving))
             } else if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: HostKeeper.atHand) > 0 {
                 return 0
             } else if inFlight < mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence {
@@ -129,7 +131,7 @@ final class ClaimLoop: Sendable {
     }
 
     private var hasRoom: Bool {
-        making.load(ordering: .relaxed) + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten
+        making.count + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten
     }
 
     /// Whether it is time to ask the database again; every item that ends would else ask it.
@@ -162,10 +164,10 @@ final class ClaimLoop: Sendable {
         }
         for item in claim.items {
             guard let job = claim.jobs[item.job], case .success(let plan) = plans.plan(for: job) else { continue }
-            making.add(1, ordering: .relaxed)
+            making.began(job.id)
             tasks.start(item, precedence: job.precedence) { [self] in
                 let ending = await pipeline.process(item, plan) {
-                    making.subtract(1, ordering: .relaxed)
+                    making.cameThrough(job.id)
                     if hasRoom { wakeup.ring() }
                 }
                 statistics.count(ending)

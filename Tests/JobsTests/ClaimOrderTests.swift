@@ -113,4 +113,23 @@ struct ClaimOrderTests {
             #expect(second.source?.hash == ClaimedItem.hash(of: first.id))
         }
     }
+
+    @Test func `Jobs of which there is enough are left alone while others of the same priority can be had`()
+        async throws
+    {
+        try await withQueue { queue in
+            let stuck = try await queue.job(6, name: "stuck")
+            _ = try await queue.job(2, name: "other")
+            _ = try await queue.job(2, name: "low", priority: -1)
+            func hosts(_ evenForLessUrgent: Bool) async throws -> Set<String> {
+                let sparing = JobStore.Sparing([stuck], evenForLessUrgent: evenForLessUrgent)
+                let claim = try await queue.store.claim(limit: 2, worker: queue.worker, sparing: sparing)
+                return Set(claim.items.map { String($0.url.dropFirst("https://".count).prefix { $0 != "." }) })
+            }
+            #expect(try await hosts(false) == ["other"])
+            #expect(try await hosts(false) == ["stuck"])
+            #expect(try await hosts(true) == ["low"])
+            #expect(try await hosts(true) == ["stuck"])
+        }
+    }
 }

@@ -11,8 +11,10 @@ extension JobStore {
     ///   - order: for jobs that don't name one.
     ///   - above: claims only from jobs that go before this one; used to let an urgent job overtake a full buffer.
     ///   - eldest: claims from the oldest jobs, whatever their place in the line, so that none waits for ever.
+    ///   - sparing: what is left alone as long as others can be had.
     public func claim(
         limit: Int, worker: Int64, order: ExecutionOrder = .fifo, above: Precedence? = nil, eldest: Bool = false,
+        sparing: Sparing = Sparing(),
     ) async throws(JobsError) -> Claim {
         // Most asks of an idle worker find nothing; they shouldn't take the write lock for it.
         guard try await hasClaimable(order: order, above: above) else { return Claim(items: [], jobs: [:]) }
@@ -20,7 +22,7 @@ extension JobStore {
         let now = reading.wall
         // A claim that a power cut undoes was never made: its items are still queued.
         return try await write(isDurable: false) { [leaseDuration] db in
-            let jobs = try Self.claimableJobs(order: order, above: above, eldest: eldest, in: db)
+            let jobs = sparing.choose(from: try Self.claimableJobs(order: order, above: above, eldest: eldest, in: db))
             guard !jobs.isEmpty else { return Claim(items: [], jobs: [:]) }
             let steady = try Self.cacheTime(reading, in: db)
             try db.execute(
@@ -40,6 +42,27 @@ extension JobStore {
             }
             try moves.addUp(in: db)
             return Claim(items: items, jobs: used)
+        }
+    }
+
+    /// Jobs of which a worker has enough in hand that doesn't move.
+    public struct Sparing: Sendable {
+        public let jobs: Set<JobID>
+        /// Whether jobs of lower priority are taken before them, too.
+        public let evenForLessUrgent: Bool
+
+        public init(_ jobs: Set<JobID> = [], evenForLessUrgent: Bool = false) {
+            self.jobs = jobs
+            self.evenForLessUrgent = evenForLessUrgent
+        }
+
+        /// - Returns: the others, or all where there are none.
+        func choose(from all: [JobDefinition]) -> [JobDefinition] {
+            guard !jobs.isEmpty, let highest = all.map(\.priority).max() else { return all }
+            let others = all.filter {
+                !jobs.contains($0.id) && (evenForLessUrgent || $0.priority == highest)
+            }
+            return others.isEmpty ? all : others
         }
     }
 
