@@ -41,8 +41,8 @@ struct HostTests {
     }
 
     @Test func `A job whose host says nothing doesn't keep another's items from being claimed`() async throws {
-        let silence = try LoopbackOrigin { _ in .delayed(milliseconds: 600_000, then: .ok(Pictures.jpeg)) }
-        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        let silence = try LoopbackOrigin { _ in .silence }
+        let origin = try LoopbackOrigin { .ok(Pictures.jpeg + Array($0.path.utf8)) }
         try await withWorkplace(configure: { configuration in
             configuration.drains = false
             configuration.grace = 0
@@ -54,13 +54,15 @@ struct HostTests {
             let healthy = try await place.enqueue(
                 (0..<600).map { origin.url("/\($0)").replacing("127.0.0.1", with: "localhost") })
             async let summary = place.run(stop)
+            var least = 1_000
             let hasEnded = try await eventually {
                 let left = try await place.progress(silent).queued
                 let progress = try await place.progress(healthy)
-                if progress.queued > 0 { #expect(left >= 800) }
+                if progress.queued > 0 { least = min(least, left) }
                 return progress.ended == 600
             }
             #expect(hasEnded)
+            #expect(least >= 800)
             stop.request()
             _ = try await summary
         }
