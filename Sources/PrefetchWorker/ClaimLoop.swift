@@ -114,7 +114,7 @@ final class ClaimLoop: Sendable {
                 let room = max(Self.group, (Self.target - making.count) / 2)
                 claim = try await store.claim(
                     limit: room, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0,
-                    sparing: JobStore.Sparing(making.stuck(), evenForLessUrgent: isStarving))
+                    sparing: JobStore.Sparing(making.stuck(), isUrgent: isStarving))
             } else if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: HostKeeper.atHand) > 0 {
                 return 0
             } else if inFlight < mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence {

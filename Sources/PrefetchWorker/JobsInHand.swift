@@ -43,14 +43,13 @@ final class JobsInHand: Sendable {
         }
     }
 
-    /// The jobs of which there is enough.
-    func stuck(at now: Int64 = monotonicMilliseconds()) -> Set<JobID> {
+    /// The jobs of which there is enough, and how much.
+    func stuck(at now: Int64 = monotonicMilliseconds()) -> [JobID: Int] {
         state.withLock { state in
-            guard state.count >= Self.enough else { return [] }
-            let stuck = state.jobs.filter { _, entry in
+            guard state.count >= Self.enough else { return [:] }
+            return state.jobs.filter { _, entry in
                 entry.count >= Self.enough && entry.movedAt.map { now - $0 > Self.moving } ?? true
-            }
-            return Set(stuck.keys)
+            }.mapValues(\.count)
         }
     }
 }

@@ -118,18 +118,18 @@ struct ClaimOrderTests {
         async throws
     {
         try await withQueue { queue in
-            let stuck = try await queue.job(6, name: "stuck")
-            _ = try await queue.job(2, name: "other")
+            let stuck = try await queue.job(8, name: "stuck")
+            let other = try await queue.job(4, name: "other")
             _ = try await queue.job(2, name: "low", priority: -1)
-            func hosts(_ evenForLessUrgent: Bool) async throws -> Set<String> {
-                let sparing = JobStore.Sparing([stuck], evenForLessUrgent: evenForLessUrgent)
+            func hosts(_ sparing: JobStore.Sparing) async throws -> Set<String> {
                 let claim = try await queue.store.claim(limit: 2, worker: queue.worker, sparing: sparing)
                 return Set(claim.items.map { String($0.url.dropFirst("https://".count).prefix { $0 != "." }) })
             }
-            #expect(try await hosts(false) == ["other"])
-            #expect(try await hosts(false) == ["stuck"])
-            #expect(try await hosts(true) == ["low"])
-            #expect(try await hosts(true) == ["stuck"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5])) == ["other"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4])) == ["stuck"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], isUrgent: true)) == ["low"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], isUrgent: true)) == ["other"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5], isUrgent: true)) == ["stuck"])
         }
     }
 }

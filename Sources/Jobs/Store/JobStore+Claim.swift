@@ -47,22 +47,25 @@ extension JobStore {
 
     /// Jobs of which a worker has enough in hand that doesn't move.
     public struct Sparing: Sendable {
-        public let jobs: Set<JobID>
-        /// Whether jobs of lower priority are taken before them, too.
-        public let evenForLessUrgent: Bool
+        /// How much of each.
+        public let inHand: [JobID: Int]
+        /// Whether there is nothing else to do: then jobs of lower priority go before them, too, and where there are only
+        /// such jobs, the one of which there is least.
+        public let isUrgent: Bool
 
-        public init(_ jobs: Set<JobID> = [], evenForLessUrgent: Bool = false) {
-            self.jobs = jobs
-            self.evenForLessUrgent = evenForLessUrgent
+        public init(_ inHand: [JobID: Int] = [:], isUrgent: Bool = false) {
+            self.inHand = inHand
+            self.isUrgent = isUrgent
         }
 
         /// - Returns: the others, or all where there are none.
         func choose(from all: [JobDefinition]) -> [JobDefinition] {
-            guard !jobs.isEmpty, let highest = all.map(\.priority).max() else { return all }
-            let others = all.filter {
-                !jobs.contains($0.id) && (evenForLessUrgent || $0.priority == highest)
-            }
-            return others.isEmpty ? all : others
+            guard !inHand.isEmpty, let highest = all.map(\.priority).max() else { return all }
+            let others = all.filter { inHand[$0.id] == nil && (isUrgent || $0.priority == highest) }
+            guard others.isEmpty, isUrgent else { return others.isEmpty ? all : others }
+            return all.enumerated().sorted { a, b in
+                (inHand[a.element.id] ?? 0, a.offset) < (inHand[b.element.id] ?? 0, b.offset)
+            }.map(\.element)
         }
     }
 
