@@ -114,11 +114,14 @@ final class ClaimLoop: Sendable {
                 let room = max(Self.group, (Self.target - making.count) / 2)
                 claim = try await store.claim(
                     limit: room, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0,
-                    sparing: JobStore.Sparing(making.stuck(), isUrgent: isStarving))
+                    sparing: JobStore.Sparing(making.stuck(), otherwise: isStarving ? .least : .asEver))
             } else if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: HostKeeper.atHand) > 0 {
                 return 0
             } else if inFlight < mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence {
-                claim = try await store.claim(limit: Self.group, worker: worker, order: order, above: lowest)
+                // Of what doesn't move, more is not urgent because something of a later job is on its way.
+                claim = try await store.claim(
+                    limit: Self.group, worker: worker, order: order, above: lowest,
+                    sparing: JobStore.Sparing(making.stuck(), otherwise: .nothing))
             } else {
                 return 0
             }

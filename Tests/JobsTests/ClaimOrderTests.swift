@@ -127,9 +127,10 @@ struct ClaimOrderTests {
             }
             #expect(try await hosts(JobStore.Sparing([stuck: 5])) == ["other"])
             #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4])) == ["stuck"])
-            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], isUrgent: true)) == ["low"])
-            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], isUrgent: true)) == ["other"])
-            #expect(try await hosts(JobStore.Sparing([stuck: 5], isUrgent: true)) == ["stuck"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], otherwise: .least)) == ["low"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], otherwise: .least)) == ["other"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5], otherwise: .nothing)) == [])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5], otherwise: .least)) == ["stuck"])
         }
     }
 }

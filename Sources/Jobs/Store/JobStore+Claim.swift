@@ -17,7 +17,9 @@ extension JobStore {
         sparing: Sparing = Sparing(),
     ) async throws(JobsError) -> Claim {
         // Most asks of an idle worker find nothing; they shouldn't take the write lock for it.
-        guard try await hasClaimable(order: order, above: above) else { return Claim(items: [], jobs: [:]) }
+        guard try await hasClaimable(order: order, above: above, sparing: sparing) else {
+            return Claim(items: [], jobs: [:])
+        }
         let reading = reading
         let now = reading.wall
         // A claim that a power cut undoes was never made: its items are still queued.
@@ -47,25 +49,38 @@ extension JobStore {
 
     /// Jobs of which a worker has enough in hand that doesn't move.
     public struct Sparing: Sendable {
-        /// How much of each.
-        public let inHand: [JobID: Int]
-        /// Whether there is nothing else to do: then jobs of lower priority go before them, too, and where there are only
-        /// such jobs, the one of which there is least.
-        public let isUrgent: Bool
-
-        public init(_ inHand: [JobID: Int] = [:], isUrgent: Bool = false) {
-            self.inHand = inHand
-            self.isUrgent = isUrgent
+        public enum Otherwise: Sendable {
+            /// Where no other job of the same priority has anything, they are claimed from as ever.
+            case asEver
+            /// Jobs of lower priority go before them, too; where there are only such jobs, the one of which there is least.
+            case least
+            /// Nothing is claimed from them.
+            case nothing
         }
 
-        /// - Returns: the others, or all where there are none.
+        /// How much of each.
+        public let inHand: [JobID: Int]
+        public let otherwise: Otherwise
+
+        public init(_ inHand: [JobID: Int] = [:], otherwise: Otherwise = .asEver) {
+            self.inHand = inHand
+            self.otherwise = otherwise
+        }
+
         func choose(from all: [JobDefinition]) -> [JobDefinition] {
             guard !inHand.isEmpty, let highest = all.map(\.priority).max() else { return all }
-            let others = all.filter { inHand[$0.id] == nil && (isUrgent || $0.priority == highest) }
-            guard others.isEmpty, isUrgent else { return others.isEmpty ? all : others }
-            return all.enumerated().sorted { a, b in
-                (inHand[a.element.id] ?? 0, a.offset) < (inHand[b.element.id] ?? 0, b.offset)
-            }.map(\.element)
+            let others = all.filter { inHand[$0.id] == nil }
+            switch otherwise {
+            case .nothing: return others
+            case .asEver:
+                let equals = others.filter { $0.priority == highest }
+                return equals.isEmpty ? all : equals
+            case .least:
+                guard others.isEmpty else { return others }
+                return all.enumerated().sorted { a, b in
+                    (inHand[a.element.id] ?? 0, a.offset) < (inHand[b.element.id] ?? 0, b.offset)
+                }.map(\.element)
+            }
         }
     }
 
@@ -95,8 +110,14 @@ extension JobStore {
         }
     }
 
-    private func hasClaimable(order: ExecutionOrder, above: Precedence?) async throws(JobsError) -> Bool {
-        try await read { db in try !Self.claimableJobs(order: order, above: above, limit: 1, in: db).isEmpty }
+    private func hasClaimable(
+        order: ExecutionOrder, above: Precedence?, sparing: Sparing,
+    ) async throws(JobsError) -> Bool {
+        // The first may be one of those that are left alone.
+        let limit = 1 + sparing.inHand.count
+        return try await read { db in
+            try !sparing.choose(from: Self.claimableJobs(order: order, above: above, limit: limit, in: db)).isEmpty
+        }
     }
 
     /// Open jobs with something queued, first come first.
