@@ -7,7 +7,7 @@ extension Pipeline {
     func makeAll(
         _ specs: [VariantSpec], of file: BlobFile, _ assets: [String: Asset],
     ) async -> HelperOutcome {
-        guard !specs.isEmpty else { return await facts(of: file) }
+        guard !specs.isEmpty else { return await helpers.facts(of: file) }
         let staged = specs.map(StagedVariant.init)
         let firsts: [VariantSpec]
         do {
@@ -27,14 +27,6 @@ extension Pipeline {
             }
         }
         return .made(TransformReport(facts: report.facts, renditions: renditions), blobs)
-    }
-
-    /// What a source is that is only kept. The way to a helper costs more than the look at a plain header, and needs no
-    /// decoder.
-    private func facts(of file: BlobFile) async -> HelperOutcome {
-        let plain = await reading.run { [plainFacts] in plainFacts.facts(of: file.descriptor) }
-        guard let plain else { return await helpers.facts(of: file) }
-        return .made(TransformReport(facts: plain, renditions: []), [])
     }
 
     private struct Picture {

@@ -12,7 +12,6 @@ final class Pipeline: Sendable {
     let cache: ContentCache
     let downloader: Downloader
     let helpers: HelperPool
-    let plainFacts: PlainFacts
     let publisher: Publisher
     let disk: DiskWatch
     let collector: Collector
@@ -44,7 +43,6 @@ final class Pipeline: Sendable {
         self.cache = cache
         self.downloader = downloader
         self.helpers = helpers
-        plainFacts = PlainFacts(limits: helpers.limits, coders: extensions.coders)
         self.publisher = publisher
         self.disk = disk
         self.collector = collector
