@@ -24,6 +24,7 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"])]),
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
+        .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"])]),
         .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
         .systemLibrary(name: "CDescriptorPassing"),
         .systemLibrary(name: "CSyncing"),
@@ -50,7 +51,7 @@ let package = Package(
         .target(
             name: "Imaging",
             dependencies: [
-                "CVips", "CWebP", "CGIF",
+                "CVips", "CWebP", "CJPEG", "CGIF",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),

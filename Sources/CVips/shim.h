@@ -42,6 +42,55 @@ static inline int pw_vips_is_blocked(const char *class_name) {
     return blocked;
 }
 
+// --- A file in memory whose last bytes are handed out a few at a time ------------------------------------------------
+
+typedef struct {
+    const char *bytes;
+    gint64 count, slow, position;
+} pw_vips_memory;
+
+enum { PW_VIPS_SLOW_STEP = 32 };
+
+static inline gint64 pw_vips_memory_read(VipsSourceCustom *source, void *buffer, gint64 length, gpointer data) {
+    (void) source;
+    pw_vips_memory *memory = data;
+    gint64 before = memory->slow - memory->position;
+    gint64 most = before > 0 ? before : PW_VIPS_SLOW_STEP;
+    gint64 read = MIN(MIN(length, most), memory->count - memory->position);
+    memcpy(buffer, memory->bytes + memory->position, (size_t) read);
+    memory->position += read;
+    return read;
+}
+
+static inline gint64 pw_vips_memory_seek(VipsSourceCustom *source, gint64 offset, int whence, gpointer data) {
+    (void) source;
+    pw_vips_memory *memory = data;
+    gint64 start = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? memory->position : memory->count;
+    if (start + offset < 0 || start + offset > memory->count) {
+        return -1;
+    }
+    return memory->position = start + offset;
+}
+
+static inline void pw_vips_memory_free(gpointer data, GClosure *_Nullable closure) {
+    (void) closure;
+    g_free(data);
+}
+
+// From `slow` on no read delivers more than PW_VIPS_SLOW_STEP bytes, so that how far a loader read tells how much it
+// needed.
+static inline VipsSource *_Nullable pw_vips_source_new(const void *_Nullable bytes, size_t count, size_t slow) {
+    VipsSourceCustom *source = vips_source_custom_new();
+    if (source == NULL) {
+        return NULL;
+    }
+    pw_vips_memory *memory = g_new0(pw_vips_memory, 1);
+    *memory = (pw_vips_memory) {.bytes = (const char *) bytes, .count = (gint64) count, .slow = (gint64) slow};
+    g_signal_connect_data(source, "read", G_CALLBACK(pw_vips_memory_read), memory, pw_vips_memory_free, 0);
+    g_signal_connect(source, "seek", G_CALLBACK(pw_vips_memory_seek), memory);
+    return VIPS_SOURCE(source);
+}
+
 // --- Loading: the header now, pixels as they are asked for, from top to bottom --------------------------------------
 
 static inline int pw_vips_load_jpeg(VipsSource *source, VipsImage *_Nullable *_Nonnull out, int shrink) {

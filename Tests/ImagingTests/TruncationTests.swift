@@ -39,6 +39,7 @@ struct TruncationTests {
         Whole(name: "animated GIF", spare: 2, isGIF: true) { animation },
         Whole(name: "TIFF", spare: 0) { try encoded("96x,tiff") },
         Whole(name: "plain TIFF", spare: 4) { TestImages.tiff(40, 30) },
+        Whole(name: "BMP", spare: 0) { TestImages.bmp(40, 30) },
         Whole(name: "HEIC", spare: 1) { SampleImage.bytes(of: .heic) },
         Whole(name: "AVIF", spare: 1) { try encoded("96x,avif") },
         Whole(name: "JPEG XL", spare: 1) { try encoded("96x,jxl") },

@@ -134,3 +134,20 @@ extension TestImages {
         return header + table + data
     }
 }
+
+extension TestImages {
+    /// A BMP of 24 bits a pixel, from the bottom; `width` is a multiple of four, so that lines need no padding.
+    public static func bmp(_ width: Int, _ height: Int) -> [UInt8] {
+        var file: [UInt8] = Array("BM".utf8)
+        for (number, bytes) in [
+            (54 + width * height * 3, 4), (0, 4), (54, 4), (40, 4), (width, 4), (height, 4), (1, 2), (24, 2),
+        ] {
+            file += little(number, bytes)
+        }
+        file += [UInt8](repeating: 0, count: 24)
+        for y in 0..<height {
+            for x in 0..<width { file += [x * 11, y * 13, x * y].map { UInt8($0 & 255) } }
+        }
+        return file
+    }
+}

@@ -72,4 +72,19 @@ struct JPEGScans: Equatable {
         }
         return reader.count
     }
+
+    /// Where the picture's end mark begins, or the file's end where it has none: more may follow it.
+    static func end(_ reader: ByteReader) -> Int {
+        var offset = 2
+        while let marker = JPEGHeader.nextMarker(at: &offset, reader) {
+            switch marker {
+            case 0xD9: return offset - 2
+            case 0x00, 0x01, 0xD0...0xD8: continue
+            default:
+                offset += max(2, reader.big(2, at: offset) ?? 2)
+                if marker == 0xDA { offset = endOfScan(from: offset, reader) }
+            }
+        }
+        return reader.count
+    }
 }

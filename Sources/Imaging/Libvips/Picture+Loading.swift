@@ -17,10 +17,8 @@ extension Picture {
     convenience init(
         of bytes: UnsafeRawBufferPointer, as format: ImageFormat, scale: DecodeScale = .full,
     ) throws(VipsFailure) {
-        guard let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else { throw VipsFailure.take() }
-        // The picture holds a reference of its own.
-        defer { g_object_unref(source) }
-        try self.init { result in
+        guard let source = Self.source(bytes, format) else { throw VipsFailure.take() }
+        try self.init(reading: source) { result in
             switch format {
             case .jpeg:
                 let factor: Int = if case .jpeg(let factor) = scale { factor } else { 1 }
@@ -37,6 +35,16 @@ extension Picture {
             case .bmp: return -1
             }
         }
+    }
+
+    /// Of a JPEG it matters how much of it its decoder needed: see ``JPEGSuspicion``.
+    private static func source(
+        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat,
+    ) -> UnsafeMutablePointer<VipsSource>? {
+        guard format == .jpeg else { return vips_source_new_from_memory(bytes.baseAddress, bytes.count) }
+        let end = JPEGScans.end(ByteReader(bytes))
+        // libvips' buffer is of 4,096 bytes.
+        return pw_vips_source_new(bytes.baseAddress, bytes.count, max(0, end - 4_096))
     }
 }
 

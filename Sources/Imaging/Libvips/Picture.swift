@@ -6,12 +6,22 @@ internal import CVips
 /// before what was made from it. Not for sharing between threads.
 final class Picture {
     private let image: UnsafeMutablePointer<VipsImage>
+    /// What its loader reads.
+    private let source: UnsafeMutablePointer<VipsSource>?
 
-    /// - Parameter make: a libvips call that stores a new reference and returns 0, or returns −1.
-    init(_ make: (inout UnsafeMutablePointer<VipsImage>?) -> CInt) throws(VipsFailure) {
+    /// - Parameters:
+    ///   - source: what `make` reads. The picture takes over the caller's reference.
+    ///   - make: a libvips call that stores a new reference and returns 0, or returns −1.
+    init(
+        reading source: UnsafeMutablePointer<VipsSource>? = nil,
+        _ make: (inout UnsafeMutablePointer<VipsImage>?) -> CInt,
+    ) throws(VipsFailure) {
+        self.source = source
         var result: UnsafeMutablePointer<VipsImage>?
         guard make(&result) == 0, let result else {
             if let result { g_object_unref(result) }
+            // Nothing else is set yet, so `deinit` will not run.
+            if let source { g_object_unref(source) }
             throw VipsFailure.take()
         }
         image = result
@@ -42,7 +52,13 @@ final class Picture {
         }
     }
 
-    deinit { g_object_unref(image) }
+    deinit {
+        g_object_unref(image)
+        if let source { g_object_unref(source) }
+    }
+
+    /// How far into the file its loader came; nil for what was loaded from no file.
+    var bytesRead: Int? { source.map { Int($0.pointee.read_position) } }
 
     /// Lends the image for one call. The pointer must not outlive it.
     func lend<Result>(_ body: (UnsafeMutablePointer<VipsImage>) -> Result) -> Result {

@@ -16,6 +16,9 @@ struct VipsFailure: Error {
     /// Clears the buffer of words that nobody has taken.
     static func forget() { vips_error_clear() }
 
+    /// Whether there are words that nobody has taken: of a warning, if nothing has failed.
+    static var hasWords: Bool { vips_error_buffer().pointee != 0 }
+
     /// A sentence that begins with ours and quotes libvips.
     func error(_ code: ImagingError.Code, _ what: String) -> ImagingError {
         ImagingError(code: code, message: "\(what): \(text)")

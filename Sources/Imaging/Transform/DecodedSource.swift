@@ -6,6 +6,7 @@ struct DecodedSource {
     private let bytes: UnsafeRawBufferPointer
     private let pixels: Pixels
     private let limits: ImageLimits
+    private let isAlone: Bool
 
     /// Who decodes it.
     private enum Pixels {
@@ -14,9 +15,13 @@ struct DecodedSource {
     }
 
     /// Reads the header and holds it to the limits.
+    ///
+    /// - Parameter isAlone: no other thread of this process uses libvips.
     init(
         _ bytes: UnsafeRawBufferPointer, limits: ImageLimits, coders: CoderRegistry = CoderRegistry(),
+        isAlone: Bool = false,
     ) throws(ImagingError) {
+        self.isAlone = isAlone
         self.bytes = bytes
         self.limits = limits
         switch try Self.coder(for: bytes, coders) {
@@ -114,12 +119,19 @@ struct DecodedSource {
     ) throws(ImagingError) -> Picture {
         let stored = header.isTurnedByAQuarter ? wanted.transposed : wanted
         let decoded: Picture
+        let isSuspicious: Bool
         do throws(VipsFailure) {
             // Pixels are read from the top, once: who wants them a second time opens the file anew.
             let opened = try keepingProfile ? Picture(of: bytes, as: format) : header
-            decoded = try loaded(opened, format, for: stored, isShared: isShared).resized(to: stored).inMemory()
+            let suspicion = JPEGSuspicion(isAlone: isAlone)
+            let loaded = try loaded(opened, format, for: stored, isShared: isShared)
+            decoded = try loaded.resized(to: stored).inMemory()
+            isSuspicious = format == .jpeg && suspicion.isFounded(after: loaded, of: bytes)
         } catch {
             throw Self.failure(error, bytes, format)
+        }
+        if isSuspicious, let damage = JPEGDamage.description(of: bytes) {
+            throw ImagingError(code: .badImage, message: "The jpeg is damaged: \(damage)")
         }
         do throws(VipsFailure) {
             return try decoded.upright().inWebColours(keepingProfile: keepingProfile).inMemory()
@@ -145,19 +157,6 @@ struct DecodedSource {
         case .registered: true
         case .library(_, let header): header.orientation <= 1 && header.isWithin(policy)
         }
-    }
-
-    /// Whether it needs no decoder to judge whether it ends early.
-    var isWholeStill: Bool {
-        guard animation == nil, let format = facts.format else { return false }
-        return Structure(of: bytes, as: format) == .whole
-    }
-
-    /// Lets the decoder judge a file that ends early; where no pixel is asked for, nobody else would notice.
-    func checkEnd() throws(ImagingError) {
-        if let animation { return try animation.checkEnd() }
-        if let format = facts.format, Structure(of: bytes, as: format) == .whole { return }
-        _ = try pixels(for: [PixelSize(width: 1, height: 1)])
     }
 
     private func loaded(

@@ -18,10 +18,14 @@ public struct VariantOutput: Sendable {
 public struct Transformer: Sendable {
     private let limits: ImageLimits
     private let extensions: ImagingExtensions
+    private let isAlone: Bool
 
-    public init(limits: ImageLimits, extensions: ImagingExtensions = ImagingExtensions()) {
+    /// - Parameter isAlone: nothing else in this process uses libvips while it works, as in a helper. JPEGs are read a
+    ///   second time where it isn't so, to find out whether they are whole.
+    public init(limits: ImageLimits, extensions: ImagingExtensions = ImagingExtensions(), isAlone: Bool = false) {
         self.limits = limits
         self.extensions = extensions
+        self.isAlone = isAlone
     }
 
     /// What the header says; no pixel is decoded.
@@ -36,22 +40,13 @@ public struct Transformer: Sendable {
         }
     }
 
-    /// The same for a still that shows no sign of ending early; nil for everything else.
-    public func factsOfWhole(_ source: FileDescriptor) throws(ImagingError) -> ImageFacts? {
-        try ImagingRuntime.start()
-        return try SourceMapping(source).lend { bytes throws(ImagingError) in
-            let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders)
-            return source.isWholeStill ? source.facts : nil
-        }
-    }
-
     /// Decodes once and writes every variant: animations stay animated in the formats that can be, and give their first
     /// frame to the others.
     ///
     /// - Parameters:
     ///   - source: as for ``facts(of:)``.
     ///   - assets: a file for each name that is among the variants' ``VariantSpec/assetNames``, as for ``facts(of:)``.
-    ///   - outputs: any number; none only reports the facts, and decodes nothing unless the file looks cut short.
+    ///   - outputs: any number. The picture is decoded for none too, as small as its decoder can: only that tells whether it is whole.
     /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `delegate` when a
     ///   registered transform fails, `encode` when an encoder fails or the file can't be written. Files written until then hold anything.
     public func transform(
@@ -59,15 +54,25 @@ public struct Transformer: Sendable {
     ) throws(ImagingError) -> TransformReport {
         try ImagingRuntime.start()
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
-            let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders)
+            let source = try DecodedSource(
+                bytes, limits: limits, coders: extensions.coders, isAlone: isAlone)
             let plans = try outputs.map { output throws(ImagingError) in
                 try VariantPlan(output, of: source, limits: limits, coders: extensions.coders)
             }
-            guard !plans.isEmpty else {
-                try source.checkEnd()
-                return TransformReport(facts: source.facts, renditions: [])
-            }
             return try TransformRun(source: source, limits: limits, extensions: extensions, assets: assets).write(plans)
+        }
+    }
+
+    /// What ``transform(_:into:assets:)`` tells of a source that nothing is made of, where it is a still of no more than so
+    /// many pixels; nil for all others, of which only the header was read.
+    public func report(
+        ofStill source: FileDescriptor, upTo pixels: Int,
+    ) throws(ImagingError) -> TransformReport? {
+        try ImagingRuntime.start()
+        return try SourceMapping(source).lend { bytes throws(ImagingError) in
+            let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders, isAlone: isAlone)
+            guard source.animation == nil, source.facts.width * source.facts.height <= pixels else { return nil }
+            return try TransformRun(source: source, limits: limits, extensions: extensions, assets: [:]).write([])
         }
     }
 }

@@ -78,8 +78,12 @@ public enum HelperMain {
                 return .preview(try maker.preview(descriptors[0], count: bytes, into: descriptors[1]))
             }
             if request.factsOnly == true {
-                let transformer = Transformer(limits: request.limits, extensions: extensions)
-                return .facts(descriptors.map { facts(of: $0, transformer) })
+                let transformer = Transformer(limits: request.limits, extensions: extensions, isAlone: true)
+                return .facts(
+                    descriptors.map { source in
+                        limitProcessorTime(request.seconds)
+                        return facts(of: source, transformer)
+                    })
             }
             let count = 1 + request.variants.count + request.assets.count
             guard let source = descriptors.first, descriptors.count == count else {
@@ -89,7 +93,7 @@ public enum HelperMain {
             let pictures = zip(request.assets, descriptors.dropFirst(1 + request.variants.count))
             let assets = Dictionary(uniqueKeysWithValues: pictures.map { ($0, $1) })
             return .made(
-                try Transformer(limits: request.limits, extensions: extensions)
+                try Transformer(limits: request.limits, extensions: extensions, isAlone: true)
                     .transform(source, into: outputs, assets: assets))
         } catch let error as ImagingError {
             return .failed(error)
@@ -98,9 +102,12 @@ public enum HelperMain {
         }
     }
 
+    /// Pixels of a picture that is decoded together with others: none of them should wait for long.
+    private static let mostPixels = 1 << 20
+
     private static func facts(of source: FileDescriptor, _ transformer: Transformer) -> FactsReply {
         do {
-            return try transformer.factsOfWhole(source).map { .facts($0) } ?? .undecided
+            return try transformer.report(ofStill: source, upTo: mostPixels).map { .facts($0.facts) } ?? .undecided
         } catch {
             // It is asked about again, by itself, and then says why.
             return .undecided

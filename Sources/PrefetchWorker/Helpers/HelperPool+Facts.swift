@@ -4,13 +4,13 @@ internal import FoundationEssentials
 internal import Imaging
 internal import SystemPackage
 
-/// What many sources are, asked of a helper in one message: of a source that is only kept nothing else is wanted, and the
-/// way there and back costs more than the look at its header.
+/// What many sources are, asked of a helper in one message: of a source that is only kept nothing else is wanted, and where
+/// it is small, the way there and back costs more than to decode it.
 extension HelperPool {
-    /// Sources that are asked about together: as many as wait, and no more than this.
+    /// Sources that are asked about together: a helper's share of those that wait, and no more than this.
     static let factsGroup = 32
 
-    /// What a source is. Nothing is decoded, so what would have to be is told as a picture without variants.
+    /// What a source is. What is large, moves, or can't be decoded is told as a picture without variants, by itself.
     func facts(of source: BlobFile) async -> HelperOutcome {
         let outcome = await withCheckedContinuation { continuation in
             var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
@@ -23,7 +23,7 @@ extension HelperPool {
 
     /// - Returns: how many sources it was asked about; nil when it can't go on to serve.
     func askFacts(_ first: HelperWork, of helper: RunningHelper, on thread: DispatchQueue) async -> Int? {
-        let group = [first] + takeFactsOnly(Self.factsGroup - 1)
+        let group = [first] + takeFactsOnly()
         let isAnswered = await withCheckedContinuation { continuation in
             thread.async { [self, socket = helper.socket] in
                 continuation.resume(returning: answer(group, over: socket))
@@ -78,6 +78,6 @@ extension HelperPool {
 /// What a helper says of one source of many.
 enum FactsReply: Codable, Sendable {
     case facts(ImageFacts)
-    /// It is no image, is cut short, or moves: that is for whoever may decode it.
+    /// It is no image, damaged, large, or moves: it gets a message of its own.
     case undecided
 }

@@ -77,7 +77,9 @@ final class HelperPool: Sendable {
 
     func put(_ work: HelperWork) -> Bool { queue.put(work) }
 
-    func takeFactsOnly(_ limit: Int) -> [HelperWork] { queue.takeAvailable(limit) { $0.isFactsOnly } }
+    func takeFactsOnly() -> [HelperWork] {
+        queue.takeAvailable(min(Self.factsGroup - 1, queue.count / configuration.count)) { $0.isFactsOnly }
+    }
 
     /// Images already waiting are still done; then the helpers end.
     func close() { queue.close() }

@@ -50,6 +50,9 @@ final class WorkQueue<Element: Sendable>: Sendable {
 }
 
 extension WorkQueue {
+    /// How much is there now.
+    var count: Int { state.withLock { $0.elements.count } }
+
     /// What is there now, at most `limit` elements, up to the first that isn't `wanted`; doesn't wait.
     func takeAvailable(_ limit: Int, while wanted: (Element) -> Bool = { _ in true }) -> [Element] {
         state.withLock { state in

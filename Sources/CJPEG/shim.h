@@ -1,0 +1,113 @@
+#pragma once
+
+// libjpeg-turbo's error handling takes setjmp and a table of functions, which Swift can't do.
+// Reference: https://github.com/libjpeg-turbo/libjpeg-turbo/blob/2.1.x/libjpeg.txt, "Error handling"
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <jpeglib.h>
+#include <jerror.h>
+
+// Room for a message of libjpeg.
+enum { PW_JPEG_MESSAGE_MAX = JMSG_LENGTH_MAX };
+
+typedef struct {
+    struct jpeg_error_mgr base;  // libjpeg hands out its address as that of the whole
+    jmp_buf leave;
+    const unsigned char *begin, *end;  // of the file
+    boolean is_in_tail;  // all rows were read
+    boolean is_damaged;
+    char *message;  // the first damage's
+} pw_jpeg_errors;
+
+// Bytes that a decoder had no use for are padding where they are few or all alike; else the decoder lost its place
+// before them. What lies before the first scan is no picture data.
+static inline boolean pw_jpeg_is_padding(j_decompress_ptr decoder) {
+    pw_jpeg_errors *errors = (pw_jpeg_errors *)decoder->err;
+    // The message's first word.
+    ptrdiff_t count = decoder->err->msg_parm.i[0];
+    if (decoder->input_scan_number == 0 || count <= 16) {
+        return TRUE;
+    }
+    // Behind the file's end libjpeg reads an end mark of its own, which lies elsewhere.
+    const unsigned char *next = decoder->src->next_input_byte;
+    if (next < errors->begin || next > errors->end) {
+        next = errors->end;
+    }
+    if (count > next - errors->begin) {
+        return FALSE;
+    }
+    for (ptrdiff_t n = 2; n <= count; n++) {
+        if (next[-n] != next[-1]) {
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static inline void pw_jpeg_emit(j_common_ptr common, int level) {
+    pw_jpeg_errors *errors = (pw_jpeg_errors *)common->err;
+    if (level >= 0 || errors->is_damaged) {
+        return;  // a trace, or no news
+    }
+    switch (errors->base.msg_code) {
+    case JWRN_ADOBE_XFORM:
+    case JWRN_JFIF_MAJOR:
+    case JWRN_NOT_SEQUENTIAL:
+        return;  // they change no pixel
+    case JWRN_EXTRANEOUS_DATA:
+        if (pw_jpeg_is_padding((j_decompress_ptr)common)) {
+            return;
+        }
+        break;
+    case JWRN_JPEG_EOF:
+        if (errors->is_in_tail) {
+            return;  // only the end mark is missing
+        }
+        break;
+    }
+    errors->is_damaged = TRUE;
+    errors->base.format_message(common, errors->message);
+}
+
+static inline void pw_jpeg_fail(j_common_ptr common) {
+    pw_jpeg_errors *errors = (pw_jpeg_errors *)common->err;
+    if (!errors->is_damaged) {
+        errors->is_damaged = TRUE;
+        errors->base.format_message(common, errors->message);
+    }
+    longjmp(errors->leave, 1);
+}
+
+// Reads all data of a JPEG as small as can be, and forgets the pixels. 1 = libjpeg found them damaged, in the words that
+// are then in `message`, of PW_JPEG_MESSAGE_MAX bytes.
+static inline int pw_jpeg_is_damaged(const unsigned char *bytes, size_t count, char *message) {
+    pw_jpeg_errors errors = {.begin = bytes, .end = bytes + count, .message = message};
+    struct jpeg_decompress_struct decoder;
+    decoder.err = jpeg_std_error(&errors.base);
+    errors.base.emit_message = pw_jpeg_emit;
+    errors.base.error_exit = pw_jpeg_fail;
+    jpeg_create_decompress(&decoder);
+    if (!setjmp(errors.leave)) {
+        jpeg_mem_src(&decoder, bytes, count);
+        jpeg_read_header(&decoder, TRUE);
+        decoder.scale_num = 1;
+        decoder.scale_denom = 8;
+        decoder.dct_method = JDCT_IFAST;
+        decoder.do_fancy_upsampling = FALSE;
+        decoder.out_color_space = decoder.jpeg_color_space;
+        jpeg_start_decompress(&decoder);
+        JSAMPARRAY row = decoder.mem->alloc_sarray((j_common_ptr)&decoder, JPOOL_IMAGE,
+            decoder.output_width * (JDIMENSION)decoder.output_components, 1);
+        while (decoder.output_scanline < decoder.output_height && !errors.is_damaged) {
+            jpeg_read_scanlines(&decoder, row, 1);
+        }
+        errors.is_in_tail = TRUE;
+        if (!errors.is_damaged) {
+            jpeg_finish_decompress(&decoder);
+        }
+    }
+    jpeg_destroy_decompress(&decoder);
+    return errors.is_damaged;
+}

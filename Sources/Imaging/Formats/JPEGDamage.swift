@@ -1,0 +1,44 @@
+internal import CJPEG
+
+/// What libjpeg finds wrong with a JPEG's data.
+///
+/// libjpeg only warns of data that are missing or wrong, and fills up with grey; it warns of harmless things just so.
+/// libvips passes on the words of the first warning at the most, so who wants to know reads the file once more.
+enum JPEGDamage {
+    /// Reads all scans, at an eighth of their size.
+    ///
+    /// Takes as long as decoding a thumbnail, and as much memory as libvips' decoder: all coefficients where there are
+    /// several scans.
+    ///
+    /// - Returns: libjpeg's words; nil where all data are there, for all that can be told. JPEG has no checksums.
+    static func description(of bytes: UnsafeRawBufferPointer) -> String? {
+        guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return nil }
+        var message = [CChar](repeating: 0, count: PW_JPEG_MESSAGE_MAX)
+        guard pw_jpeg_is_damaged(base, bytes.count, &message) != 0 else { return nil }
+        return String(decoding: message.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+}
+
+/// Tells whether a decode is worth a second look, at no cost for the many that aren't.
+///
+/// libvips leaves the words of libjpeg's warnings in its error buffer though the call went well. All threads of a process
+/// share it, and its own calls clear it, so it tells something where one thread alone uses libvips.
+struct JPEGSuspicion {
+    private let isAlone: Bool
+
+    /// Begins before the decode.
+    init(isAlone: Bool) {
+        self.isAlone = isAlone
+        VipsFailure.forget()
+    }
+
+    /// - Parameters:
+    ///   - decoded: as the loader delivered it, and decoded by now.
+    ///   - bytes: the whole file.
+    func isFounded(after decoded: Picture, of bytes: UnsafeRawBufferPointer) -> Bool {
+        if !isAlone || VipsFailure.hasWords { return true }
+        // All rows are there, and the decoder didn't come to the end mark.
+        guard let read = decoded.bytesRead, read < bytes.count else { return false }
+        return JPEGScans.end(ByteReader(bytes)) > read
+    }
+}
