@@ -11,11 +11,22 @@ final class Publisher: Sendable {
     static let groupItems = 256
     static let groupMilliseconds: Int64 = 250
 
-    private struct Entry: Sendable {
+    /// A class, since it is handed on often: a copy of all that it holds costs more than everything else here.
+    private final class Entry: Sendable {
         let item: ClaimedItem
         let ending: ItemEnding
         let blobs: [PendingBlob]
         let committed: CheckedContinuation<PublishedEnding, Never>
+
+        init(
+            item: ClaimedItem, ending: ItemEnding, blobs: [PendingBlob],
+            committed: CheckedContinuation<PublishedEnding, Never>,
+        ) {
+            self.item = item
+            self.ending = ending
+            self.blobs = blobs
+            self.committed = committed
+        }
     }
 
     private let store: JobStore
