@@ -150,23 +150,23 @@ struct MetadataTests {
     }
 
     private func says(_ file: [UInt8], _ text: String) -> Bool {
-        file.indices.dropLast(text.utf8.count).contains { file[$0...].starts(with: text.utf8) }
+        file.indices.dropLast(text.utf8.count - 1).contains { file[$0...].starts(with: text.utf8) }
     }
 
-    @Test(arguments: ["jpeg", "webp", "png", "avif"])
+    @Test(arguments: ["jpeg", "webp", "png", "avif", "tiff", "jxl"])
     func whosePictureItIsStaysAndTheRestGoes(format: String) throws {
         let file = try make(one: Self.tagged(), "20x,\(format)")
         #expect(says(file, "(c) Ann 2020") && says(file, "Ann Artist"))
         #expect(!says(file, "SecretCamera"))
     }
 
-    @Test(arguments: ["jpeg", "webp", "png", "avif"])
+    @Test(arguments: ["jpeg", "webp", "png", "avif", "tiff", "jxl"])
     func allOfItStaysWhereThatIsAskedFor(format: String) throws {
         let file = try make(one: Self.tagged(), "20x,\(format),keep-metadata")
         #expect(says(file, "SecretCamera") && says(file, "(c) Ann 2020"))
     }
 
-    @Test(arguments: ["jpeg", "webp", "png", "avif"])
+    @Test(arguments: ["jpeg", "webp", "png", "avif", "tiff", "jxl"])
     func noneOfItStaysWhereThatIsAskedFor(format: String) throws {
         let file = try make(one: Self.tagged(), "20x,\(format),strip-copyright")
         #expect(!says(file, "(c) Ann 2020") && !says(file, "Ann Artist") && !says(file, "SecretCamera"))
@@ -174,8 +174,34 @@ struct MetadataTests {
         #expect(!says(rest, "(c) Ann 2020") && says(rest, "SecretCamera"))
     }
 
+    /// Ours are written into a file that is finished: it must still be one.
+    @Test(arguments: ["tiff", "jxl"]) func whatGotTagsIsStillAPicture(format: String) throws {
+        let plain = try Raster(make(one: TestImages.png(40, 30), "20x,png"))
+        for options in ["", ",keep-metadata"] {
+            let tagged = try Raster(make(one: Self.tagged(), "20x,\(format)\(options)"))
+            #expect(tagged.size == "20x15" && plain.difference(to: tagged) < 6)
+        }
+    }
+
+    /// libvips' texts hold what a tag says twice, and more of a copyright.
+    @Test func theTextOfATagIsFound() {
+        let fields = [
+            "Ann (Ann, ASCII, 4 components, 4 bytes)": "Ann",
+            "Ann (c) (Ann (c), ASCII, 8 components, 8 bytes)": "Ann (c)",
+            "Ann (Ann (Photographer) - [None] (Editor), ASCII, 5 components, 5 bytes)": "Ann",
+            "A, ASCII, B (A, ASCII, B, ASCII, 12 components, 12 bytes)": "A, ASCII, B",
+        ]
+        for (field, text) in fields {
+            let block = CopyrightBlock { $0.hasSuffix("Artist") ? field : nil }
+            let bytes = block?.bytes ?? []
+            #expect(says(bytes, "\(text)\0"), "\(field)")
+            let length = text.utf8.count < 4 ? 0 : text.utf8.count + 1
+            #expect(bytes.count == 32 + length, "\(field)")
+        }
+    }
+
     @Test func aPictureWithoutTagsGetsNone() throws {
-        for format in ["jpeg", "webp", "png", "avif"] {
+        for format in ["jpeg", "webp", "png", "avif", "tiff", "jxl"] {
             #expect(!says(try make(one: TestImages.png(40, 30), "20x,\(format)"), "Exif"))
         }
     }

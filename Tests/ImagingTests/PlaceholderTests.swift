@@ -13,9 +13,10 @@ import Testing
         try placeholders(source, spec).perceptualHash.map { PerceptualHash(bits: UInt64(bitPattern: $0)) }
     }
 
-    @Test func nothingIsToldWhereNoPixelIsDecoded() throws {
+    @Test func aPictureWithoutVariantsIsToldOfToo() throws {
         #expect(try facts(TestImages.png(20, 10)).placeholders == nil)
-        #expect(try make(TestImages.png(20, 10), "").report.facts.placeholders == nil)
+        let told = try make(TestImages.png(20, 10), "").report.facts.placeholders
+        #expect(try told == placeholders(TestImages.png(20, 10), "20x,png"))
     }
 
     @Test(arguments: ["80x,jpeg,q40", "200x,webp,q60", "600x,enlarge,jpeg,q90", "320x240,fill,png", "100x,avif,q50"])

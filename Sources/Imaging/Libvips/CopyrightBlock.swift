@@ -19,13 +19,19 @@ struct CopyrightBlock {
         if entries.isEmpty { return nil }
     }
 
-    /// `Ann (Ann, ASCII, 4 components, 4 bytes)` is `Ann`.
+    /// `Ann (Ann, ASCII, 4 components, 4 bytes)` is `Ann`. Of a copyright libexif repeats more than the text:
+    /// `Ann (Ann (Photographer) - [None] (Editor), ASCII, …)`.
     private static func text(_ field: String) -> String? {
         let bytes = Array(field.utf8)
         let mark = Array(", ASCII, ".utf8)
-        let ends = bytes.indices.dropLast(mark.count).filter { bytes[$0...].starts(with: mark) }
-        guard let end = ends.last, end >= 2 else { return nil }
-        return String(decoding: bytes[..<((end - 2) / 2)], as: UTF8.self)
+        guard let end = bytes.indices.dropLast(mark.count).last(where: { bytes[$0...].starts(with: mark) }) else {
+            return nil
+        }
+        let opening = Array(" (".utf8)
+        let splits = (0..<max(0, end - 1)).filter { bytes[$0...].starts(with: opening) }
+        let same = splits.first { bytes[..<$0] == bytes[($0 + 2)..<end] }
+        let longer = splits.first { bytes[($0 + 2)..<end].starts(with: bytes[..<$0]) }
+        return (same ?? longer).map { String(decoding: bytes[..<$0], as: UTF8.self) }
     }
 
     /// With the six bytes before it that say what it is.

@@ -5,22 +5,44 @@ internal import SystemPackage
 final class EncodedFile {
     private let bytes: UnsafeRawBufferPointer
     private let free: (UnsafeRawPointer) -> Void
+    /// Ours, before and behind the library's.
+    private let head: [UInt8]
+    private let tail: [UInt8]
 
     /// - Parameter free: gives the memory back to whom it came from.
-    init(owning bytes: UnsafeRawBufferPointer, free: @escaping (UnsafeRawPointer) -> Void) {
+    init(
+        owning bytes: UnsafeRawBufferPointer, head: [UInt8] = [], tail: [UInt8] = [],
+        free: @escaping (UnsafeRawPointer) -> Void,
+    ) {
         self.bytes = bytes
+        self.head = head
+        self.tail = tail
         self.free = free
+    }
+
+    /// Another file with `head` in place of its first `count` bytes, and `tail` behind it.
+    convenience init(_ file: EncodedFile, replacingFirst count: Int = 0, by head: [UInt8], tail: [UInt8] = []) {
+        self.init(owning: UnsafeRawBufferPointer(rebasing: file.bytes[count...]), head: head, tail: tail) { _ in
+            withExtendedLifetime(file) {}
+        }
     }
 
     deinit {
         if let start = bytes.baseAddress { free(start) }
     }
 
-    var count: Int { bytes.count }
+    var count: Int { head.count + bytes.count + tail.count }
+
+    /// Lends the bytes that a library made.
+    func lend<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        withExtendedLifetime(self) { body(bytes) }
+    }
 
     func write(to descriptor: FileDescriptor) throws(VipsFailure) {
         do {
+            try descriptor.writeAll(head)
             try descriptor.writeAll(bytes)
+            try descriptor.writeAll(tail)
         } catch {
             throw VipsFailure(text: "\(error)")
         }

@@ -69,7 +69,9 @@ struct Encoding {
 extension Picture {
     /// Encodes, and writes to `descriptor` from where it stands.
     func write(_ encoding: Encoding, to descriptor: FileDescriptor) throws(VipsFailure) {
-        if encoding.format == .webp, !hasMetadata { return try webP(encoding).write(to: descriptor) }
+        if encoding.format == .webp && !hasMetadata || encoding.format.lacksMetadata && hasMetadata {
+            return try encoded(encoding).write(to: descriptor)
+        }
         // libvips works on a duplicate, and closes that.
         guard let target = vips_target_new_to_descriptor(descriptor.rawValue) else { throw VipsFailure.take() }
         defer { g_object_unref(target) }
@@ -78,7 +80,7 @@ extension Picture {
 
     func encoded(_ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
         if encoding.format == .webp, !hasMetadata { return try webP(encoding) }
-        return try EncodedFile { save(encoding, to: $0) }
+        return try EncodedFile { save(encoding, to: $0) }.withMetadata(of: self, encoding.format)
     }
 
     private func webP(_ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
@@ -127,4 +129,9 @@ extension Picture {
         defer { withExtendedLifetime(memory) {} }
         return try body(UnsafeRawBufferPointer(start: start, count: size.pixels * memory.bands))
     }
+}
+
+extension VariantSpec.Output {
+    /// libvips 8.14 writes no EXIF into it.
+    fileprivate var lacksMetadata: Bool { self == .tiff || self == .jxl }
 }

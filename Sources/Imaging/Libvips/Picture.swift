@@ -99,11 +99,16 @@ extension Picture {
 
     /// Runs `body` with the embedded colour profile, or returns nil where there is none.
     func withColourProfile<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
+        withBlob(VIPS_META_ICC_NAME, body)
+    }
+
+    /// Runs `body` with a block of metadata, by libvips' name for it, or returns nil where there is none.
+    func withBlob<Result>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
         lend { image in
             var data: UnsafeRawPointer?
             var length = 0
-            guard vips_image_get_typeof(image, VIPS_META_ICC_NAME) != 0,
-                vips_image_get_blob(image, VIPS_META_ICC_NAME, &data, &length) == 0, let data
+            guard vips_image_get_typeof(image, name) != 0,
+                vips_image_get_blob(image, name, &data, &length) == 0, let data
             else { return nil }
             return body(UnsafeRawBufferPointer(start: data, count: length))
         }

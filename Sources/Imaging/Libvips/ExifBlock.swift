@@ -1,0 +1,103 @@
+/// The tags of an EXIF block, for the formats into which libvips 8.14 writes none: TIFF and JPEG XL.
+///
+/// EXIF 2.32 is a TIFF without pixels: a main directory, and one each for the camera and the place. Nothing of it can be
+/// trusted. https://www.cipa.jp/std/documents/e/DC-X008-Translation-2019-E.pdf
+struct ExifBlock {
+    struct Entry: Equatable {
+        let tag: UInt16
+        let type: UInt16
+        let count: UInt32
+        /// The least significant byte first.
+        let value: [UInt8]
+    }
+
+    private var main: [Entry] = []
+    private var camera: [Entry] = []
+    private var place: [Entry] = []
+
+    /// - Parameters:
+    ///   - bytes: with or without the six bytes before it that say what it is.
+    ///   - isKept: asked for each tag of the main directory.
+    /// - Returns: nil where nothing in it can be read.
+    init?(_ bytes: UnsafeRawBufferPointer, where isKept: (UInt16) -> Bool) {
+        let reader = ByteReader(bytes)
+        let start = reader.has("Exif", at: 0) ? 6 : 0
+        guard start <= bytes.count else { return nil }
+        var directories = ExifDirectories(UnsafeRawBufferPointer(rebasing: bytes[start...]))
+        guard let first = directories.first else { return nil }
+        let all = directories.entries(at: first)
+        main = all.filter { isKept($0.tag) && !Self.describesTheFile($0.tag) }
+        if let offset = Self.pointer(Self.cameraTag, in: all) {
+            camera = directories.entries(at: offset).filter { !Self.describesTheFile($0.tag) }
+        }
+        if let offset = Self.pointer(Self.placeTag, in: all) { place = directories.entries(at: offset) }
+        if main.isEmpty, camera.isEmpty, place.isEmpty { return nil }
+    }
+
+    private static let cameraTag: UInt16 = 0x8769
+    private static let placeTag: UInt16 = 0x8825
+
+    private static func pointer(_ tag: UInt16, in entries: [Entry]) -> Int? {
+        guard let value = entries.first(where: { $0.tag == tag })?.value, value.count == 4 else { return nil }
+        return value.reversed().reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    /// Where pixels lie and of what kind they are, how the picture is turned, other blocks, pointers: they belong to the
+    /// file the block came from.
+    private static func describesTheFile(_ tag: UInt16) -> Bool {
+        switch tag {
+        case 254...269, 273...304, 317...347, 512...532, 700, 33723, 34377, 34675: true
+        case cameraTag, placeTag, 0xA002, 0xA003, 0xA005: true
+        default: false
+        }
+    }
+
+    /// As a file of its own.
+    var bytes: [UInt8] { Array("II".utf8) + [0x2A, 0, 8, 0, 0, 0] + directory(at: 8) }
+
+    /// The directories and what they point at, as they must lie `start` bytes into a TIFF of least significant bytes
+    /// first.
+    ///
+    /// - Parameter present: twelve bytes each, of tags that the main directory has besides; of two, theirs stay.
+    func directory(at start: Int, with present: [(tag: UInt16, bytes: [UInt8])] = []) -> [UInt8] {
+        let taken = Set(present.map(\.tag))
+        let entries = main.filter { !taken.contains($0.tag) }
+        let parts = [(Self.cameraTag, camera), (Self.placeTag, place)].filter { !$0.1.isEmpty && !taken.contains($0.0) }
+        let length = 2 + 12 * (entries.count + parts.count + present.count) + 4
+        var lines = present
+        var values: [UInt8] = []
+        for entry in entries { lines.append((entry.tag, entry.line(values: &values, at: start + length))) }
+        for (tag, part) in parts {
+            let place = start + length + values.count
+            lines.append((tag, little(tag) + little(UInt16(4)) + little(UInt32(1)) + little(UInt32(place))))
+            values += Self.directory(part, at: place)
+        }
+        return Self.table(lines) + values
+    }
+
+    private static func directory(_ entries: [Entry], at start: Int) -> [UInt8] {
+        var values: [UInt8] = []
+        let length = 2 + 12 * entries.count + 4
+        let lines = entries.map { (tag: $0.tag, bytes: $0.line(values: &values, at: start + length)) }
+        return table(lines) + values
+    }
+
+    /// By their tags, as TIFF wants them, and no further directory.
+    private static func table(_ lines: [(tag: UInt16, bytes: [UInt8])]) -> [UInt8] {
+        little(UInt16(lines.count)) + lines.sorted { $0.tag < $1.tag }.flatMap(\.bytes) + [0, 0, 0, 0]
+    }
+}
+
+extension ExifBlock.Entry {
+    /// Twelve bytes. A value of more than four is put behind `values`, which begin at `start`.
+    fileprivate func line(values: inout [UInt8], at start: Int) -> [UInt8] {
+        let head = little(tag) + little(type) + little(count)
+        if value.count <= 4 { return head + value + [UInt8](repeating: 0, count: 4 - value.count) }
+        defer { values += value + [UInt8](repeating: 0, count: value.count & 1) }
+        return head + little(UInt32(start + values.count))
+    }
+}
+
+private func little<Number: FixedWidthInteger>(_ number: Number) -> [UInt8] {
+    withUnsafeBytes(of: number.littleEndian) { Array($0) }
+}
