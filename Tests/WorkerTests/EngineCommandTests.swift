@@ -178,12 +178,12 @@ import Testing
             return Pictures.reply(request)
         }) { w in
             try await w.enqueue(w.url("/1.png"))
-            let first = try await w.startRegistered()
+            let first = try await w.startRegistered("--silence-timeout", "600s", "--total-timeout", "600s")
             try await w.eventually("it is in flight") { w.origin.requests.count == 1 }
             // Held up, it keeps what it has and takes nothing else.
             #expect(kill(first.pid, SIGSTOP) == 0)
             try await w.enqueue(w.url("/1.png"))
-            _ = try await w.startRegistered()
+            _ = try await w.startRegistered("--silence-timeout", "600s", "--total-timeout", "600s")
             try await w.eventually("the second leaves it to the first") {
                 try await w.value("SELECT reason FROM waiting") == "Another worker has this URL in hand."
             }
@@ -192,7 +192,8 @@ import Testing
             try await w.untilEnded("1")
             try await w.untilEnded("2")
             #expect(w.origin.requests.count == 1)
-            #expect(try await w.value("SELECT sum(done), sum(cached) FROM jobs") == "1|1")
+            // The first worker may take it as well, and have one fetch for both.
+            #expect(["1|1", "2|0"].contains(try await w.value("SELECT sum(done), sum(cached) FROM jobs")))
         }
     }
 
