@@ -56,6 +56,8 @@ static inline void pw_jpeg_emit(j_common_ptr common, int level) {
     case JWRN_JFIF_MAJOR:
     case JWRN_NOT_SEQUENTIAL:
         return;  // they change no pixel
+    case JWRN_BOGUS_PROGRESSION:
+        return;  // an encoder's odd order of scans; data that are missing are warned of besides
     case JWRN_EXTRANEOUS_DATA:
         if (pw_jpeg_is_padding((j_decompress_ptr)common)) {
             return;

@@ -333,10 +333,6 @@ static inline void pw_vips_blob_unref(VipsBlob *blob) {
     vips_area_unref(VIPS_AREA(blob));
 }
 
-static inline int pw_vips_save_gif(VipsImage *in, VipsTarget *target, int effort, int bits, gboolean strip) {
-    return vips_gifsave_target(in, target, "effort", effort, "bitdepth", bits, "strip", strip, NULL);
-}
-
 static inline int pw_vips_save_tiff(VipsImage *in, VipsTarget *target, gboolean strip) {
     return vips_tiffsave_target(in, target, "compression", VIPS_FOREIGN_TIFF_COMPRESSION_DEFLATE,
         "predictor", VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL, "strip", strip, NULL);

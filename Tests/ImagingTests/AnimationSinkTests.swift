@@ -12,7 +12,7 @@ struct AnimationSinkTests {
     }
 
     private static func lossless(_ file: FileDescriptor, _ size: PixelSize) throws -> any FrameSink {
-        try WebPFrameSink(file, size: size, loopCount: 3, compression: .lossless())
+        try WebPFrameSink(file, size: size, loopCount: 3, WebPFrameSettings(compression: .lossless()))
     }
 
     /// Pixels that come, go and become transparent, of few colours in each frame.

@@ -10,7 +10,7 @@ struct AnimationSizeTests {
     private static func film(_ width: Int = 96, _ height: Int = 64, frames: Int = 6) throws -> [UInt8] {
         try encoded(
             width, height, durations: [Int](repeating: 50, count: frames),
-            sink: { try WebPFrameSink($0, size: $1, loopCount: 0, compression: .lossless()) },
+            sink: { try WebPFrameSink($0, size: $1, loopCount: 0, WebPFrameSettings(compression: .lossless())) },
             pixel: { x, y, number in
                 Pixel(
                     red: UInt8((x * 2 + number * 9) & 255), green: UInt8((x * y / 8 + number) & 255),

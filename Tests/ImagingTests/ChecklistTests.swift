@@ -83,6 +83,31 @@ struct ChecklistTests {
         }
     }
 
+    /// Whoever decodes it: at its size, scaled by its decoder, and an animation frame by frame.
+    @Test(arguments: ImageFormat.allCases + [nil]) func everyFormatIsScaledDown(format: ImageFormat?) throws {
+        let picture = TestImages.png(160, 120)
+        let source: [UInt8] =
+            switch format {
+            case .heic: SampleImage.bytes(of: .heic)
+            case .bmp: TestImages.bmp(160, 120)
+            case .gif: TestImages.gif(160, 120)
+            case let format?: try make(one: picture, "160x,\(format.rawValue)")
+            case nil: TestImages.gif(160, 120, frames: [20, 90, 200])
+            }
+        let whole = try facts(source)
+        // A quarter of the pixels, so half of each side.
+        let bytes = whole.width * whole.height
+        let (width, height) = (Int((Double(whole.width) / 2).rounded()), Int((Double(whole.height) / 2).rounded()))
+        for output in ["png", "jpeg", "webp", "gif"] {
+            let made = try make(source, "v=x,\(output),scale-down-large-images:\(bytes)")
+            let rendition = try #require(made.report.renditions.first)
+            #expect(abs(rendition.width - width) <= 1 && abs(rendition.height - height) <= 1, "\(output)")
+            #expect(rendition.width * rendition.height * 4 <= bytes, "\(output)")
+            #expect(
+                try make(source, "v=x,\(output),scale-down-large-images").report.renditions.first?.width == whole.width)
+        }
+    }
+
     // MARK: - Encoding
 
     @Test(arguments: [("rgba(0,0,255)", [0, 0, 255]), ("fedcba", [0xFE, 0xDC, 0xBA])])

@@ -79,7 +79,7 @@ extension SpecParts {
         // AVIF's colours are whole where nothing is lost, and what is chosen is one of the two.
         case .chroma: !loose.contains("lossless:yes") && Set([before, after]) == ["chroma:420", "chroma:444"]
         case .colours: format == .gif
-        case .effort: format != .png || loose.contains { $0.hasPrefix("colours:") }
+        case .effort: format != .gif && (format != .png || loose.contains { $0.hasPrefix("colours:") })
         default: true
         }
     }

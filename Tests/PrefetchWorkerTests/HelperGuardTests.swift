@@ -147,6 +147,66 @@ import Testing
 
     // MARK: -
 
+    // MARK: - Time and memory
+
+    private static let testHelper = Workplace.executable.removingLastComponent().appending("TestHelper").string
+    private static let hasTestHelper = access(testHelper, X_OK) == 0
+
+    /// The kernel ends who computes for too long, long before the clock on the wall would.
+    @Test(.enabled(if: hasTestHelper)) func aHelperThatComputesForTooLongIsEnded() async throws {
+        try await withPool {
+            $0.executable = Self.testHelper
+            $0.processorSeconds = 1
+            $0.wallSeconds = 600
+        } body: { pool, cache in
+            let spec = try VariantSpec.parse("v=8x,delegate:spin:600000")
+            let outcome = await pool.transform(try file(TestImages.png(20, 20), in: cache), into: [spec])
+            guard case .failed(let failure, _) = outcome else {
+                Issue.record("\(outcome)")
+                return
+            }
+            #expect(failure == .delegate, "\(failure)")
+            try await expectMade(pool, cache)
+        }
+    }
+
+    /// Two helpers, and memory for one progressive JPEG at a time: they take turns.
+    @Test(.enabled(if: hasTestHelper)) func helpersShareTheMemoryForDecoding() async throws {
+        let picture = TestImages.jpeg(1_000, 1_000, scans: 3)
+        let needed = try Self.estimate(picture)
+        #expect(needed > 1_000_000)
+        let duration = Duration.milliseconds(300)
+        try await withPool {
+            $0.executable = Self.testHelper
+            $0.count = 2
+            $0.decoderBytes = needed * 3 / 2
+        } body: { pool, cache in
+            let spec = try VariantSpec.parse("v=8x,delegate:spin:300")
+            let start = ContinuousClock.now
+            try await withThrowingTaskGroup { group in
+                for _ in 0..<6 {
+                    let source = try file(picture, in: cache)
+                    group.addTask { await pool.transform(source, into: [spec]) }
+                }
+                for try await outcome in group {
+                    guard case .made = outcome else {
+                        Issue.record("\(outcome)")
+                        continue
+                    }
+                }
+            }
+            #expect(ContinuousClock.now - start >= duration * 6)
+        }
+    }
+
+    private static func estimate(_ picture: [UInt8]) throws -> Int {
+        try withTemporaryDirectory { folder in
+            let file = try ContentCache(directory: folder.appending("cache")).makeFile()
+            try file.descriptor.writeAll(picture)
+            return DecoderEstimate(limits: ImageLimits()).bytes(file.descriptor)
+        }
+    }
+
     private func withPool(
         _ log: LogCounter = LogCounter(), configure: (inout HelperConfiguration) -> Void,
         body: (HelperPool, ContentCache) async throws -> Void,

@@ -7,7 +7,7 @@ import PrefetchWorker
 @main
 struct TestHelper {
     @MainActor static func main() async throws {
-        HelperMain.runIfHelper(ImagingExtensions(transforms: [Crash(), Refusal()]))
+        HelperMain.runIfHelper(ImagingExtensions(transforms: [Crash(), Refusal(), Spin()]))
         let words = CommandLine.arguments
         if words.count == 4, words[1] == "commit", let seconds = Double(words[3]) {
             try await commit(to: words[2], seconds: seconds)
@@ -45,5 +45,17 @@ struct Refusal: ImageTransform {
 
     func transform(_ image: RGBAImage, argument: String) throws -> RGBAImage {
         throw No(description: "no \(argument) today")
+    }
+}
+
+/// Keeps a processor busy for so many milliseconds.
+struct Spin: ImageTransform {
+    let name = "spin"
+    let version = "1"
+
+    func transform(_ image: RGBAImage, argument: String) throws -> RGBAImage {
+        let end = ContinuousClock.now + .milliseconds(Int(argument) ?? 0)
+        while ContinuousClock.now < end {}
+        return image
     }
 }

@@ -172,12 +172,22 @@ import Testing
             try await w.enqueue(w.url("/1.png"), "--variant", "a=20x")
             try await w.drain()
             let original = try await w.path(w.url("/1.png"))
+            let before = try fingerprint(original)
             try await w.enqueue(w.url("/1.png"), "--variant", "b=10x,webp")
             try await w.drain()
+            // Not written anew, nor replaced by one that is the same.
+            #expect(try fingerprint(original) == before)
             #expect(w.origin.requests.count == 1)
             #expect(try await w.path(w.url("/1.png")) == original)
             #expect(try await w.value("SELECT format, width FROM results WHERE variant = 'b'") == "webp|10")
         }
+    }
+
+    /// Which file it is, how long, and when it was last written to.
+    private func fingerprint(_ path: String) throws -> [Int] {
+        var status = stat()
+        try #require(stat(path, &status) == 0)
+        return [Int(status.st_ino), Int(status.st_size), status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
     }
 
     @Test func anEmptyJobIsFinishedAtOnce() async throws {

@@ -6,25 +6,38 @@ final class AnimatedVariant {
     struct Geometry: Hashable {
         let placement: Placement
         let position: Position
+        let isConverted: Bool
     }
 
     let plan: VariantPlan
     private(set) var encoding: AnimationEncoding
     private let loopCount: Int
     private let runner: EffectRunner
+    private let colours: FrameColours?
+    private let metadata: AnimationMetadata
     private let scaler = FrameScaler()
     private var sink: (any FrameSink)?
     private var size: PixelSize
 
-    init(plan: VariantPlan, encoding: AnimationEncoding? = nil, loopCount: Int, runner: EffectRunner) {
+    /// - Parameters:
+    ///   - colours: for those that don't keep the source's.
+    ///   - metadata: what of the source's its policy allows.
+    init(
+        plan: VariantPlan, encoding: AnimationEncoding?, loopCount: Int, runner: EffectRunner,
+        colours: FrameColours?, metadata: AnimationMetadata,
+    ) {
         self.plan = plan
         self.encoding = encoding ?? AnimationEncoding(plan)
         self.loopCount = loopCount
         self.runner = runner
+        self.colours = plan.metadata.keepsProfile && self.encoding.holdsProfile ? nil : colours
+        self.metadata = metadata
         size = plan.placement.output
     }
 
-    var geometry: Geometry { Geometry(placement: plan.placement, position: plan.spec.position) }
+    var geometry: Geometry {
+        Geometry(placement: plan.placement, position: plan.spec.position, isConverted: colours != nil)
+    }
 
     /// Without `transform-animated-image` an animation is brought to its box, and its effects are left out.
     var hasEffects: Bool { !plan.spec.effects.isEmpty && plan.spec.options.flag(.transformAnimatedImage) }
@@ -32,8 +45,14 @@ final class AnimatedVariant {
     func rendered(_ frame: PixelBuffer) throws(ImagingError) -> PixelBuffer {
         // Frames are decoded all the same, since a file that can't be is not passed on.
         if plan.isPassedThrough { return frame }
-        guard hasEffects else { return try scaler.placed(frame, plan.placement, at: plan.spec.position) }
-        return try plan.rendered(from: frame.picture(), runner).pixelBuffer()
+        guard hasEffects else {
+            return try inItsColours(scaler.placed(frame, plan.placement, at: plan.spec.position))
+        }
+        return try plan.rendered(from: inItsColours(frame).picture(), runner).pixelBuffer()
+    }
+
+    private func inItsColours(_ frame: PixelBuffer) throws(ImagingError) -> PixelBuffer {
+        if let colours { try colours.inSRGB(frame) } else { frame }
     }
 
     func add(_ pixels: PixelBuffer, duration: Int) throws(ImagingError) {
@@ -56,7 +75,7 @@ final class AnimatedVariant {
     }
 
     private func begin(_ size: PixelSize) throws(ImagingError) -> any FrameSink {
-        let (sink, encoding) = try encoding.begin(plan, size: size, loopCount: loopCount)
+        let (sink, encoding) = try encoding.begin(plan, size: size, loopCount: loopCount, metadata)
         self.sink = sink
         self.encoding = encoding
         self.size = size

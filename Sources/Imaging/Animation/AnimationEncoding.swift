@@ -6,7 +6,7 @@ struct AnimationEncoding {
     private enum Encoder {
         case gif
         /// Without a compression it is lossy, as hard as ``strength`` says.
-        case webp(WebPFrameSink.Compression?, effort: Int)
+        case webp(WebPFrameSettings.Compression?, effort: Int)
         case registered(any AnimationCoder)
     }
 
@@ -47,20 +47,24 @@ struct AnimationEncoding {
         return (encoder, ImageFormat.webp.rawValue, spec.quality ?? 80, isLossless ? nil : 1)
     }
 
+    /// Whether a colour profile may stand in it.
+    var holdsProfile: Bool { if case .webp = encoder { true } else { false } }
+
     /// Begins a file.
     ///
     /// - Returns: with the encoding it really has: a coder that isn't named and writes no animations gives way to WebP.
     func begin(
-        _ plan: VariantPlan, size: PixelSize, loopCount: Int,
+        _ plan: VariantPlan, size: PixelSize, loopCount: Int, _ metadata: AnimationMetadata,
     ) throws(ImagingError) -> (sink: any FrameSink, encoding: AnimationEncoding) {
         let output = plan.variant.output
         switch encoder {
         case .gif:
-            return (try GIFFrameSink(output, size: size, loopCount: loopCount, colours: strength), self)
+            let sink = try GIFFrameSink(
+                output, size: size, loopCount: loopCount, colours: strength, metadata: metadata)
+            return (sink, self)
         case .webp(let compression, let effort):
-            let sink = try WebPFrameSink(
-                output, size: size, loopCount: loopCount,
-                compression: compression ?? .lossy(quality: strength), effort: effort)
+            let settings = WebPFrameSettings(compression: compression ?? .lossy(quality: strength), effort: effort)
+            let sink = try WebPFrameSink(output, size: size, loopCount: loopCount, settings, metadata: metadata)
             return (sink, self)
         case .registered(let coder):
             let isPressed = quality != nil || strength < 80
@@ -72,7 +76,8 @@ struct AnimationEncoding {
             guard plan.spec.coderName == nil else {
                 throw ImagingError(code: .encode, message: "The coder '\(coder.name)' writes no animations.")
             }
-            return try AnimationEncoding(webpFor: plan.spec).begin(plan, size: size, loopCount: loopCount)
+            return try AnimationEncoding(webpFor: plan.spec).begin(
+                plan, size: size, loopCount: loopCount, metadata)
         }
     }
 }

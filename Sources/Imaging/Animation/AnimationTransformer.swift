@@ -32,8 +32,11 @@ struct AnimationTransformer {
         _ wanted: [(VariantPlan, AnimationEncoding?)],
     ) throws(ImagingError) -> ([AnimatedVariant], [Rendition]) {
         let frames = try source.frames(limits: limits)
-        let outputs = wanted.map {
-            AnimatedVariant(plan: $0.0, encoding: $0.1, loopCount: frames.loopCount, runner: runner)
+        let colours = source.frameColours
+        let outputs = try wanted.map { plan, encoding throws(ImagingError) in
+            AnimatedVariant(
+                plan: plan, encoding: encoding, loopCount: frames.loopCount, runner: runner, colours: colours,
+                metadata: try source.animationMetadata(plan.metadata))
         }
         while let frame = try frames.next() { try add(frame, to: outputs) }
         let renditions = try outputs.map { output throws(ImagingError) in

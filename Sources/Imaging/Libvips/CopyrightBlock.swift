@@ -34,6 +34,14 @@ struct CopyrightBlock {
         return (same ?? longer).map { String(decoding: bytes[..<$0], as: UTF8.self) }
     }
 
+    /// For formats without tags: a line for each.
+    var comment: String {
+        entries.map { entry in
+            let name = entry.tag == 0x013B ? "Artist" : "Copyright"
+            return "\(name): \(String(decoding: entry.text.dropLast(), as: UTF8.self))"
+        }.joined(separator: "\n")
+    }
+
     /// With the six bytes before it that say what it is.
     var bytes: [UInt8] {
         var directory = little(UInt16(entries.count))

@@ -20,6 +20,13 @@ final class EncodedFile {
         self.free = free
     }
 
+    /// A copy.
+    convenience init(_ bytes: [UInt8]) {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, bytes.count), alignment: 1)
+        copy.copyBytes(from: bytes)
+        self.init(owning: UnsafeRawBufferPointer(rebasing: copy[..<bytes.count])) { _ in copy.deallocate() }
+    }
+
     /// Another file with `head` in place of its first `count` bytes, and `tail` behind it.
     convenience init(_ file: EncodedFile, replacingFirst count: Int = 0, by head: [UInt8], tail: [UInt8] = []) {
         self.init(owning: UnsafeRawBufferPointer(rebasing: file.bytes[count...]), head: head, tail: tail) { _ in
@@ -34,8 +41,11 @@ final class EncodedFile {
     var count: Int { head.count + bytes.count + tail.count }
 
     /// Lends the bytes that a library made.
-    func lend<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        withExtendedLifetime(self) { body(bytes) }
+    func lend<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result,
+    ) throws(Failure) -> Result {
+        defer { withExtendedLifetime(self) {} }
+        return try body(bytes)
     }
 
     func write(to descriptor: FileDescriptor) throws(VipsFailure) {

@@ -52,12 +52,14 @@ struct Encoding {
     /// pixels at effort 4 took 12 s on one core here, 5 s at 2.)
     private static let largeAVIF = 4_000_000
 
-    /// Of a palette; 0 for none: no more colours than are wanted. PNG has 1, 2, 4 or 8 bits, a still GIF any of 1 to 8.
+    /// Of a palette; 0 for none: no more colours than are wanted. PNG has 1, 2, 4 or 8 bits.
     fileprivate var paletteBits: Int {
         guard let colours = options.whole(.colours) else { return 0 }
         let bits = Int.bitWidth - 1 - colours.leadingZeroBitCount
-        return format == .gif || bits == 8 ? bits : bits >= 4 ? 4 : min(bits, 2)
+        return bits == 8 ? bits : bits >= 4 ? 4 : min(bits, 2)
     }
+
+    fileprivate var colours: Int { options.whole(.colours) ?? ColourTable.most }
 
     fileprivate var webP: WebPEncoder.Settings {
         WebPEncoder.Settings(
@@ -69,7 +71,8 @@ struct Encoding {
 extension Picture {
     /// Encodes, and writes to `descriptor` from where it stands.
     func write(_ encoding: Encoding, to descriptor: FileDescriptor) throws(VipsFailure) {
-        if encoding.format == .webp && !hasMetadata || encoding.format.lacksMetadata && hasMetadata {
+        let isOurs = encoding.format == .gif || encoding.format == .webp && !hasMetadata
+        if isOurs || encoding.format.lacksMetadata && hasMetadata {
             return try encoded(encoding).write(to: descriptor)
         }
         // libvips works on a duplicate, and closes that.
@@ -80,6 +83,7 @@ extension Picture {
 
     func encoded(_ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
         if encoding.format == .webp, !hasMetadata { return try webP(encoding) }
+        if encoding.format == .gif { return try gif(colours: encoding.colours) }
         return try EncodedFile { save(encoding, to: $0) }.withMetadata(of: self, encoding.format)
     }
 
@@ -107,7 +111,8 @@ extension Picture {
             case .avif: pw_vips_save_avif(image, target, quality, effort, isLossless, encoding.chroma, strip)
             case .jxl:
                 pw_vips_save_jxl(image, target, max(quality, Self.lowestJXL), effort, isLossless, strip)
-            case .gif: pw_vips_save_gif(image, target, effort, bits == 0 ? 8 : bits, strip)
+            // It has an encoder of its own.
+            case .gif: -1
             case .tiff: pw_vips_save_tiff(image, target, strip)
             case .webp:
                 pw_vips_save_webp(

@@ -7,6 +7,9 @@ struct ColourProfile {
 
     init(_ bytes: UnsafeRawBufferPointer) { reader = ByteReader(bytes) }
 
+    /// Whether it is a profile at all, and tells of red, green and blue.
+    var isOfRGB: Bool { reader.has("acsp", at: 36) && reader.has("RGB ", at: 16) }
+
     var isSRGB: Bool {
         reader.has("RGB ", at: 16) && hasPrimaries && ["rTRC", "gTRC", "bTRC"].allSatisfy(isSRGBCurve)
             // A profile with tables is used by them and not by its matrix.

@@ -38,7 +38,8 @@ struct DecodedSource {
             let header = try Self.header(bytes, format, limits: limits, coders: coders)
             pixels = .library(format, header: header)
             animation = AnimationFacts(bytes, as: format).flatMap { $0.isAnimation ? $0 : nil }
-            let size = animation?.canvas ?? header.seenSize
+            let stored = animation?.canvas ?? header.storedSize
+            let size = header.isTurnedByAQuarter ? stored.transposed : stored
             if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
             facts = ImageFacts(
                 formatName: format.rawValue, width: size.width, height: size.height,
@@ -52,6 +53,7 @@ struct DecodedSource {
         // Before libvips sees it: some of its loaders allocate by the header.
         let verdict = HeaderInspector(limits: limits, coders: coders).inspect(bytes)
         if case .refused(let error) = verdict, error.code == .tooManyPixels { throw error }
+        if format == .png, let objection = PNGTexts.objection(ByteReader(bytes)) { throw objection }
         if let objection = DecoderCost(bytes, as: format, limits: limits).objection(limits) { throw objection }
         if [.heic, .avif].contains(format), let objection = HEIFBoxes(ByteReader(bytes)).objection(limits) {
             throw objection
@@ -68,10 +70,16 @@ struct DecodedSource {
         if case .registered(let coder, _) = pixels { coder } else { nil }
     }
 
-    /// The frames of what is an animation, from the first on.
+    /// The frames of what is an animation, from the first on, upright.
     ///
     /// - Throws: class `too-many-pixels`, `truncated` or `bad-image`.
     func frames(limits: ImageLimits) throws(ImagingError) -> any FrameSource {
+        let frames = try storedFrames(limits: limits)
+        guard case .library(_, let header) = pixels, header.orientation > 1 else { return frames }
+        return try UprightFrames(frames, orientation: header.orientation)
+    }
+
+    private func storedFrames(limits: ImageLimits) throws(ImagingError) -> any FrameSource {
         switch pixels {
         case .registered(let coder, _):
             if let coder = coder as? any AnimationCoder, let animation {
@@ -137,6 +145,21 @@ struct DecodedSource {
             return try decoded.upright().inWebColours(keepingProfile: keepingProfile).inMemory()
         } catch {
             throw error.error(.transform, "The colours could not be converted")
+        }
+    }
+
+    /// What brings the frames of an animation to sRGB; nil where there is nothing to do.
+    var frameColours: FrameColours? {
+        if case .library(_, let header) = pixels { FrameColours(header) } else { nil }
+    }
+
+    /// What an animation keeps of it.
+    func animationMetadata(_ policy: MetadataPolicy) throws(ImagingError) -> AnimationMetadata {
+        guard case .library(let format, _) = pixels else { return AnimationMetadata() }
+        do throws(VipsFailure) {
+            return try AnimationMetadata(of: Picture(of: bytes, as: format), policy)
+        } catch {
+            throw Self.failure(error, bytes, format)
         }
     }
 

@@ -5,7 +5,8 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     case lossless
     /// WebP: lossless after pixels were nudged; 100 nudges none, 0 the most.
     case nearLossless = "near-lossless"
-    /// How long the encoder may try: WebP 0–6, AVIF 0–9, JPEG XL 3–9, GIF 1–10, PNG's palette 1–10.
+    /// How long the encoder may try: WebP 0–6, AVIF 0–9, JPEG XL 3–9, PNG's palette 1–10; GIF takes 1–10 and has
+    /// one only.
     case effort
     /// JPEG: in scans that sharpen; PNG: interlaced.
     case progressive

@@ -62,7 +62,10 @@ extension VariantSpec {
         case .png:
             guard let colours = options.whole(.colours) else { return options.set(.effort, nil) }
             options.set(.colours, .number(Double([256, 16, 4].first { $0 <= colours } ?? 2)))
-        case .gif where options.whole(.colours) == 256: options.set(.colours, nil)
+        case .gif:
+            // Ours has one only, and takes it in names that were written for others.
+            options.set(.effort, nil)
+            if options.whole(.colours) == 256 { options.set(.colours, nil) }
         case .avif where options.flag(.lossless): options.set(.chroma, nil)
         // With a limit of bytes the quality isn't known.
         case .jpeg where options.whole(.maxBytes) == nil, .avif where options.whole(.maxBytes) == nil:

@@ -19,13 +19,26 @@ import Testing
         Bomb(name: "PNG of 50,000 × 50,000", ends: ["too-many-pixels"]) {
             TestImages.pngHeaderOnly(50_000, 50_000) + TestImages.pngOfZeros(500, 500).dropFirst(33)
         },
-        Bomb(name: "PNG with a gigabyte of text", ends: ["done"]) {
+        Bomb(name: "PNG with a gigabyte of text", ends: ["bad-image"]) {
             TestImages.pngOfZeros(
                 64, 64, extra: [TestImages.pngChunk("zTXt", Array("a".utf8) + [0, 0] + TestImages.zlibZeros(1 << 30))])
         },
-        Bomb(name: "PNG with a profile of a gigabyte", ends: ["done"]) {
+        Bomb(name: "PNG with a profile of a gigabyte", ends: ["bad-image"]) {
             TestImages.pngOfZeros(
                 64, 64, extra: [TestImages.pngChunk("iCCP", Array("a".utf8) + [0, 0] + TestImages.zlibZeros(1 << 30))])
+        },
+        Bomb(name: "PNG with a gigabyte of translated text", ends: ["bad-image"]) {
+            TestImages.pngOfZeros(
+                64, 64,
+                extra: [TestImages.pngChunk("iTXt", [97, 0, 1, 0, 101, 110, 0, 0] + TestImages.zlibZeros(1 << 30))])
+        },
+        Bomb(name: "PNG with four hundred texts of a megabyte", ends: ["bad-image"]) {
+            let text = TestImages.pngChunk("zTXt", Array("a".utf8) + [0, 0] + TestImages.zlibZeros(1 << 20))
+            return TestImages.pngOfZeros(64, 64, extra: Array(repeating: text, count: 400))
+        },
+        Bomb(name: "PNG with a megabyte of text", ends: ["done"]) {
+            TestImages.pngOfZeros(
+                64, 64, extra: [TestImages.pngChunk("zTXt", Array("a".utf8) + [0, 0] + TestImages.zlibZeros(1 << 20))])
         },
         Bomb(name: "GIF with a canvas of 65,535 × 65,535", ends: ["too-many-pixels"]) {
             Array("GIF89a".utf8) + [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0] + TestImages.gif(8, 8).dropFirst(13)
@@ -67,6 +80,17 @@ import Testing
             #expect(bomb.ends.contains(answer.end) && answer.seconds < 5 && answer.peak < bomb.megabytes, "\(answer)")
             let next = try await helper.make(TestImages.png(20, 20), "a=10x,webp")
             #expect(next.isDone, "It goes on: \(next)")
+        }
+    }
+
+    /// Who keeps it unpacks it.
+    @Test(arguments: ["keep-metadata", "keep-profile", "keep-metadata,keep-profile"])
+    func keepingMetadataIsNoWayIn(options: String) async throws {
+        try await PictureHelper.lend { helper in
+            for bomb in Self.bombs where bomb.name.hasPrefix("PNG with") {
+                let answer = try await helper.make(bomb.make(), "a=64x64,png,\(options)")
+                #expect(bomb.ends.contains(answer.end) && answer.seconds < 5 && answer.peak < 200, "\(answer)")
+            }
         }
     }
 

@@ -75,13 +75,4 @@ struct HugePictureTests {
             }
         }
     }
-
-    /// 240 million pixels in 500 frames, or a tenth of them.
-    @Test func fiveHundredFrames() async throws {
-        let gif = TestImages.gif(800, 600, frames: Self.height / 30)
-        try await PictureHelper.lend { helper in
-            let answer = try await helper.make(gif, "a=80x60,gif", within: 100)
-            #expect(answer.isDone && answer.peak < 150, "\(answer)")
-        }
-    }
 }

@@ -20,17 +20,28 @@ final class GIFFrameSink: FrameSink {
     /// Of the first frame that lost anything: later ones are only what changed.
     private var loss = 0.0
     private let most: Int
+    private let metadata: AnimationMetadata
 
     /// - Parameters:
     ///   - loopCount: 0 is for ever; no more than 65,535 are written.
     ///   - colours: how many a frame may have, 2 to 256.
-    init(
+    ///   - metadata: of which a GIF holds XMP, and in a comment whose picture it is.
+    convenience init(
         _ descriptor: FileDescriptor, size: PixelSize, loopCount: Int, colours: Int = ColourTable.most,
+        metadata: AnimationMetadata = AnimationMetadata(),
     ) throws(ImagingError) {
+        let writer = try GIFWriter { _ = try descriptor.writeAll($0) }
+        try self.init(writer, size: size, loopCount: loopCount, colours: colours, metadata: metadata)
+    }
+
+    init(
+        _ writer: GIFWriter, size: PixelSize, loopCount: Int, colours: Int, metadata: AnimationMetadata,
+    ) throws(ImagingError) {
+        self.writer = writer
         self.size = size
+        self.metadata = metadata
         most = colours
         self.loopCount = loopCount
-        writer = try GIFWriter(descriptor)
         shown = try PixelBuffer(size)
         waiting = try PixelBuffer(size)
     }
@@ -49,7 +60,7 @@ final class GIFFrameSink: FrameSink {
         guard duration != nil else {
             throw ImagingError(code: .encode, message: "The animation has no frame to write.")
         }
-        try writeWaiting(isCleared: false)
+        try writeWaiting(isCleared: false, isLast: true)
         try writer.finish()
     }
 
@@ -70,16 +81,19 @@ final class GIFFrameSink: FrameSink {
         }
     }
 
-    private func writeWaiting(isCleared: Bool) throws(ImagingError) {
+    private func writeWaiting(isCleared: Bool, isLast: Bool = false) throws(ImagingError) {
         let colours = waiting.lend { ColourTable(of: $0) }?.colours.count ?? .max
         let tolerance = colours > most ? self.tolerance : 0
-        let ink = try GIFInk(of: waiting, over: shown, clearing: isCleared, tolerance: tolerance)
-        let indexing = GIFIndexing(ink, common: common, most: most)
+        let isFirst = common == nil
+        let ink = try GIFInk(
+            of: waiting, over: shown, clearing: isCleared, isFirst: isFirst, tolerance: tolerance)
+        let indexing = GIFIndexing(ink, common: common, most: most, isLast: isLast)
         if loss == 0 { loss = indexing.loss }
         let palette = indexing.palette
-        let isFirst = common == nil
         if isFirst {
             try writer.begin(size, palette.entries, loopCount: loopCount)
+            if let comment = metadata.comment { try writer.comment(comment) }
+            if !metadata.xmp.isEmpty { try writer.xmp(metadata.xmp) }
             common = palette
         }
         let control = GIFWriter.Control(

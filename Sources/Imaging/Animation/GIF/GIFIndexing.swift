@@ -13,7 +13,8 @@ struct GIFIndexing {
     ///     own would not be so much nearer that they are worth 768 bytes.
     ///   - most: how many colours there may be, 2 to 256, one for transparency among them, but for two: one colour is no
     ///     picture.
-    init(_ ink: GIFInk, common: GIFPalette?, most: Int = ColourTable.most) {
+    ///   - isLast: no frame comes after it.
+    init(_ ink: GIFInk, common: GIFPalette?, most: Int = ColourTable.most, isLast: Bool) {
         self.ink = ink
         let spare = ink.isOpaque ? 0 : 1
         if let colours = ink.pixels.lend({ ColourTable(of: $0) }), colours.colours.count <= max(2, most - spare) {
@@ -24,7 +25,10 @@ struct GIFIndexing {
             loss = 0
         } else {
             // One is left for transparency even where this frame has none: the next may be drawn with the same.
-            let colours = WuQuantiser(ink.pixels.lend { ColourMoments(of: $0) }).colours(atMost: max(2, most - 1))
+            let room = max(2, isLast ? most - spare : most - 1)
+            var colours = WuQuantiser(ink.pixels.lend { ColourMoments(of: $0) }).colours(atMost: room)
+            // A still has the time; of a film's frames nobody sees it.
+            if isLast, common == nil { colours = ink.pixels.lend { Self.settled(colours, $0) } }
             let own = GIFPalette(ColourTable(colours))
             let loss = Self.loss(ink, own)
             let shared = common.flatMap { palette in
@@ -39,6 +43,24 @@ struct GIFIndexing {
 
     /// Measured on films, pans and drawings: from there on files grow faster than they get better.
     private static let worthwhile = 1.25
+
+    /// Colours moved to the middle of the pixels that they are nearest to, a few times over (Lloyd's algorithm).
+    private static func settled(
+        _ colours: [Pixel], _ pixels: UnsafeMutableBufferPointer<Pixel>,
+    ) -> [Pixel] {
+        var colours = colours
+        for _ in 0..<4 where !colours.isEmpty {
+            let nearest = NearestColours(colours)
+            var sums = [ColourMoments.Sum](repeating: ColourMoments.Sum(), count: colours.count)
+            for pixel in pixels where pixel != Pixel() {
+                let (red, green, blue) = (pixel.red, pixel.green, pixel.blue)
+                sums[nearest.index(red, green, blue)] += ColourMoments.Sum(
+                    count: 1, red: red, green: green, blue: blue)
+            }
+            colours = zip(colours, sums).map { $1.mean ?? $0 }
+        }
+        return colours
+    }
 
     private static func loss(_ ink: GIFInk, _ palette: GIFPalette) -> Double {
         ink.pixels.lend { palette.nearest.meanDistance(of: $0, step: max(1, $0.count / 16_384)) }

@@ -9,11 +9,15 @@ struct GIFInk {
     ///   - frame: of opaque pixels and transparent black ones.
     ///   - shown: before the frame; the same.
     ///   - clearing: the rectangle covers all that is visible, so that the frame can be disposed of.
+    ///   - isFirst: the rectangle is the canvas: what the first frame doesn't reach some programs take for black.
     ///   - tolerance: how far what is shown may be from the frame and stay, as ``NearestColours`` measures it.
     init(
-        of frame: PixelBuffer, over shown: PixelBuffer, clearing: Bool, tolerance: Int = 0,
+        of frame: PixelBuffer, over shown: PixelBuffer, clearing: Bool, isFirst: Bool, tolerance: Int = 0,
     ) throws(ImagingError) {
-        rectangle = Self.rectangle(frame, shown, clearing: clearing, tolerance)
+        rectangle =
+            isFirst
+            ? PixelRectangle(width: frame.size.width, height: frame.size.height)
+            : Self.rectangle(frame, shown, clearing: clearing, tolerance)
         pixels = try PixelBuffer(PixelSize(width: rectangle.width, height: rectangle.height))
         isOpaque = Self.draw(frame, over: shown, rectangle, into: pixels, tolerance)
     }

@@ -1,19 +1,18 @@
 import CGIF
-import SystemPackage
 
-/// giflib's encoder, record by record, straight to a file.
+/// giflib's encoder, record by record, straight to whoever takes it.
 ///
 /// The one owner of its handle. https://giflib.sourceforge.net/gif_lib.html
 final class GIFWriter {
     /// Where the callback writes to; giflib has its address.
     private final class Output {
         private static let most = 1 << 16
-        private let descriptor: FileDescriptor
+        private let put: ([UInt8]) throws -> Void
         private var held: [UInt8] = []
         /// The first failure; nothing is written after it.
         var error: (any Error)?
 
-        init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
+        init(_ put: @escaping ([UInt8]) throws -> Void) { self.put = put }
 
         func write(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
             held.append(contentsOf: bytes)
@@ -25,7 +24,7 @@ final class GIFWriter {
             defer { held.removeAll(keepingCapacity: true) }
             guard error == nil else { return }
             do {
-                _ = try descriptor.writeAll(held)
+                try put(held)
             } catch {
                 self.error = error
             }
@@ -45,8 +44,9 @@ final class GIFWriter {
     /// Nil once it is closed.
     private var handle: UnsafeMutablePointer<GifFileType>?
 
-    init(_ descriptor: FileDescriptor) throws(ImagingError) {
-        output = Output(descriptor)
+    /// - Parameter put: takes the file piece by piece.
+    init(_ put: @escaping ([UInt8]) throws -> Void) throws(ImagingError) {
+        output = Output(put)
         handle = EGifOpen(
             Unmanaged.passUnretained(output).toOpaque(),
             { file, bytes, count in
@@ -71,12 +71,33 @@ final class GIFWriter {
     }
 
     private func putLoop(_ count: Int) throws(ImagingError) {
-        let name = Array("NETSCAPE2.0".utf8)
         let block: [UInt8] = [1, UInt8(count & 0xFF), UInt8(count >> 8)]
-        try call { EGifPutExtensionLeader($0, APPLICATION_EXT_FUNC_CODE) }
-        try call { EGifPutExtensionBlock($0, CInt(name.count), name) }
+        try putApplication("NETSCAPE2.0")
         try call { EGifPutExtensionBlock($0, CInt(block.count), block) }
         try call { EGifPutExtensionTrailer($0) }
+    }
+
+    private func putApplication(_ name: String) throws(ImagingError) {
+        let name = Array(name.utf8)
+        try call { EGifPutExtensionLeader($0, APPLICATION_EXT_FUNC_CODE) }
+        try call { EGifPutExtensionBlock($0, CInt(name.count), name) }
+    }
+
+    /// Writes words for people, after the beginning and before a frame.
+    func comment(_ text: String) throws(ImagingError) {
+        try call { EGifPutComment($0, text) }
+    }
+
+    /// Writes a packet of XMP at the same place, as it is and not cut into blocks; what follows it brings whoever takes
+    /// its letters for the lengths of blocks to its end. One with a zero in it would end there, and is left out.
+    ///
+    /// XMP Specification, part 3, section 1.1.2.
+    func xmp(_ packet: [UInt8]) throws(ImagingError) {
+        guard !packet.contains(0) else { return }
+        try putApplication("XMP DataXMP")
+        let end: [UInt8] = [1] + (0...255).reversed() + [0]
+        let bytes = packet + end
+        guard bytes.withUnsafeBufferPointer(output.write) == bytes.count else { throw failure() }
     }
 
     /// Begins a frame; its rows follow, as many as it is high.

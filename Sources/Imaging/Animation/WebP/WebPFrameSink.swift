@@ -1,107 +1,82 @@
-import CWebP
 import SystemPackage
 
-/// Writes an animated WebP with libwebp's own encoder, which holds the encoded frames until the end.
+/// Writes an animated WebP with libwebp's own encoder, which holds encoded frames until it is told to end.
 ///
-/// Its settings are gif2webp's, key frames as often among them: where a whole frame is the smaller one they save bytes.
-/// The one owner of its handle. https://developers.google.com/speed/webp/docs/container-api#webpanimencoder_api
+/// So it is told to, whenever so much has changed that what it holds may be too much, and the next frame begins a run of
+/// its own. A run ends where the encoder would look for its next key frame anyway: one run is what gif2webp writes, and
+/// several are hardly larger.
 final class WebPFrameSink: FrameSink {
-    enum Compression {
-        /// 1 to 100.
-        case lossy(quality: Int)
-        /// - nearLossless: 0 to 99, how little pixels are nudged; nil not at all.
-        case lossless(nearLossless: Int? = nil)
-
-        /// How many frames may lie between two key frames, at least and at most.
-        fileprivate var keyFrames: ClosedRange<CInt> {
-            switch self {
-            case .lossy: 3...5
-            case .lossless: 9...17
-            }
-        }
-    }
-
     private let size: PixelSize
-    private let descriptor: FileDescriptor
-    private let encoder: OpaquePointer
-    private var config = WebPConfig()
-    /// Of all frames so far, in milliseconds.
-    private var end = 0
+    private let loopCount: Int
+    private let settings: WebPFrameSettings
+    private var file: WebPFile
+    private var section: WebPSection?
+    /// A still of the section's first frame where that doesn't cover the canvas, of all sections but the first.
+    private var opening: EncodedFile?
+    private var sections = 0
+    /// The frame before.
+    private let shown: PixelBuffer
+    private var pace: WebPPace
 
     /// - Parameters:
+    ///   - descriptor: of a regular file.
     ///   - loopCount: 0 is for ever; no more than 65,535 are written.
-    ///   - effort: libwebp's method, 0 (fast) to 6.
     init(
-        _ descriptor: FileDescriptor, size: PixelSize, loopCount: Int, compression: Compression, effort: Int = 4,
+        _ descriptor: FileDescriptor, size: PixelSize, loopCount: Int, _ settings: WebPFrameSettings,
+        metadata: AnimationMetadata = AnimationMetadata(),
     ) throws(ImagingError) {
-        var options = WebPAnimEncoderOptions()
-        guard WebPAnimEncoderOptionsInit(&options) != 0, Self.configure(&config, compression, effort) else {
-            throw ImagingError(code: .encode, message: "libwebp is of another version than it was built for.")
-        }
-        options.kmin = compression.keyFrames.lowerBound
-        options.kmax = compression.keyFrames.upperBound
-        options.anim_params.loop_count = CInt(min(max(0, loopCount), 65_535))
-        guard let encoder = WebPAnimEncoderNew(CInt(size.width), CInt(size.height), &options) else {
-            throw ImagingError(code: .encode, message: "libwebp has no memory for the animation.")
-        }
-        self.encoder = encoder
         self.size = size
-        self.descriptor = descriptor
-    }
-
-    deinit { WebPAnimEncoderDelete(encoder) }
-
-    private static func configure(_ config: inout WebPConfig, _ compression: Compression, _ effort: Int) -> Bool {
-        switch compression {
-        case .lossy(let quality):
-            guard WebPConfigPreset(&config, WEBP_PRESET_DEFAULT, Float(quality)) != 0 else { return false }
-        case .lossless(let nearLossless):
-            guard WebPConfigInit(&config) != 0 else { return false }
-            config.lossless = 1
-            config.near_lossless = CInt(nearLossless ?? 100)
-        }
-        config.method = CInt(effort)
-        return WebPValidateConfig(&config) != 0
+        self.loopCount = min(max(0, loopCount), 65_535)
+        self.settings = settings
+        file = WebPFile(descriptor, size: size, loopCount: self.loopCount, metadata)
+        shown = try PixelBuffer(size)
+        pace = WebPPace(settings, canvas: size)
     }
 
     func add(_ pixels: PixelBuffer, duration: Int) throws(ImagingError) {
-        var picture = WebPPicture()
-        guard WebPPictureInit(&picture) != 0 else { throw failure() }
-        defer { WebPPictureFree(&picture) }
-        picture.use_argb = 1
-        picture.width = CInt(size.width)
-        picture.height = CInt(size.height)
-        let isLoaded = pixels.lend { pixels in
-            pixels.withMemoryRebound(to: UInt32.self) { words in
-                words.withMemoryRebound(to: UInt8.self) {
-                    WebPPictureImportRGBA(&picture, $0.baseAddress, CInt(size.width * 4)) != 0
-                }
+        let changed = section == nil ? size.pixels : pixels.changed(since: shown)
+        if let section, pace.isFull(before: changed) {
+            try write(section)
+            self.section = nil
+            opening = pixels.fillsItsEdges ? nil : try still(pixels)
+            pace = WebPPace(settings, canvas: size)
+        }
+        let section: WebPSection =
+            if let begun = self.section { begun } else {
+                try WebPSection(size: size, loopCount: loopCount, settings)
             }
-        }
-        guard isLoaded, WebPAnimEncoderAdd(encoder, &picture, CInt(clamping: end), &config) != 0 else {
-            throw failure()
-        }
-        end += duration
+        self.section = section
+        try section.add(pixels, duration: duration)
+        pace.take(changed)
+        shown.copy(from: pixels)
     }
 
     func finish() throws(ImagingError) {
-        var data = WebPData()
-        WebPDataInit(&data)
-        defer { WebPDataClear(&data) }
-        guard WebPAnimEncoderAdd(encoder, nil, CInt(clamping: end), nil) != 0,
-            WebPAnimEncoderAssemble(encoder, &data) != 0
-        else { throw failure() }
-        do {
-            _ = try descriptor.writeAll(UnsafeRawBufferPointer(start: data.bytes, count: data.size))
-        } catch {
-            throw ImagingError(code: .encode, message: "The animated WebP could not be written: \(error)")
+        guard let section else {
+            throw ImagingError(code: .encode, message: "The animation has no frame to write.")
+        }
+        if sections == 0 {
+            try section.finish { (part) throws(ImagingError) in try file.write(only: part) }
+        } else {
+            try write(section)
+            try file.finish()
         }
     }
 
-    private func failure() -> ImagingError {
-        let reason = WebPAnimEncoderGetError(encoder).map { String(cString: $0) } ?? ""
-        return ImagingError(
-            code: .encode,
-            message: "libwebp could not encode the animation: \(reason.isEmpty ? "it gave no reason" : reason)")
+    private func write(_ section: WebPSection) throws(ImagingError) {
+        try section.finish { (part) throws(ImagingError) in
+            try file.append(part, whole: opening, duration: section.duration)
+        }
+        sections += 1
+    }
+
+    private func still(_ pixels: PixelBuffer) throws(ImagingError) -> EncodedFile {
+        let encoder = WebPEncoder(size: size, hasAlpha: true, settings: settings.still)
+        do throws(VipsFailure) {
+            return try pixels.lend { (pixels) throws(VipsFailure) in try encoder.encode(UnsafeRawBufferPointer(pixels))
+            }
+        } catch {
+            throw error.error(.encode, "A frame of the animation could not be encoded")
+        }
     }
 }

@@ -1,0 +1,63 @@
+internal import CZlib
+
+/// What a PNG has compressed beside its pixels: profiles and texts, which unpack to a thousand times their size.
+///
+/// libpng gives up on them without a word, after some work; a file that is made to cost memory is better refused.
+enum PNGTexts {
+    /// Bytes that all of a file's may unpack to. Profiles have up to some 4 MiB, and XMP little more.
+    static let most = 32 << 20
+
+    /// Reads the chunks by their lengths, and unpacks no more than ``most`` bytes, which takes some 50 ms.
+    static func objection(_ reader: ByteReader) -> ImagingError? {
+        var offset = ImageFormat.pngSignature.count
+        var left = most
+        while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
+            let name = offset + 4
+            if reader.has("iCCP", at: name) || reader.has("zTXt", at: name) || reader.has("iTXt", at: name) {
+                let content = UnsafeRawBufferPointer(rebasing: reader.bytes[(name + 4)..<(name + 4 + length)])
+                guard let start = compressed(in: content, isInternational: reader.has("iTXt", at: name)) else {
+                    offset += 12 + length
+                    continue
+                }
+                left -= unpackedBytes(UnsafeRawBufferPointer(rebasing: content[start...]), most: left)
+                if left <= 0 {
+                    return ImagingError(
+                        code: .badImage, message: "The PNG's texts and profiles unpack to more than \(most >> 20) MiB.")
+                }
+            }
+            if reader.has("IEND", at: name) { return nil }
+            offset += 12 + length
+        }
+        return nil
+    }
+
+    /// Where zlib's data begin: behind a name and the method, and in iTXt behind a language and a translation.
+    private static func compressed(in content: UnsafeRawBufferPointer, isInternational: Bool) -> Int? {
+        guard let end = content.firstIndex(of: 0) else { return nil }
+        guard isInternational else { return end + 2 <= content.count ? end + 2 : nil }
+        guard end + 3 <= content.count, content[end + 1] == 1,
+            let language = content[(end + 3)...].firstIndex(of: 0),
+            let translation = content[(language + 1)...].firstIndex(of: 0)
+        else { return nil }
+        return translation + 1
+    }
+
+    /// How many bytes come of it, as far as it can be unpacked, and no more than one above `most`.
+    private static func unpackedBytes(_ data: UnsafeRawBufferPointer, most: Int) -> Int {
+        var stream = z_stream()
+        guard pw_inflate_init(&stream) == Z_OK else { return 0 }
+        defer { inflateEnd(&stream) }
+        // zlib doesn't write to it, and its length is below 2³¹, the most a chunk has.
+        stream.next_in = UnsafeMutablePointer(mutating: data.bindMemory(to: UInt8.self).baseAddress)
+        stream.avail_in = UInt32(data.count)
+        return withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 1) { room in
+            var result = Z_OK
+            while result == Z_OK, Int(stream.total_out) <= most {
+                stream.next_out = room.bindMemory(to: UInt8.self).baseAddress
+                stream.avail_out = UInt32(room.count)
+                result = inflate(&stream, Z_NO_FLUSH)
+            }
+            return min(Int(stream.total_out), most + 1)
+        }
+    }
+}
