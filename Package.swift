@@ -28,6 +28,7 @@ let package = Package(
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
         .systemLibrary(name: "CDescriptorPassing"),
+        .systemLibrary(name: "CSyncing"),
         .systemLibrary(name: "CLandlock"),
         .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
 
@@ -58,6 +59,7 @@ let package = Package(
         .target(
             name: "ContentCache",
             dependencies: [
+                "CSyncing",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],

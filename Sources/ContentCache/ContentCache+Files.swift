@@ -61,24 +61,14 @@ extension ContentCache {
     }
 
     func syncDirectory(_ path: FilePath) throws(Errno) {
-        let raw = Glibc.open(path.string, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard raw >= 0 else { throw Errno(rawValue: errno) }
+        let raw = try open(folder: path)
         defer { Glibc.close(raw) }
         if let reason = syncing.failure(raw) { throw reason }
     }
-}
 
-/// How files and folders get to the disk.
-struct Syncing: Sendable {
-    /// Off only to measure what it costs: a crash of the machine then loses what the index says is there.
-    var isOn = true
-
-    /// Syncs a descriptor. A call that a signal has interrupted says nothing of the data, and is made again.
-    func failure(_ raw: CInt) -> Errno? {
-        guard isOn else { return nil }
-        while fsync(raw) != 0 {
-            if errno != EINTR { return Errno(rawValue: errno) }
-        }
-        return nil
+    func open(folder path: FilePath) throws(Errno) -> CInt {
+        let raw = Glibc.open(path.string, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard raw >= 0 else { throw Errno(rawValue: errno) }
+        return raw
     }
 }

@@ -26,37 +26,65 @@ extension ContentCache {
     /// are on the disk.
     ///
     /// The order is the promise: data is synced, then linked, then each folder is synced once; only then may anyone
-    /// write down that the blob exists. Bytes that are there already are not written twice.
+    /// write down that the blob exists. Bytes that are there already are not written twice. Many files, and many folders,
+    /// are synced by one call for their file system.
     ///
-    /// - Returns: for every blob, in order, what went wrong with it, or `nil`. A failed `fsync` is final for that file:
+    /// - Returns: for every blob, in order, what went wrong with it, or `nil`. A failed sync is final for what it was for:
     ///   the kernel has dropped the pages, so a second try on the same descriptor would succeed without the data.
     public func publish(_ group: [PendingBlob]) -> [CacheError?] {
-        var outcome = group.map { failureOfLinking($0) }
-        let published = zip(group.indices, outcome).filter { $0.1 == nil }.map(\.0)
+        var outcome: [CacheError?] = group.map { _ in nil }
+        let witness = try? open(folder: blobs)  // Without it each file is synced by itself.
+        defer { if let witness { Glibc.close(witness) } }
+        let new = group.indices.filter { !exists(group[$0].hash, size: group[$0].size) }
+        for index in new { outcome[index] = failure { () throws(CacheError) in try complete(group[index]) } }
+        let ready = new.filter { outcome[$0] == nil }
+        let syncs = syncing.failures(ready.map { group[$0].file.descriptor.rawValue }, witness: witness)
+        for (index, reason) in zip(ready, syncs) {
+            outcome[index] = reason.map { CacheError(failedSync: $0, "A new blob can't be synced") }
+        }
+        for index in ready where outcome[index] == nil {
+            outcome[index] = failure { () throws(CacheError) in try link(group[index]) }
+        }
+        let published = group.indices.filter { outcome[$0] == nil }
         let shards = Dictionary(grouping: published) { group[$0].hash.shard }
-        for (shard, members) in shards {
-            do {
-                try syncDirectory(blobs.appending(shard))
-            } catch {
-                for member in members {
-                    outcome[member] = CacheError(failedSync: error, "The folder of a blob can't be synced")
-                }
+        for (shard, reason) in failures(ofSyncing: Array(shards.keys), witness) {
+            for member in shards[shard] ?? [] {
+                outcome[member] = CacheError(failedSync: reason, "The folder of a blob can't be synced")
             }
         }
         return outcome
     }
 
-    private func failureOfLinking(_ blob: PendingBlob) -> CacheError? {
-        do {
-            try link(blob)
+    /// Syncs every folder, also those of blobs that were there: whoever put them there may not have synced them yet.
+    private func failures(ofSyncing shards: [String], _ witness: CInt?) -> [(shard: String, reason: Errno)] {
+        if shards.count >= Syncing.fewest, let witness {
+            switch syncing.whole(witness) {
+            case .synced: return []
+            case .failed(let reason): return shards.map { (shard: $0, reason: reason) }
+            case .unknown: break
+            }
+        }
+        return shards.compactMap { shard in
+            do throws(Errno) {
+                try syncDirectory(blobs.appending(shard))
+                return nil
+            } catch {
+                return (shard: shard, reason: error)
+            }
+        }
+    }
+
+    private func failure(_ body: () throws(CacheError) -> Void) -> CacheError? {
+        do throws(CacheError) {
+            try body()
             return nil
         } catch {
             return error
         }
     }
 
-    private func link(_ blob: PendingBlob) throws(CacheError) {
-        if exists(blob.hash, size: blob.size) { return }
+    /// Checks a new file, and closes it to writing.
+    private func complete(_ blob: PendingBlob) throws(CacheError) {
         let raw = blob.file.descriptor.rawValue
         var info = stat()
         guard fstat(raw, &info) == 0, Int64(info.st_size) == blob.size else {
@@ -67,7 +95,10 @@ extension ContentCache {
         guard fchmod(raw, 0o444) == 0 else {
             throw CacheError(Errno(rawValue: errno), "A new blob can't be made read-only")
         }
-        if let reason = syncing.failure(raw) { throw CacheError(failedSync: reason, "A new blob can't be synced") }
+    }
+
+    private func link(_ blob: PendingBlob) throws(CacheError) {
+        let raw = blob.file.descriptor.rawValue
         let name = path(of: blob.hash).string
         for _ in 0..<2 {
             // AT_EMPTY_PATH would need a privilege; the way through /proc needs none (open(2), O_TMPFILE).

@@ -5,8 +5,14 @@ internal import Synchronization
 
 /// Claims items and sets them on their way, never more than the stages behind it can hold.
 final class ClaimLoop: Sendable {
-    /// Items in flight: enough that no download slot waits for the database, few enough that an urgent job isn't late.
+    /// Items that aren't yet with the publisher: enough that no download slot waits for the database, few enough that an
+    /// urgent job isn't late.
     static let target = 256
+    /// The same, with those that wait to be written down: what a few groups of the publisher hold. Each has files open, and
+    /// where few may be, fewer are held.
+    let mostUnwritten = max(target, min(4 * Publisher.groupItems, DescriptorLimit.current / 8))
+    /// Milliseconds between two looks for jobs that are more urgent than all that is in hand.
+    static let urgentEvery: Int64 = 20
     /// Items in flight when most of them wait for hosts that are busy or blocked while other hosts could be served.
     static let ceiling = 4_096
     /// How long places must be free before that counts.
@@ -30,6 +36,9 @@ final class ClaimLoop: Sendable {
     private let logger: Logger
     private let starving = Mutex<ContinuousClock.Instant?>(nil)
     private let claims = Atomic(0)
+    /// Items that aren't yet with the publisher.
+    private let making = JobsInHand()
+    private let lookedForUrgent = Atomic<Int64>(0)
     private let lastFault = Mutex<JobsError?>(nil)
 
     init(
@@ -99,14 +108,20 @@ final class ClaimLoop: Sendable {
         let inFlight = tasks.count
         do throws(JobsError) {
             let claim: Claim
-            if inFlight + Self.group <= Self.target || (inFlight + Self.group <= Self.ceiling && isStarving) {
+            let isStarving = isStarving
+            if hasRoom || (inFlight + Self.group <= Self.ceiling && isStarving) {
                 let turn = claims.wrappingAdd(1, ordering: .relaxed).newValue
+                let room = max(Self.group, (Self.target - making.count) / 2)
                 claim = try await store.claim(
-                    limit: Self.group, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0)
+                    limit: room, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0,
+                    sparing: JobStore.Sparing(making.stuck(), otherwise: isStarving ? .least : .asEver))
             } else if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: HostKeeper.atHand) > 0 {
                 return 0
-            } else if inFlight < 2 * Self.target, let lowest = tasks.lowestPrecedence {
-                claim = try await store.claim(limit: Self.group, worker: worker, order: order, above: lowest)
+            } else if inFlight < mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence {
+                // Of what doesn't move, more is not urgent because something of a later job is on its way.
+                claim = try await store.claim(
+                    limit: Self.group, worker: worker, order: order, above: lowest,
+                    sparing: JobStore.Sparing(making.stuck(), otherwise: .nothing))
             } else {
                 return 0
             }
@@ -116,6 +131,18 @@ final class ClaimLoop: Sendable {
         } catch {
             return try pause(after: error)
         }
+    }
+
+    private var hasRoom: Bool {
+        making.count + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten
+    }
+
+    /// Whether it is time to ask the database again; every item that ends would else ask it.
+    private var isTimeForUrgent: Bool {
+        let now = monotonicMilliseconds()
+        guard now - lookedForUrgent.load(ordering: .relaxed) >= Self.urgentEvery else { return false }
+        lookedForUrgent.store(now, ordering: .relaxed)
+        return true
     }
 
     /// Whether download slots are free although items wait: their hosts are at their limit or asked to be left alone.
@@ -140,9 +167,14 @@ final class ClaimLoop: Sendable {
         }
         for item in claim.items {
             guard let job = claim.jobs[item.job], case .success(let plan) = plans.plan(for: job) else { continue }
-            tasks.start(item, precedence: job.precedence) { [pipeline, statistics, wakeup] in
-                statistics.count(await pipeline.process(item, plan))
-                wakeup.ring()
+            making.began(job.id)
+            tasks.start(item, precedence: job.precedence) { [self] in
+                let ending = await pipeline.process(item, plan) {
+                    making.cameThrough(job.id)
+                    if hasRoom { wakeup.ring() }
+                }
+                statistics.count(ending)
+                if hasRoom { wakeup.ring() }
             }
         }
     }

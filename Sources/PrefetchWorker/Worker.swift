@@ -39,7 +39,8 @@ public struct Worker: Sendable {
     /// Works until `stop` is requested or, when draining, nothing is left. Returns when every helper has ended and
     /// every item is either written down or back in the queue.
     public func run(stop: StopSignal) async throws(WorkerError) -> Summary {
-        raiseDescriptorLimit()
+        // Every item in flight may hold a file for each of its variants.
+        DescriptorLimit.raise()
         let store: JobStore
         let worker: Int64
         let pipeline: Pipeline
@@ -136,8 +137,8 @@ public struct Worker: Sendable {
     private func work(
         _ pipeline: Pipeline, as worker: Int64, stop: StopSignal,
     ) async -> Result<Summary.End, WorkerError> {
-        let tasks = ItemTasks()
         let wakeup = Wakeup()
+        let tasks = ItemTasks { wakeup.ring() }
         let probe = DiskProbe(
             store: pipeline.store, cache: pipeline.cache, collector: pipeline.collector, disk: pipeline.disk,
             logger: logger)
@@ -209,16 +210,6 @@ public struct Worker: Sendable {
         }
         await tasks.waitUntilEmpty()
         deadline.cancel()
-    }
-
-    /// Every item in flight may hold a file for each of its variants.
-    private func raiseDescriptorLimit() {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(7), &limit) == 0 else { return }  // RLIMIT_NOFILE
-        limit.rlim_cur = min(limit.rlim_max, 65_536)
-        if setrlimit(__rlimit_resource_t(7), &limit) != 0 {
-            logger.warning("The limit of open files stays at \(limit.rlim_cur).")
-        }
     }
 
     private func hostName() -> String {

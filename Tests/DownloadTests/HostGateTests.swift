@@ -118,4 +118,26 @@ import Testing
         let (code, lesson) = Self.lessons[index]
         #expect("\(HostLesson(.failed(DownloadFailure(code, "It failed."))))" == lesson)
     }
+
+    @Test func aHostIsAStrangerUntilItAnswers() {
+        var gate = gate()
+        gate.learn(.unreachable, start: at(0), now: at(1))
+        gate.learn(.nothing, start: at(0), now: at(1))
+        #expect(!gate.hasAnswered)
+        gate.learn(.tooMuch, start: at(0), now: at(1))
+        #expect(gate.hasAnswered)
+    }
+
+    @Test func aStrangerIsGivenLessPatience() {
+        let patience = Duration.seconds(8)
+        func isSilent(_ seconds: Double, isNew: Bool, isStranger: Bool) -> Bool {
+            Exchange.Quiet(time: .seconds(seconds), isNew: isNew).isSilent(isStranger: isStranger, patience: patience)
+        }
+        #expect(isSilent(1, isNew: true, isStranger: true))
+        #expect(!isSilent(0.9, isNew: true, isStranger: true))
+        #expect(!isSilent(7.9, isNew: true, isStranger: false))
+        // It has begun to speak.
+        #expect(!isSilent(7.9, isNew: false, isStranger: true))
+        #expect(isSilent(8, isNew: false, isStranger: true))
+    }
 }

@@ -12,7 +12,8 @@ import Testing
             let started = ContinuousClock.now
             task.cancel()
             #expect(await task.value.code == .cancelled)
-            #expect(ContinuousClock.now - started < .seconds(1))
+            // Long before the silence would have ended it.
+            #expect(ContinuousClock.now - started < .seconds(10))
             #expect(downloader.counts.running == 0)
         }
     }

@@ -113,4 +113,24 @@ struct ClaimOrderTests {
             #expect(second.source?.hash == ClaimedItem.hash(of: first.id))
         }
     }
+
+    @Test func `Jobs of which there is enough are left alone while others of the same priority can be had`()
+        async throws
+    {
+        try await withQueue { queue in
+            let stuck = try await queue.job(8, name: "stuck")
+            let other = try await queue.job(4, name: "other")
+            _ = try await queue.job(2, name: "low", priority: -1)
+            func hosts(_ sparing: JobStore.Sparing) async throws -> Set<String> {
+                let claim = try await queue.store.claim(limit: 2, worker: queue.worker, sparing: sparing)
+                return Set(claim.items.map { String($0.url.dropFirst("https://".count).prefix { $0 != "." }) })
+            }
+            #expect(try await hosts(JobStore.Sparing([stuck: 5])) == ["other"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4])) == ["stuck"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], otherwise: .least)) == ["low"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], otherwise: .least)) == ["other"])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5], otherwise: .nothing)) == [])
+            #expect(try await hosts(JobStore.Sparing([stuck: 5], otherwise: .least)) == ["stuck"])
+        }
+    }
 }

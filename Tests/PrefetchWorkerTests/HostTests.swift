@@ -40,6 +40,35 @@ struct HostTests {
         }
     }
 
+    @Test func `A job whose host says nothing doesn't keep another's items from being claimed`() async throws {
+        let silence = try LoopbackOrigin { _ in .silence }
+        let origin = try LoopbackOrigin { .ok(Pictures.jpeg + Array($0.path.utf8)) }
+        try await withWorkplace(configure: { configuration in
+            configuration.drains = false
+            configuration.grace = 0
+            configuration.downloads.silenceTimeout = .seconds(600)
+            configuration.downloads.totalTimeout = .seconds(600)
+        }) { (place) async throws in
+            let stop = StopSignal()
+            let silent = try await place.enqueue((0..<1_000).map { silence.url("/\($0)") })
+            let healthy = try await place.enqueue(
+                (0..<400).map { origin.url("/\($0)").replacing("127.0.0.1", with: "localhost") })
+            async let summary = place.run(stop)
+            var least = 1_000
+            let hasEnded = try await eventually {
+                let left = try await place.progress(silent).queued
+                let progress = try await place.progress(healthy)
+                if progress.queued > 0 { least = min(least, left) }
+                return progress.ended == 400
+            }
+            #expect(hasEnded)
+            // Where both seem stuck on a slow machine, they are claimed in turn.
+            #expect(least >= 500)
+            stop.request()
+            _ = try await summary
+        }
+    }
+
     @Test func `What an origin asked for holds after a restart and for the whole host`() async throws {
         let origin = try LoopbackOrigin(script: [
             "/a": [.status(429, headers: [("Retry-After", "600")]), .ok(Pictures.jpeg)], "/b": [.ok(Pictures.png)],

@@ -12,7 +12,7 @@ import Testing
             try await w.run("init")
             try await w.enqueue((0..<300).map { w.url("/\($0).png") }, "--priority", "-10")
             _ = try w.start("--concurrency", "1")
-            try await w.eventually("the third is in flight") { w.origin.requestCount("/2.png") == 1 }
+            try await w.eventually("one is in flight") { w.origin.requestCount("/2.png") == 1 }
             try await w.enqueue((500..<503).map { w.url("/\($0).png") }, "--priority", "50")
             try await w.eventually("they are claimed") {
                 try await w.value("SELECT active FROM jobs WHERE id = 2") == "3"
@@ -20,7 +20,9 @@ import Testing
             try await Task.sleep(for: .milliseconds(300))
             gate.open()
             try await w.untilEnded("2")
-            #expect(w.origin.requests.dropFirst(3).prefix(3).map(\.path) == ["/500.png", "/501.png", "/502.png"])
+            // It need not be the third: those of one claim come to the downloader each by itself.
+            let after = w.origin.requests.map(\.path).drop { $0 != "/2.png" }.dropFirst()
+            #expect(after.prefix(3) == ["/500.png", "/501.png", "/502.png"])
             try await w.run("cancel", "1")
         }
     }

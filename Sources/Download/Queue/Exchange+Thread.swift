@@ -46,12 +46,37 @@ extension Exchange {
         }
     }
 
-    /// Takes note that a transfer fell silent, or speaks again.
-    func hush(_ id: UInt64, _ isSilent: Bool) {
+    /// How long a transfer has had nothing to tell.
+    struct Quiet {
+        let time: Duration
+        /// Whether it has never told anything.
+        let isNew: Bool
+
+        func isSilent(isStranger: Bool, patience: Duration) -> Bool {
+            time >= (isNew && isStranger ? patience / Exchange.patienceWithStrangers : patience)
+        }
+    }
+
+    /// So much less patience there is with a host that has never answered: a slow one shows itself with its first requests,
+    /// when it may hold all places.
+    static let patienceWithStrangers = 8
+
+    /// Takes note of which transfers fell silent, or speak again.
+    ///
+    /// - Returns: whether some of them are the first of a host that hasn't answered yet.
+    func hear(_ quiet: [UInt64: Quiet], patience: Duration) -> Bool {
         state.withLock { state in
-            guard let running = state.running[id], running.isSilent != isSilent else { return }
-            state.running[id]?.isSilent = isSilent
-            state.changeSilent(running.host, by: isSilent ? 1 : -1)
+            var hasStrangers = false
+            for (id, quiet) in quiet {
+                guard let running = state.running[id] else { continue }
+                let isStranger = state.queue.isStranger(running.host)
+                let isSilent = quiet.isSilent(isStranger: isStranger, patience: patience)
+                if isStranger, !isSilent { hasStrangers = true }
+                guard running.isSilent != isSilent else { continue }
+                state.running[id]?.isSilent = isSilent
+                state.changeSilent(running.host, by: isSilent ? 1 : -1)
+            }
+            return hasStrangers
         }
     }
 

@@ -18,6 +18,8 @@ struct HostGate {
     private var failures = 0
     private(set) var parks = 0
     private(set) var started: Int64 = 0
+    /// Whether it has ever said anything.
+    private(set) var hasAnswered = false
 
     /// The narrowest window: a request every 15 s.
     static let narrowest = 1.0 / 16
@@ -94,9 +96,9 @@ struct HostGate {
         case .nothing: break
         case .answered:
             widen()
-            (failures, parks) = (0, 0)
+            (failures, parks, hasAnswered) = (0, 0, true)
         case .tooMuch:
-            (failures, parks) = (0, 0)
+            (failures, parks, hasAnswered) = (0, 0, true)
             narrow(start, now)
         case .unreachable:
             failures += 1

@@ -115,11 +115,6 @@ struct WaitingQueue {
         forget(host)
     }
 
-    /// - Returns: whether the host has silent transfers.
-    func isSilent(_ host: String) -> Bool { hosts[host]?.silent ?? 0 > 0 }
-
-    mutating func changeSilent(_ host: String, by change: Int) { hosts[host]?.silent += change }
-
     mutating func block(_ host: String, until: ContinuousClock.Instant, _ reason: HostBlock) {
         makeHost(host)
         hosts[host]?.gate.block(until: until, reason)

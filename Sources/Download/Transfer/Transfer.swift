@@ -83,9 +83,8 @@ final class Transfer {
         return DownloadProgress(id: id, received: received, expected: headers.contentLength)
     }
 
-    /// Whether it has had nothing to tell for a while.
-    func isSilent(_ now: ContinuousClock.Instant, patience: Duration) -> Bool {
-        now - (lastByte ?? hopStarted) >= patience
+    func quiet(_ now: ContinuousClock.Instant) -> Exchange.Quiet {
+        Exchange.Quiet(time: now - (lastByte ?? hopStarted), isNew: lastByte == nil && redirects == 0)
     }
 
     /// Records why the transfer ends; only the first reason counts.

@@ -20,6 +20,8 @@ final class TransferLoop {
     private var hasReported = false
     /// When silent transfers were last looked for.
     private var lastLook = ContinuousClock.now
+    /// Whether one of them may be the first of its host: then they are looked for more often.
+    private var hasStrangers = false
     /// No transfer's deadline is before this.
     private var nextDeadline: ContinuousClock.Instant?
 
@@ -71,7 +73,7 @@ extension TransferLoop {
         if work.isCrowded { listen(exchange) }
         report(exchange)
         if hasFreedSlot { return true }
-        let nextLook = work.isCrowded && !running.isEmpty ? lastLook + configuration.patience / 2 : nil
+        let nextLook = work.isCrowded && !running.isEmpty ? lastLook + lookEvery : nil
         let nextReport = running.isEmpty && !hasReported ? nil : lastReport + Self.reporting
         let pause = pause(until: [work.nextRelease, nextLook, nextReport])
         check(curl_multi_poll(multi, nil, 0, pause, nil), exchange)
@@ -85,6 +87,7 @@ extension TransferLoop {
                 ticket, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: ticket),
                 resume: ticket.request.hasValidators ? nil : partials.take(PartialKey(ticket)), now: .now)
             running[ticket.id] = transfer
+            hasStrangers = true
             begin(transfer, exchange)
         } catch {
             hasFreedSlot = true
@@ -195,9 +198,13 @@ extension TransferLoop {
     /// Looks for transfers that hold a place and get nothing.
     private func listen(_ exchange: Exchange) {
         let now = ContinuousClock.now
-        guard now - lastLook >= configuration.patience / 2 else { return }
+        guard now - lastLook >= lookEvery else { return }
         lastLook = now
-        for (id, transfer) in running { exchange.hush(id, transfer.isSilent(now, patience: configuration.patience)) }
+        hasStrangers = exchange.hear(running.mapValues { $0.quiet(now) }, patience: configuration.patience)
+    }
+
+    private var lookEvery: Duration {
+        configuration.patience / (hasStrangers ? 2 * Exchange.patienceWithStrangers : 2)
     }
 
     /// Milliseconds until something is due, rounded up so that the thread doesn't wake just before it.

@@ -23,7 +23,8 @@ struct TransformRun {
         }
         let seen: Picture = if let base { base } else { try source.pixels(for: [source.glimpse]) }
         return TransformReport(
-            facts: try source.facts(with: seen),
+            // Of what is only kept nobody asks how it looks.
+            facts: plans.isEmpty ? source.facts : try source.facts(with: seen),
             renditions: plans.indices.compactMap { renditions[$0] },
         )
     }

@@ -62,4 +62,17 @@ public struct Transformer: Sendable {
             return try TransformRun(source: source, limits: limits, extensions: extensions, assets: assets).write(plans)
         }
     }
+
+    /// What ``transform(_:into:assets:)`` tells of a source that nothing is made of, where it is a still of no more than so
+    /// many pixels; nil for all others, of which only the header was read.
+    public func report(
+        ofStill source: FileDescriptor, upTo pixels: Int,
+    ) throws(ImagingError) -> TransformReport? {
+        try ImagingRuntime.start()
+        return try SourceMapping(source).lend { bytes throws(ImagingError) in
+            let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders, isAlone: isAlone)
+            guard source.animation == nil, source.facts.width * source.facts.height <= pixels else { return nil }
+            return try TransformRun(source: source, limits: limits, extensions: extensions, assets: [:]).write([])
+        }
+    }
 }

@@ -21,6 +21,16 @@ extension Schema {
         .map { "\($0.column) = \($0.column) - (\($0.condition("OLD")))" }
         .joined(separator: ",\n            ")
 
+    /// An item's move, in the counters of its job.
+    static let countMove = """
+        UPDATE jobs SET
+            \(moveCounters),
+            bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN ifnull(NEW.bytes, 0) ELSE 0 END
+            WHERE id = NEW.job;
+            UPDATE jobs SET state = 'finished', finished_at = \(now)
+                WHERE id = NEW.job AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused');
+        """
+
     /// The column's affinity has made text of a number before a trigger can see it, so its digits tell.
     private static let isNoURL =
         "(NEW.url IS NULL OR typeof(NEW.url) <> 'text' OR NEW.url = '' OR NEW.url NOT GLOB '*[^0-9.e+-]*')"
@@ -51,12 +61,7 @@ extension Schema {
             SELECT RAISE(ABORT, 'an item can''t move between these states; docs/job-life.md shows the moves it can make');
         END;
         CREATE TRIGGER items_count_update AFTER UPDATE OF state ON items WHEN OLD.state <> NEW.state BEGIN
-            UPDATE jobs SET
-            \(moveCounters),
-            bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN ifnull(NEW.bytes, 0) ELSE 0 END
-            WHERE id = NEW.job;
-            UPDATE jobs SET state = 'finished', finished_at = \(now)
-                WHERE id = NEW.job AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused');
+            \(countMove)
         END;
         -- Retried items reopen their job before they are counted, since a finished job may have nothing left to do.
         CREATE TRIGGER items_reopen BEFORE UPDATE OF state ON items

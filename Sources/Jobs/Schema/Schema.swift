@@ -28,6 +28,9 @@ enum Schema {
         migrator.registerMigration("6-key-uses") { db in
             try db.execute(sql: keyUses)
         }
+        migrator.registerMigration("7-group-counters") { db in
+            try db.execute(sql: groupCounters)
+        }
         return migrator
     }
 

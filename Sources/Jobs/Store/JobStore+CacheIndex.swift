@@ -98,15 +98,46 @@ extension JobStore {
 
     static func source(key: String, in db: Database) throws -> SourceRecord? {
         let statement = try db.cachedStatement(
-            sql: "SELECT * FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?")
-        return try Row.fetchOne(statement, arguments: [key]).map { row in
+            sql: """
+                SELECT key, hash, size, kept, final_url, format, width, height, frames, has_alpha, etag, last_modified, http,
+                    fetched_at, dominant_colour, blurhash, thumbhash, phash
+                FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?
+                """)
+        // By number: a name is looked for among all of them, and this is done for each item.
+        let rows = try Row.fetchCursor(statement, arguments: [key])
+        defer { withExtendedLifetime(rows) {} }
+        return try rows.next().map { row in
             SourceRecord(
-                key: row["key"], hash: row["hash"], size: row["size"], isKept: row["kept"], finalURL: row["final_url"],
-                format: row["format"], width: row["width"], height: row["height"], frames: row["frames"],
-                hasAlpha: row["has_alpha"], looks: looks(row), etag: row["etag"],
-                lastModified: row["last_modified"], http: http(row), fetchedAt: row["fetched_at"],
+                key: row[0], hash: row[1], size: row[2], isKept: row[3], finalURL: row[4], format: row[5],
+                width: row[6], height: row[7], frames: row[8], hasAlpha: row[9], looks: looks(row, from: 14),
+                etag: row[10], lastModified: row[11], http: http(row[12]), fetchedAt: row[13],
             )
         }
+    }
+
+    /// Writes down what is new of a source that is used now.
+    static func save(_ source: SourceRecord, replacing old: SourceRecord?, now: Int64, in db: Database) throws {
+        if source == old, try use(key: source.key, now: now, in: db) { return }
+        if let old, try confirm(source, replacing: old, now: now, in: db) { return }
+        try save(source, now: now, in: db)
+    }
+
+    /// What an origin confirms, most often, touches no index.
+    ///
+    /// - Returns: whether that was all that is new, and it was written down.
+    private static func confirm(
+        _ source: SourceRecord, replacing old: SourceRecord, now: Int64, in db: Database,
+    ) throws -> Bool {
+        var confirmed = old
+        (confirmed.etag, confirmed.lastModified, confirmed.http) = (source.etag, source.lastModified, source.http)
+        confirmed.fetchedAt = source.fetchedAt
+        guard confirmed == source, try use(key: source.key, now: now, in: db) else { return false }
+        try db.cachedStatement(
+            sql: "UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ? WHERE key = ? AND hash = ?"
+        ).execute(arguments: [
+            source.etag, source.lastModified, try source.http.map(json), source.fetchedAt, source.key, source.hash,
+        ])
+        return db.changesCount > 0
     }
 
     static func save(_ source: SourceRecord, now: Int64, in db: Database) throws {
@@ -154,9 +185,8 @@ private func json(_ facts: HTTPFacts) throws -> String {
 }
 
 /// What can't be read is as good as not known: then the origin is asked.
-private func http(_ row: Row) -> HTTPFacts? {
-    let text: String? = row["http"]
-    return text.flatMap { try? JSONDecoder().decode(HTTPFacts.self, from: Data($0.utf8)) }
+private func http(_ text: String?) -> HTTPFacts? {
+    text.flatMap { try? JSONDecoder().decode(HTTPFacts.self, from: Data($0.utf8)) }
 }
 
 private func variant(_ row: Row) -> VariantRecord {

@@ -11,15 +11,20 @@ extension JobStore {
     ///   - order: for jobs that don't name one.
     ///   - above: claims only from jobs that go before this one; used to let an urgent job overtake a full buffer.
     ///   - eldest: claims from the oldest jobs, whatever their place in the line, so that none waits for ever.
+    ///   - sparing: what is left alone as long as others can be had.
     public func claim(
         limit: Int, worker: Int64, order: ExecutionOrder = .fifo, above: Precedence? = nil, eldest: Bool = false,
+        sparing: Sparing = Sparing(),
     ) async throws(JobsError) -> Claim {
         // Most asks of an idle worker find nothing; they shouldn't take the write lock for it.
-        guard try await hasClaimable(order: order, above: above) else { return Claim(items: [], jobs: [:]) }
+        guard try await hasClaimable(order: order, above: above, sparing: sparing) else {
+            return Claim(items: [], jobs: [:])
+        }
         let reading = reading
         let now = reading.wall
-        return try await write { [leaseDuration] db in
-            let jobs = try Self.claimableJobs(order: order, above: above, eldest: eldest, in: db)
+        // A claim that a power cut undoes was never made: its items are still queued.
+        return try await write(isDurable: false) { [leaseDuration] db in
+            let jobs = sparing.choose(from: try Self.claimableJobs(order: order, above: above, eldest: eldest, in: db))
             guard !jobs.isEmpty else { return Claim(items: [], jobs: [:]) }
             let steady = try Self.cacheTime(reading, in: db)
             try db.execute(
@@ -30,13 +35,52 @@ extension JobStore {
             let others = try Self.keysOfOthers(than: worker, in: db)
             var items: [ClaimedItem] = []
             var used: [JobID: JobDefinition] = [:]
+            var moves = try GroupMoves(in: db)
             for job in jobs where items.count < limit {
                 let taken = try Self.take(
-                    limit - items.count, of: job, lease: lease, others, now: now, steady: steady, in: db)
+                    limit - items.count, of: job, lease: lease, others, &moves, now: now, steady: steady, in: db)
                 if !taken.isEmpty { used[job.id] = job }
                 items += taken
             }
+            try moves.addUp(in: db)
             return Claim(items: items, jobs: used)
+        }
+    }
+
+    /// Jobs of which a worker has enough in hand that doesn't move.
+    public struct Sparing: Sendable {
+        public enum Otherwise: Sendable {
+            /// Where no other job of the same priority has anything, they are claimed from as ever.
+            case asEver
+            /// Jobs of lower priority go before them, too; where there are only such jobs, the one of which there is least.
+            case least
+            /// Nothing is claimed from them.
+            case nothing
+        }
+
+        /// How much of each.
+        public let inHand: [JobID: Int]
+        public let otherwise: Otherwise
+
+        public init(_ inHand: [JobID: Int] = [:], otherwise: Otherwise = .asEver) {
+            self.inHand = inHand
+            self.otherwise = otherwise
+        }
+
+        func choose(from all: [JobDefinition]) -> [JobDefinition] {
+            guard !inHand.isEmpty, let highest = all.map(\.priority).max() else { return all }
+            let others = all.filter { inHand[$0.id] == nil }
+            switch otherwise {
+            case .nothing: return others
+            case .asEver:
+                let equals = others.filter { $0.priority == highest }
+                return equals.isEmpty ? all : equals
+            case .least:
+                guard others.isEmpty else { return others }
+                return all.enumerated().sorted { a, b in
+                    (inHand[a.element.id] ?? 0, a.offset) < (inHand[b.element.id] ?? 0, b.offset)
+                }.map(\.element)
+            }
         }
     }
 
@@ -66,8 +110,14 @@ extension JobStore {
         }
     }
 
-    private func hasClaimable(order: ExecutionOrder, above: Precedence?) async throws(JobsError) -> Bool {
-        try await read { db in try !Self.claimableJobs(order: order, above: above, limit: 1, in: db).isEmpty }
+    private func hasClaimable(
+        order: ExecutionOrder, above: Precedence?, sparing: Sparing,
+    ) async throws(JobsError) -> Bool {
+        // The first may be one of those that are left alone.
+        let limit = 1 + sparing.inHand.count
+        return try await read { db in
+            try !sparing.choose(from: Self.claimableJobs(order: order, above: above, limit: limit, in: db)).isEmpty
+        }
     }
 
     /// Open jobs with something queued, first come first.
@@ -103,8 +153,8 @@ extension JobStore {
     }
 
     private static func take(
-        _ limit: Int, of job: JobDefinition, lease: Int64, _ others: Set<String>, now: Int64, steady: Int64,
-        in db: Database,
+        _ limit: Int, of job: JobDefinition, lease: Int64, _ others: Set<String>, _ moves: inout GroupMoves, now: Int64,
+        steady: Int64, in db: Database,
     ) throws -> [ClaimedItem] {
         let direction = job.order == .fifo ? "ASC" : "DESC"
         let select = try db.cachedStatement(
@@ -128,11 +178,16 @@ extension JobStore {
             let id: Int64 = row["id"]
             let url: String = row["url"]
             let key = URLText.cacheKey(url)
+            try moves.announce(id, to: .active)
             try update.execute(arguments: [lease, now, id])
-            if others.contains(key) {
+            guard db.changesCount > 0 else { return nil }
+            guard !others.contains(key) else {
+                try moves.announce(id, to: .delayed)
                 try leave(id, until: steady + othersDelay, in: db)
+                moves.count(job.id, from: .queued, to: .delayed)
                 return nil
             }
+            moves.count(job.id, from: .queued, to: .active)
             return ClaimedItem(
                 id: id, job: job.id, url: url, key: key, attempts: row["attempts"], lease: lease,
                 source: try source(key: key, in: db), blacklisting: try blacklisting(key: key, now: steady, in: db),

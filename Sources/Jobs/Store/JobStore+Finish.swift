@@ -97,6 +97,7 @@ extension JobStore {
             var finished = FinishedGroup()
             let now = Moment(wall: reading.wall, steady: try Self.cacheTime(reading, in: db))
             var record = IndexRecord(now: now.steady, folder: folder)
+            var moves = try GroupMoves(in: db)
             var failures: [FailureCount: Int] = [:]
             for (item, ending) in group {
                 var ending = ending
@@ -104,10 +105,12 @@ extension JobStore {
                     finished.vanished.insert(item.id)
                     ending = .release
                 }
+                try moves.announce(item.id, to: ending.state)
                 guard try Self.end(item, ending, now: now, in: db) else {
                     finished.fencedOut.insert(item.id)
                     continue
                 }
+                moves.count(item.job, from: .active, to: ending.counter, bytes: ending.bytes)
                 if let lastTry = item.lastTry { try Self.save(lastTry, item: item.id, in: db) }
                 if let failure = ending.failedTry {
                     failures[FailureCount(host: URLText.host(item.url), failure: failure), default: 0] += 1
@@ -121,6 +124,7 @@ extension JobStore {
                 let bytes = finished.counted.values.reduce(0, +)
                 if bytes > 0 { try Self.giveBack(bytes, of: room.worker, in: db) }
             }
+            try moves.addUp(in: db)
             return finished
         }
     }
@@ -174,10 +178,7 @@ extension JobStore {
             ], item, in: db,
         )
         guard isOurs else { return false }
-        let isKnown = completion.isCached && completion.source == item.source
-        if try !isKnown || !use(key: completion.source.key, now: now.steady, in: db) {
-            try save(completion.source, now: now.steady, in: db)
-        }
+        try save(completion.source, replacing: completion.isCached ? item.source : nil, now: now.steady, in: db)
         for rendition in completion.renditions {
             try save(rendition, item: item.id, in: db)
         }

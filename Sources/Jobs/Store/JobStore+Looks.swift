@@ -1,13 +1,12 @@
 internal import GRDB
 
 extension JobStore {
-    /// Nil where no pixel of the source was ever decoded.
-    static func looks(_ row: Row) -> SourceLooks? {
-        guard let blurHash: String = row["blurhash"], let thumbHash: String = row["thumbhash"] else { return nil }
+    /// Of `dominant_colour`, `blurhash`, `thumbhash` and `phash`, from this column on; nil where no pixel of the source was
+    /// ever decoded.
+    static func looks(_ row: Row, from column: Int) -> SourceLooks? {
+        guard let blurHash: String = row[column + 1], let thumbHash: String = row[column + 2] else { return nil }
         return SourceLooks(
-            dominantColour: row["dominant_colour"], blurHash: blurHash, thumbHash: thumbHash,
-            perceptualHash: row["phash"],
-        )
+            dominantColour: row[column], blurHash: blurHash, thumbHash: thumbHash, perceptualHash: row[column + 3])
     }
 
     static func save(_ looks: SourceLooks, hash: String, in db: Database) throws {

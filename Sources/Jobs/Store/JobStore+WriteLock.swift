@@ -14,17 +14,13 @@ extension JobStore {
                 var handled = 0
                 defer { slices.took(upkeep, nanoseconds: SliceLedger.now() - start, handled: handled) }
                 return try database.writeWithoutTransaction { db in
-                    let isRelaxed = syncs && !upkeep.isDurable
-                    if isRelaxed { try db.execute(sql: "PRAGMA synchronous = NORMAL") }
-                    defer {
-                        // Nothing can keep it from it: the level is a number of the connection's.
-                        if isRelaxed { try? db.execute(sql: "PRAGMA synchronous = FULL") }
-                    }
                     var result: R?
-                    try db.inTransaction(.immediate) {
-                        let slice = try body(db, slices.rows(upkeep))
-                        (result, handled) = (slice.result, slice.handled)
-                        return .commit
+                    try withDurability(upkeep.isDurable, of: db) {
+                        try db.inTransaction(.immediate) {
+                            let slice = try body(db, slices.rows(upkeep))
+                            (result, handled) = (slice.result, slice.handled)
+                            return .commit
+                        }
                     }
                     guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
                     return result

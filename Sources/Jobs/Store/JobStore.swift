@@ -156,20 +156,37 @@ public final class JobStore: Sendable {
     // MARK: - The bracket
 
     /// One transaction. It is short, begins IMMEDIATE and carries a whole group.
-    func write<R: Sendable>(_ body: @escaping @Sendable (Database) throws -> R) async throws(JobsError) -> R {
+    ///
+    /// - Parameter isDurable: off for what a power cut may undo. It is on the disk with the next that is durable.
+    func write<R: Sendable>(
+        isDurable: Bool = true, _ body: @escaping @Sendable (Database) throws -> R,
+    ) async throws(JobsError) -> R {
         try await perform { [self] in
             try lockFile.withWriteLock {
                 try database.writeWithoutTransaction { db in
                     var result: R?
-                    try db.inTransaction(.immediate) {
-                        result = try body(db)
-                        return .commit
+                    try withDurability(isDurable, of: db) {
+                        try db.inTransaction(.immediate) {
+                            result = try body(db)
+                            return .commit
+                        }
                     }
                     guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
                     return result
                 }
             }
         }
+    }
+
+    /// Transactions of `body` are on the disk when they return, or may be undone by a power cut until the next one.
+    func withDurability<R>(_ isDurable: Bool, of db: Database, _ body: () throws -> R) throws -> R {
+        guard syncs, !isDurable else { return try body() }
+        try db.execute(sql: "PRAGMA synchronous = NORMAL")
+        defer {
+            // Nothing can keep it from it: the level is a number of the connection's.
+            try? db.execute(sql: "PRAGMA synchronous = FULL")
+        }
+        return try body()
     }
 
     /// A transaction for what may be left undone: when somebody else writes at this moment, it isn't waited for.

@@ -77,6 +77,14 @@ public enum HelperMain {
                 let maker = PreviewMaker(limits: request.limits)
                 return .preview(try maker.preview(descriptors[0], count: bytes, into: descriptors[1]))
             }
+            if request.factsOnly == true {
+                let transformer = Transformer(limits: request.limits, extensions: extensions, isAlone: true)
+                return .facts(
+                    descriptors.map { source in
+                        limitProcessorTime(request.seconds)
+                        return facts(of: source, transformer)
+                    })
+            }
             let count = 1 + request.variants.count + request.assets.count
             guard let source = descriptors.first, descriptors.count == count else {
                 return .failed(ImagingError(code: .transform, message: "The helper got \(descriptors.count) files."))
@@ -91,6 +99,18 @@ public enum HelperMain {
             return .failed(error)
         } catch {
             return .failed(ImagingError(code: .transform, message: "The helper can't read its request: \(error)"))
+        }
+    }
+
+    /// Pixels of a picture that is decoded together with others: none of them should wait for long.
+    private static let mostPixels = 1 << 20
+
+    private static func facts(of source: FileDescriptor, _ transformer: Transformer) -> FactsReply {
+        do {
+            return try transformer.report(ofStill: source, upTo: mostPixels).map { .facts($0.facts) } ?? .undecided
+        } catch {
+            // It is asked about again, by itself, and then says why.
+            return .undecided
         }
     }
 

@@ -11,11 +11,22 @@ struct HelperRequest: Codable, Sendable {
     var preview: Int?
     /// CPU seconds this image may use.
     let seconds: Int
+    /// Asks what each of the descriptors is, which are all sources then.
+    var factsOnly: Bool?
+
+    init(limits: ImageLimits, variants: [VariantSpec], assets: [String], preview: Int? = nil, seconds: Int) {
+        self.limits = limits
+        self.variants = variants
+        self.assets = assets
+        self.preview = preview
+        self.seconds = seconds
+    }
 }
 
 /// What the helper answers.
 enum HelperReply: Codable, Sendable {
     case made(TransformReport)
     case preview(PreviewReport?)
+    case facts([FactsReply])
     case failed(ImagingError)
 }

@@ -75,6 +75,12 @@ final class HelperPool: Sendable {
         }
     }
 
+    func put(_ work: HelperWork) -> Bool { queue.put(work) }
+
+    func takeFactsOnly() -> [HelperWork] {
+        queue.takeAvailable(min(Self.factsGroup - 1, queue.count / configuration.count)) { $0.isFactsOnly }
+    }
+
     /// Images already waiting are still done; then the helpers end.
     func close() { queue.close() }
 
@@ -123,6 +129,13 @@ final class HelperPool: Sendable {
         var current: HelperWork? = first
         var images = 0
         while let work = current {
+            if work.isFactsOnly {
+                guard let count = await askFacts(work, of: helper, on: thread) else { return nil }
+                images += count
+                if isWornOut(helper, images: images, memory: 0) { return nil }
+                current = await queue.next()
+                continue
+            }
             let (exchange, memory) = await self.exchange(work, with: helper, on: thread)
             switch exchange {
             case .answered(let reply, let files):

@@ -15,6 +15,8 @@ enum HelperOutcome: Sendable {
     case disk(CacheError)
     /// No helper could be started; no fault of the image.
     case unavailable(String)
+    /// Its facts alone don't say what it is.
+    case undecided
     /// The pool is closed.
     case stopped
 }
@@ -37,6 +39,8 @@ struct HelperWork: Sendable {
     let answer: CheckedContinuation<HelperOutcome, Never>
     /// Asks for a preview of so many first bytes, and for nothing else.
     var preview: Int?
+    /// Asks what the source is, and for nothing else.
+    var isFactsOnly = false
     private(set) var crashes = 0
 
     init(
@@ -127,6 +131,8 @@ struct HelperWork: Sendable {
             return .failed(FailureClass(error.code), error.message)
         case .preview(let report):
             return .preview(report, files[0])
+        case .facts:
+            return .failed(.transform, "The helper answered what it wasn't asked.")
         case .made(let report):
             guard report.renditions.count == files.count else {
                 return .failed(.transform, "The helper made \(report.renditions.count) of \(files.count) variants.")

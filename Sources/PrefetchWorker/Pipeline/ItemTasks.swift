@@ -15,6 +15,10 @@ final class ItemTasks: Sendable {
     }
 
     private let state = Mutex(State())
+    private let onEmpty: @Sendable () -> Void
+
+    /// - Parameter onEmpty: called each time when the last has ended.
+    init(onEmpty: @escaping @Sendable () -> Void = {}) { self.onEmpty = onEmpty }
 
     var count: Int { state.withLock { $0.entries.count } }
     var items: [ClaimedItem] { state.withLock { $0.entries.values.map(\.item) } }
@@ -56,12 +60,14 @@ final class ItemTasks: Sendable {
     }
 
     private func ended(_ id: Int64) {
-        let waiting = state.withLock { state in
+        let waiting: [CheckedContinuation<Void, Never>]? = state.withLock { state in
             state.entries[id] = nil
-            guard state.entries.isEmpty else { return [CheckedContinuation<Void, Never>]() }
+            guard state.entries.isEmpty else { return nil }
             defer { state.empty = [] }
             return state.empty
         }
+        guard let waiting else { return }
+        onEmpty()
         for continuation in waiting { continuation.resume() }
     }
 }

@@ -7,6 +7,7 @@ extension Pipeline {
     func makeAll(
         _ specs: [VariantSpec], of file: BlobFile, _ assets: [String: Asset],
     ) async -> HelperOutcome {
+        guard !specs.isEmpty else { return await helpers.facts(of: file) }
         let staged = specs.map(StagedVariant.init)
         let firsts: [VariantSpec]
         do {

@@ -99,7 +99,7 @@ extension Pipeline {
             return .release(error.message)
         case .unavailable(let reason):
             return .release(reason)
-        case .stopped, .preview:
+        case .stopped, .preview, .undecided:
             return .release(nil)
         case .made(let report, let blobs):
             // They lie on the disk. Where there is no room for them the publisher finds out as well, and says so.

@@ -152,7 +152,7 @@ extension Pipeline {
         return HTTPFacts(
             cacheControl: response.cacheControl ?? old?.cacheControl, expires: response.expires ?? old?.expires,
             date: response.date, age: response.age, vary: vary,
-            varied: request(for: item, plan).varied(by: vary, userAgent: downloader.userAgent),
+            varied: vary == nil ? "" : request(for: item, plan).varied(by: vary, userAgent: downloader.userAgent),
             askedAt: now - response.timings.total.milliseconds, answeredAt: now)
     }
 

@@ -64,7 +64,11 @@ final class Pipeline: Sendable {
     }
 
     /// Takes an item to its end.
-    func process(_ item: ClaimedItem, _ plan: JobPlan) async -> PublishedEnding {
+    ///
+    /// - Parameter onMade: called once, when all that is left is to write it down.
+    func process(
+        _ item: ClaimedItem, _ plan: JobPlan, onMade: @Sendable () -> Void = {},
+    ) async -> PublishedEnding {
         var holdings = Holdings()
         var item = item
         let result: ItemResult
@@ -76,6 +80,7 @@ final class Pipeline: Sendable {
         }
         if case .release(let reason?) = result.kind { disk.report(reason) }
         let ended = holdings.lastTry.map(item.tried) ?? item
+        onMade()
         let published = await publisher.commit(ended, result.ending, blobs: result.blobs)
         // Only now does the index know what was made, so only now may others look for it there.
         holdings.release(sources, fetches, item.id)

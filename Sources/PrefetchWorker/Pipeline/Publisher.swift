@@ -5,17 +5,28 @@ internal import Synchronization
 
 /// Ends items in groups: their files are named and synced first, then one transaction writes down that they exist.
 ///
-/// A group is at most 64 files or what came in 250 ms; both numbers are where the cost of a sync stops mattering.
+/// A group is at most 256 files or what came in 250 ms; both numbers are where the cost of a sync stops mattering.
 final class Publisher: Sendable {
-    static let groupBlobs = 64
+    static let groupBlobs = 256
     static let groupItems = 256
     static let groupMilliseconds: Int64 = 250
 
-    private struct Entry: Sendable {
+    /// A class, since it is handed on often: a copy of all that it holds costs more than everything else here.
+    private final class Entry: Sendable {
         let item: ClaimedItem
         let ending: ItemEnding
         let blobs: [PendingBlob]
         let committed: CheckedContinuation<PublishedEnding, Never>
+
+        init(
+            item: ClaimedItem, ending: ItemEnding, blobs: [PendingBlob],
+            committed: CheckedContinuation<PublishedEnding, Never>,
+        ) {
+            self.item = item
+            self.ending = ending
+            self.blobs = blobs
+            self.committed = committed
+        }
     }
 
     private let store: JobStore

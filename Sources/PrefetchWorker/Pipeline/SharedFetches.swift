@@ -72,12 +72,18 @@ final class SharedFetches<Value: Sendable>: Sendable {
 
     /// The caller no longer needs what it joined for.
     func leave(_ key: String, user: Int64 = 0) {
-        entries.withLock { entries in
-            guard var entry = entries[key] else { return }
+        // What was fetched is let go outside the lock: a file may be closed with it.
+        let last: Entry? = entries.withLock { entries in
+            guard var entry = entries[key] else { return nil }
             entry.users -= 1
             entry.places[user] = nil
-            entries[key] = entry.users > 0 ? entry : nil
+            guard entry.users <= 0 else {
+                entries[key] = entry
+                return nil
+            }
+            return entries.removeValue(forKey: key)
         }
+        withExtendedLifetime(last) {}
     }
 
     /// How urgent a fetch is now.

@@ -50,10 +50,14 @@ final class WorkQueue<Element: Sendable>: Sendable {
 }
 
 extension WorkQueue {
-    /// What is there now, at most `limit` elements; doesn't wait.
-    func takeAvailable(_ limit: Int) -> [Element] {
+    /// How much is there now.
+    var count: Int { state.withLock { $0.elements.count } }
+
+    /// What is there now, at most `limit` elements, up to the first that isn't `wanted`; doesn't wait.
+    func takeAvailable(_ limit: Int, while wanted: (Element) -> Bool = { _ in true }) -> [Element] {
         state.withLock { state in
-            let count = min(limit, state.elements.count)
+            let most = min(limit, state.elements.count)
+            let count = state.elements.prefix(most).firstIndex { !wanted($0) } ?? most
             defer { state.elements.removeFirst(count) }
             return Array(state.elements.prefix(count))
         }

@@ -100,6 +100,7 @@ struct PictureHelper: Sendable {
         guard let (bytes, _) = try socket.receive() else { return Answer(end: "died") }
         switch try JSONDecoder().decode(HelperReply.self, from: Data(bytes)) {
         case .made(let report): return Answer(end: "done", report: report)
+        case .facts: return Answer(end: "facts", message: "")
         case .failed(let error): return Answer(end: error.code.rawValue, message: error.message)
         case .preview: return Answer(end: "preview")
         }

@@ -6,7 +6,8 @@ import Testing
 @Suite("Kill sweep", .serialized, .timeLimit(.minutes(60)), .enabled(if: FaultScale.hasStrace, FaultScale.noStrace))
 struct KillSweepTests {
     static let calls = [
-        "linkat", "fsync", "fdatasync", "pwrite64", "write", "unlink", "rename", "ftruncate", "connect",
+        "linkat", "fsync", "syncfs", "sync_file_range", "fdatasync", "pwrite64", "write", "unlink", "rename",
+        "ftruncate", "connect",
     ]
 
     struct Point: Sendable {

@@ -1,0 +1,82 @@
+internal import GRDB
+
+/// The moves of a group of items, added up for their jobs within the transaction that makes them.
+struct GroupMoves {
+    /// The counters of `jobs`, in the order of the statement below.
+    enum Counter: Int, CaseIterable {
+        case queued, active, delayed, done, cached, failed, blacklisted
+    }
+
+    private struct Change {
+        var counters = [Int64](repeating: 0, count: Counter.allCases.count)
+        var bytes: Int64 = 0
+    }
+
+    private var changes: [JobID: Change] = [:]
+    private let announcement: Statement
+
+    init(in db: Database) throws {
+        announcement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO moving (id, item, state) VALUES (1, ?, ?)")
+    }
+
+    /// Says that the next move of an item to this state is counted here.
+    func announce(_ item: Int64, to state: ItemState) throws {
+        try announcement.execute(arguments: [item, state.rawValue])
+    }
+
+    /// Counts what has moved.
+    mutating func count(_ job: JobID, from: Counter, to: Counter, bytes: Int64 = 0) {
+        changes[job, default: Change()].counters[from.rawValue] -= 1
+        changes[job, default: Change()].counters[to.rawValue] += 1
+        changes[job, default: Change()].bytes += bytes
+    }
+
+    /// Writes the counters, and finishes the jobs that have nothing left. It must be the last of its transaction.
+    func addUp(in db: Database) throws {
+        try db.cachedStatement(sql: "DELETE FROM moving").execute()
+        let count = try db.cachedStatement(
+            sql: """
+                UPDATE jobs SET queued = queued + ?, active = active + ?, delayed = delayed + ?, done = done + ?,
+                    cached = cached + ?, failed = failed + ?, blacklisted = blacklisted + ?, bytes = bytes + ?
+                WHERE id = ?
+                """)
+        let finish = try db.cachedStatement(
+            sql: """
+                UPDATE jobs SET state = 'finished', finished_at = \(Schema.now)
+                WHERE id = ? AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused')
+                """)
+        for (job, change) in changes {
+            try count.execute(arguments: StatementArguments(change.counters + [change.bytes, job]))
+            try finish.execute(arguments: [job])
+        }
+    }
+}
+
+extension ItemEnding {
+    /// What its item moves to.
+    var state: ItemState {
+        switch self {
+        case .done: .done
+        case .failed, .blacklisted: .failed
+        case .retry, .wait: .delayed
+        case .release: .queued
+        }
+    }
+
+    /// Where its item is counted afterwards.
+    var counter: GroupMoves.Counter {
+        switch self {
+        case .done(let completion): completion.isCached ? .cached : .done
+        case .failed: .failed
+        case .blacklisted: .blacklisted
+        case .retry, .wait: .delayed
+        case .release: .queued
+        }
+    }
+
+    /// What its job has downloaded by it.
+    var bytes: Int64 {
+        guard case .done(let completion) = self, !completion.isCached else { return 0 }
+        return completion.source.size
+    }
+}

@@ -1,0 +1,83 @@
+internal import ContentCache
+internal import Dispatch
+internal import FoundationEssentials
+internal import Imaging
+internal import SystemPackage
+
+/// What many sources are, asked of a helper in one message: of a source that is only kept nothing else is wanted, and where
+/// it is small, the way there and back costs more than to decode it.
+extension HelperPool {
+    /// Sources that are asked about together: a helper's share of those that wait, and no more than this.
+    static let factsGroup = 32
+
+    /// What a source is. What is large, moves, or can't be decoded is told as a picture without variants, by itself.
+    func facts(of source: BlobFile) async -> HelperOutcome {
+        let outcome = await withCheckedContinuation { continuation in
+            var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
+            work.isFactsOnly = true
+            if !put(work) { continuation.resume(returning: .stopped) }
+        }
+        guard case .undecided = outcome else { return outcome }
+        return await transform(source, into: [])
+    }
+
+    /// - Returns: how many sources it was asked about; nil when it can't go on to serve.
+    func askFacts(_ first: HelperWork, of helper: RunningHelper, on thread: DispatchQueue) async -> Int? {
+        let group = [first] + takeFactsOnly()
+        let isAnswered = await withCheckedContinuation { continuation in
+            thread.async { [self, socket = helper.socket] in
+                continuation.resume(returning: answer(group, over: socket))
+            }
+        }
+        if !isAnswered {
+            // Whose fault it was shows when each is asked about by itself.
+            helper.kill()
+            for work in group { work.answer.resume(returning: .undecided) }
+            return nil
+        }
+        return group.count
+    }
+
+    /// Blocks.
+    private func answer(_ group: [HelperWork], over socket: DescriptorSocket) -> Bool {
+        guard let replies = replies(to: group, over: socket), replies.count == group.count else { return false }
+        for (work, reply) in zip(group, replies) {
+            switch reply {
+            case .facts(let facts):
+                work.answer.resume(returning: .made(TransformReport(facts: facts, renditions: []), []))
+            case .undecided:
+                work.answer.resume(returning: .undecided)
+            }
+        }
+        return true
+    }
+
+    private func replies(to group: [HelperWork], over socket: DescriptorSocket) -> [FactsReply]? {
+        do {
+            let sources = try group.map { try $0.source.openedForReading() }
+            // Each is closed with its owner, which nothing below names.
+            defer { withExtendedLifetime(sources) {} }
+            var request = HelperRequest(
+                limits: limits, variants: [], assets: [], seconds: configuration.processorSeconds)
+            request.factsOnly = true
+            try socket.send(Array(JSONEncoder().encode(request)), sources.map(\.descriptor))
+            guard try socket.wait(milliseconds: Int64(configuration.wallSeconds) * 1_000) else { return nil }
+            guard let (bytes, strays) = try socket.receive() else { return nil }
+            for stray in strays { try stray.close() }
+            guard case .facts(let replies) = try JSONDecoder().decode(HelperReply.self, from: Data(bytes)) else {
+                return nil
+            }
+            return replies
+        } catch {
+            // Each is then asked about by itself, and says what is wrong.
+            return nil
+        }
+    }
+}
+
+/// What a helper says of one source of many.
+enum FactsReply: Codable, Sendable {
+    case facts(ImageFacts)
+    /// It is no image, damaged, large, or moves: it gets a message of its own.
+    case undecided
+}

@@ -1,0 +1,28 @@
+import Testing
+
+@testable import PrefetchWorker
+
+@Suite("Jobs in hand", .timeLimit(.minutes(15)))
+struct JobsInHandTests {
+    @Test func `A job of which there is enough is stuck until something of it comes through`() {
+        let hand = JobsInHand()
+        for _ in 0..<JobsInHand.enough {
+            #expect(hand.stuck(at: 0) == [:])
+            hand.began(1)
+            hand.began(2)
+        }
+        #expect(hand.stuck(at: 0) == [1: 128, 2: 128])
+        hand.cameThrough(1, at: 5)
+        hand.began(1)
+        #expect(hand.stuck(at: 5 + JobsInHand.moving) == [2: 128])
+        #expect(hand.stuck(at: 6 + JobsInHand.moving) == [1: 128, 2: 128])
+    }
+
+    @Test func `What has come through leaves nothing behind`() {
+        let hand = JobsInHand()
+        for _ in 0..<JobsInHand.enough { hand.began(1) }
+        for _ in 0..<JobsInHand.enough { hand.cameThrough(1, at: 0) }
+        #expect(hand.count == 0)
+        #expect(hand.stuck(at: 10_000) == [:])
+    }
+}
