@@ -23,8 +23,7 @@ struct TransformRun {
         }
         let seen: Picture = if let base { base } else { try source.pixels(for: [source.glimpse]) }
         return TransformReport(
-            // Of what is only kept nobody asks how it looks.
-            facts: plans.isEmpty ? source.facts : try source.facts(with: seen),
+            facts: try source.facts(with: seen),
             renditions: plans.indices.compactMap { renditions[$0] },
         )
     }
