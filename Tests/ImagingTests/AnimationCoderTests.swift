@@ -119,10 +119,10 @@ struct AnimationCoderTests {
         #expect(first.files[0][7] == 1)
     }
 
-    @Test func whatIsNotWrittenBecomesWebPUnlessItWasNamed() throws {
+    @Test func whatIsNotWrittenBecomesGIFUnlessItWasNamed() throws {
         let reader = Flicker(writesAnimations: false, writesStills: false)
         let kept = try Self.made(Self.source, "a=10x", reader)
-        #expect(kept.report.renditions.map(\.formatName) == ["webp"])
+        #expect(kept.report.renditions.map(\.formatName) == ["gif"])
         #expect(try Film(kept.files[0]).durations == [40, 40, 40])
         #expect(failure { _ = try Self.made(Self.source, "a=10x,coder:flicker", reader) } == .encode)
         #expect(failure { _ = try Self.made(TestImages.png(8, 8), "a=4x,coder:flicker", reader) } == .encode)

@@ -32,12 +32,11 @@ extension VariantSpec {
 }
 
 extension ImageFacts {
-    /// The format of a variant that names none: the source's own where it is written here, else by its alpha. A still
-    /// GIF is better off as one of the others, and so is a TIFF, which no browser shows.
+    /// The format of a variant that names none: the source's own where it is written here, else GIF for an animation and
+    /// for a still one by its alpha. A still GIF is better off as one of those, and so is a TIFF, which no browser shows.
     func keptFormat(isAnimation: Bool) -> VariantSpec.Output {
         switch format {
-        case .gif where isAnimation: .gif
-        case nil where isAnimation: .webp
+        case .gif where isAnimation, nil where isAnimation: .gif
         case .gif, .tiff, .heic, .bmp, nil: hasAlpha ? .png : .jpeg
         case .jpeg: .jpeg
         case .png: .png
