@@ -16,6 +16,16 @@ struct StillGIFTests {
         #expect(colours.count <= most && colours.count > most * 2 / 3, "\(colours.count)")
     }
 
+    @Test func fewerColoursMakeItSmallEnough() throws {
+        let photo = TestImages.png(120, 90) { x, y in (UInt8(x * 2), UInt8(y * 2), UInt8((x + y) & 255), 255) }
+        let (whole, least) = (try make(one: photo, "x,gif").count, try make(one: photo, "x,gif,colours:2").count)
+        let most = (whole + least) / 2
+        let made = try make(one: photo, "x,gif,max-bytes:\(most)")
+        #expect((least...most).contains(made.count), "\(made.count) \(most)")
+        #expect(try Self.colours(made).count > 2)
+        #expect(failure { _ = try make(one: photo, "x,gif,max-bytes:\(least / 2)") } == .encode)
+    }
+
     @Test func fewColoursAreExact() throws {
         let drawing = TestImages.png(60, 40) { x, y in (UInt8(x / 8 * 30), UInt8(y / 8 * 40), 77, 255) }
         #expect(try Raster(make(one: drawing, "x,gif")).difference(to: Raster(drawing)) == 0)

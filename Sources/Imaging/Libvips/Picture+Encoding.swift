@@ -6,18 +6,26 @@ struct Encoding {
     let format: VariantSpec.Output
     /// 1 to 100; of no meaning to formats without one.
     var quality: Int
+    /// 2 to 256; of a GIF.
+    var colours: Int
     let options: VariantOptions
 
     init(_ format: VariantSpec.Output, quality: Int?, _ options: VariantOptions) {
         self.format = format
         self.options = options
+        colours = options.whole(.colours) ?? ColourTable.most
         self.quality = quality ?? format.defaultQuality ?? 100
         // What loses nothing has no quality; libwebp would take it for an effort.
         if isLossless { self.quality = format.defaultQuality ?? 100 }
     }
 
-    /// Whether a lower quality makes a smaller file.
-    var hasQuality: Bool { format.defaultQuality != nil && !isLossless }
+    /// What is lowered for a smaller file, and the least that makes sense: a GIF's colours, others' quality. Nil where
+    /// there is nothing to lower.
+    var strength: (path: WritableKeyPath<Encoding, Int>, weakest: Int)? {
+        if format == .gif { return (\Encoding.colours, 2) }
+        guard format.defaultQuality != nil, !isLossless else { return nil }
+        return (\Encoding.quality, 1)
+    }
 
     /// Whether all pixels, or nearly all, come out as they are.
     private var isLossless: Bool {
@@ -58,8 +66,6 @@ struct Encoding {
         let bits = Int.bitWidth - 1 - colours.leadingZeroBitCount
         return bits == 8 ? bits : bits >= 4 ? 4 : min(bits, 2)
     }
-
-    fileprivate var colours: Int { options.whole(.colours) ?? ColourTable.most }
 
     fileprivate var webP: WebPEncoder.Settings {
         WebPEncoder.Settings(

@@ -43,28 +43,29 @@ struct VariantWriter {
         return try squeezed(picture, encoding(format), into: most)
     }
 
-    /// The highest quality whose file is no larger than `most` bytes, found by bisection.
+    /// The highest quality, or the greatest number of colours, whose file is no larger than `most` bytes, found by
+    /// bisection.
     private func squeezed(
         _ picture: Picture, _ encoding: Encoding, into most: Int,
     ) throws(VipsFailure) -> EncodedFile {
-        guard encoding.hasQuality else {
+        guard let (strength, weakest) = encoding.strength else {
             throw VipsFailure(
                 text: "it is larger than \(most) bytes, and \(encoding.format.rawValue) has no quality to lower")
         }
         var encoding = encoding
-        var tooHigh = encoding.quality
-        var low = 0
+        var tooHigh = encoding[keyPath: strength]
+        var low = weakest - 1
         var best: EncodedFile?
         while tooHigh - low > 1 {
-            encoding.quality = (low + tooHigh) / 2
+            encoding[keyPath: strength] = (low + tooHigh) / 2
             let file = try picture.encoded(encoding)
             if file.count <= most {
-                (best, low) = (file, encoding.quality)
+                (best, low) = (file, encoding[keyPath: strength])
             } else {
-                tooHigh = encoding.quality
+                tooHigh = encoding[keyPath: strength]
             }
         }
-        guard let best else { throw VipsFailure(text: "it is larger than \(most) bytes even at quality 1") }
+        guard let best else { throw VipsFailure(text: "it is larger than \(most) bytes even at the lowest quality") }
         return best
     }
 }
