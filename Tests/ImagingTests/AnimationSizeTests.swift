@@ -29,6 +29,22 @@ struct AnimationSizeTests {
         #expect(made.files[1] == (try make(one: film, "40x,\(format)")))
     }
 
+    /// The file's palette is the first frame's: none of it serves the others.
+    @Test func aFilmMayBeginWithNothing() throws {
+        let film = try encoded(
+            96, 64, durations: [50, 50, 50],
+            sink: { try WebPFrameSink($0, size: $1, loopCount: 0, WebPFrameSettings(compression: .lossless())) },
+            pixel: { x, y, number in
+                guard number > 0 else { return Pixel() }
+                return Pixel(red: UInt8(x * 2), green: UInt8(y * 3), blue: UInt8((x * y + number * 50) & 255))
+            })
+        for spec in ["96x,gif", "50x,gif", "50x,gif,colours:8"] {
+            let made = try Film(make(one: film, spec))
+            #expect(made.durations == [50, 50, 50], "\(spec)")
+            #expect(made.frames[0].allSatisfy { $0 == 0 } && made.frames[2].contains { $0 > 0 }, "\(spec)")
+        }
+    }
+
     @Test(arguments: ["webp,max-bytes:200", "gif,max-bytes:200", "webp,lossless,max-bytes:2000"])
     func whatCannotBeThatSmallFails(spec: String) throws {
         let film = try Self.film()

@@ -32,7 +32,9 @@ struct GIFIndexing {
             let own = GIFPalette(ColourTable(colours))
             let loss = Self.loss(ink, own)
             let shared = common.flatMap { palette in
-                palette.transparent != nil && Self.loss(ink, palette) <= loss * Self.worthwhile ? palette : nil
+                // A file that begins with nothing to see has a palette of no colours.
+                let isUsable = palette.transparent != nil && !palette.table.colours.isEmpty
+                return isUsable && Self.loss(ink, palette) <= loss * Self.worthwhile ? palette : nil
             }
             palette = shared ?? own
             isCommon = shared != nil
