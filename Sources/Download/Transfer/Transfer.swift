@@ -84,7 +84,8 @@ final class Transfer {
     }
 
     func quiet(_ now: ContinuousClock.Instant) -> Exchange.Quiet {
-        Exchange.Quiet(time: now - (lastByte ?? hopStarted), isNew: lastByte == nil && redirects == 0)
+        // A connection that was made is no answer yet.
+        Exchange.Quiet(time: now - (lastByte ?? hopStarted), isNew: headerBytes == 0 && redirects == 0)
     }
 
     /// Records why the transfer ends; only the first reason counts.

@@ -9,7 +9,7 @@ public struct ImageFacts: Codable, Hashable, Sendable {
     public let frames: Int
     /// Whether there is an alpha channel, used or not.
     public let hasAlpha: Bool
-    /// Nil where no pixel was decoded, as for a source that is only kept.
+    /// Nil where no pixel was decoded.
     public var placeholders: Placeholders?
 
     public init(
