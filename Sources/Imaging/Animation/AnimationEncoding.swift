@@ -20,23 +20,26 @@ struct AnimationEncoding {
     private let quality: Int?
 
     init(_ plan: VariantPlan) {
+        let coder = plan.ownCoder as? any AnimationCoder
+        self = coder.map { Self($0, quality: plan.spec.quality) } ?? Self(builtInFor: plan)
+    }
+
+    private init(_ coder: any AnimationCoder, quality: Int?) {
+        self.quality = quality
+        (encoder, formatName) = (.registered(coder), coder.name)
+        (strength, weakest) = (quality ?? 80, 1)
+    }
+
+    /// Ours, also for a plan whose registered coder writes no animations.
+    private init(builtInFor plan: VariantPlan) {
         let spec = plan.spec
         quality = spec.quality
-        if let coder = plan.ownCoder as? any AnimationCoder {
-            (encoder, formatName) = (.registered(coder), coder.name)
-            (strength, weakest) = (spec.quality ?? 80, 1)
-        } else if plan.formats.first(where: \.isAnimated) == .gif {
+        if plan.formats.first(where: \.isAnimated) == .gif {
             (encoder, formatName) = (.gif, ImageFormat.gif.rawValue)
             (strength, weakest) = (spec.options.whole(.colours) ?? ColourTable.most, 2)
         } else {
             (encoder, formatName, strength, weakest) = Self.webp(spec)
         }
-    }
-
-    /// WebP for a plan whose registered coder writes no animations.
-    private init(webpFor spec: VariantSpec) {
-        quality = spec.quality
-        (encoder, formatName, strength, weakest) = Self.webp(spec)
     }
 
     private static func webp(_ spec: VariantSpec) -> (Encoder, String, Int, Int?) {
@@ -52,7 +55,7 @@ struct AnimationEncoding {
 
     /// Begins a file.
     ///
-    /// - Returns: with the encoding it really has: a coder that isn't named and writes no animations gives way to WebP.
+    /// - Returns: with the encoding it really has: a coder that isn't named and writes no animations gives way to one of ours.
     func begin(
         _ plan: VariantPlan, size: PixelSize, loopCount: Int, _ metadata: AnimationMetadata,
     ) throws(ImagingError) -> (sink: any FrameSink, encoding: AnimationEncoding) {
@@ -76,7 +79,7 @@ struct AnimationEncoding {
             guard plan.spec.coderName == nil else {
                 throw ImagingError(code: .encode, message: "The coder '\(coder.name)' writes no animations.")
             }
-            return try AnimationEncoding(webpFor: plan.spec).begin(
+            return try AnimationEncoding(builtInFor: plan).begin(
                 plan, size: size, loopCount: loopCount, metadata)
         }
     }
