@@ -5,6 +5,7 @@
 // arity, with the options this project uses. Each returns 0 or −1 and leaves its words in libvips' error buffer.
 // Reference: https://www.libvips.org/API/8.14/
 
+#include <math.h>
 #include <vips/vips.h>
 
 #pragma clang assume_nonnull begin
@@ -215,12 +216,16 @@ static inline int pw_vips_rot(VipsImage *in, VipsImage *_Nullable *_Nonnull out,
     return vips_rot(in, out, angle, NULL);
 }
 
+// Clockwise, of a picture and a colour that are weighed by their alpha, if they have one: vips_rotate would weigh again.
 static inline int pw_vips_rotate(
     VipsImage *in, VipsImage *_Nullable *_Nonnull out, double angle, const double *colour
 ) {
     VipsArrayDouble *background = vips_array_double_new(colour, in->Bands);
     VipsInterpolate *bicubic = vips_interpolate_new("bicubic");
-    int result = vips_rotate(in, out, angle, "interpolate", bicubic, "background", background, NULL);
+    double across = cos(VIPS_RAD(angle));
+    double down = sin(VIPS_RAD(angle));
+    int result = vips_affine(in, out, across, -down, down, across, "interpolate", bicubic,
+        "extend", VIPS_EXTEND_BACKGROUND, "background", background, "premultiplied", TRUE, NULL);
     g_object_unref(bicubic);
     vips_area_unref(VIPS_AREA(background));
     return result;

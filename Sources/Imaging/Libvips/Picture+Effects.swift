@@ -35,11 +35,14 @@ extension Picture {
         return try changed.then { changed, result in alpha.lend { pw_vips_join_bands(changed, &result, $0) } }
     }
 
-    /// Runs `body` on colours weighed by their alpha, for whatever mixes neighbours.
+    /// Runs `body` on colours weighed by their alpha, for whatever mixes neighbours. They are fractions, or little would
+    /// be left of a colour that is hardly seen.
     func premultiplied(_ body: (Picture) throws(VipsFailure) -> Picture) throws(VipsFailure) -> Picture {
         guard hasAlpha else { return try body(self) }
-        let weighed = try then { pw_vips_premultiply($0, &$1) }.inBytes()
-        return try body(weighed).then { pw_vips_unpremultiply($0, &$1) }.inBytes()
+        return try body(then { pw_vips_premultiply($0, &$1) })
+            .then { pw_vips_unpremultiply($0, &$1) }
+            // A cast would cut off what a linear function can round.
+            .then { pw_vips_linear($0, &$1, 1, 0.5) }
     }
 
     func inBytes() throws(VipsFailure) -> Picture {
@@ -86,7 +89,11 @@ extension Picture {
             return grows ? turned : try turned.clipped(to: size, background)
         }
         let canvas = try ready(for: background)
-        let colour = background.channels(canvas.bands)
+        // What comes in from outside is weighed as the picture is.
+        let weight = canvas.hasAlpha ? Double(background.alpha) / 255 : 1
+        let channels = background.channels(canvas.bands)
+        let colours = canvas.hasAlpha ? channels.count - 1 : channels.count
+        let colour = channels.enumerated().map { $0 < colours ? $1 * weight : $1 }
         let turned = try canvas.premultiplied { picture throws(VipsFailure) in
             try picture.then { pw_vips_rotate($0, &$1, degrees, colour) }
         }

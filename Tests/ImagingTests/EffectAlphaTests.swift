@@ -1,0 +1,52 @@
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+/// Effects on pictures that are transparent, wholly or by half.
+@Suite(.timeLimit(.minutes(15)))
+struct EffectAlphaTests {
+    private static let colour = [100, 150, 200]
+
+    private static func flat(alpha: UInt8, _ width: Int = 40, _ height: Int = 30) -> [UInt8] {
+        TestImages.png(width, height, kind: .rgba, pixel: TestImages.solid((100, 150, 200, alpha)))
+    }
+
+    private func raster(_ spec: String, of source: [UInt8]) throws -> Raster {
+        try Raster(make(one: source, "x,png,\(spec)"))
+    }
+
+    /// Pixels that can be seen and are of another colour.
+    private func strangers(in picture: Raster, within tolerance: Int = 2) -> [[Int]] {
+        (0..<picture.height).flatMap { y in (0..<picture.width).map { x in picture[x, y] } }.filter {
+            $0[3] > 8 && !isNear(Array($0.prefix(3)), Self.colour, within: tolerance)
+        }
+    }
+
+    @Test(arguments: [UInt8(255), 128, 40], ["rotate:10", "rotate:45", "rotate:-73.5", "rotate:10:clip"])
+    func aTurnedEdgeKeepsItsColour(alpha: UInt8, spec: String) throws {
+        let picture = try raster(spec, of: Self.flat(alpha: alpha))
+        #expect(picture.channels == 4)
+        #expect(strangers(in: picture).isEmpty)
+        #expect(isNear(picture[picture.width / 2, picture.height / 2], Self.colour + [Int(alpha)], within: 1))
+        #expect(picture[0, 0][3] < Int(alpha))
+        // There are soft edges to look at.
+        let soft = (0..<picture.height).flatMap { y in (0..<picture.width).map { picture[$0, y][3] } }
+        #expect(soft.count { $0 > 8 && $0 < Int(alpha) - 8 } > 20)
+    }
+
+    @Test func aTurnedPicturesBackgroundIsMixedIn() throws {
+        let picture = try raster("rotate:30:background=#6496c880", of: Self.flat(alpha: 255))
+        #expect(strangers(in: picture).isEmpty)
+        #expect(isNear(picture[0, 0], Self.colour + [128], within: 1))
+        let opaque = try raster("rotate:30:background=#6496c8", of: Self.flat(alpha: 255))
+        #expect(strangers(in: opaque).isEmpty)
+    }
+
+    @Test func aBlurredEdgeKeepsItsColour() throws {
+        let square = TestImages.png(40, 40, kind: .rgba) { x, y in
+            (12..<28).contains(x) && (12..<28).contains(y) ? (100, 150, 200, 255) : (0, 0, 0, 0)
+        }
+        #expect(strangers(in: try raster("blur:3", of: square)).isEmpty)
+    }
+}
