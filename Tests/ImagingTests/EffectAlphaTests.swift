@@ -49,4 +49,38 @@ struct EffectAlphaTests {
         }
         #expect(strangers(in: try raster("blur:3", of: square)).isEmpty)
     }
+
+    // MARK: - Trim
+
+    @Test(arguments: [(255, 255, 255), (0, 0, 0), (0, 0, 255)] as [(UInt8, UInt8, UInt8)])
+    func aTransparentBorderIsTrimmedOffAnyColour(inner: (UInt8, UInt8, UInt8)) throws {
+        for outer: UInt8 in [0, 255] {
+            let source = TestImages.png(60, 40, kind: .rgba) { x, y in
+                (20..<40).contains(x) && (10..<30).contains(y)
+                    ? (inner.0, inner.1, inner.2, 255) : (outer, outer, outer, 0)
+            }
+            let picture = try raster("trim", of: source)
+            #expect(picture.size == "20x20")
+            #expect(picture[0, 0].prefix(3) == [inner.0, inner.1, inner.2].map(Int.init)[...])
+        }
+    }
+
+    @Test func aTrimSeesAlphaAndColoursTogether() throws {
+        // On the left other colours, on the right another alpha.
+        let source = TestImages.png(60, 40, kind: .rgba) { x, y in
+            guard (10..<30).contains(y) else { return (200, 200, 200, 128) }
+            return (10..<20).contains(x)
+                ? (0, 0, 0, 128) : (40..<50).contains(x) ? (200, 200, 200, 255) : (200, 200, 200, 128)
+        }
+        #expect(try raster("trim", of: source).size == "40x20")
+        let nothing = TestImages.png(20, 10, kind: .rgba) { x, _ in (UInt8(x * 10), 0, 0, 0) }
+        #expect(try raster("trim", of: nothing).size == "20x10")
+    }
+
+    @Test func aTrimKnowsGreyWithAlpha() throws {
+        let source = TestImages.png(60, 40, kind: .rgba) { x, y in
+            (20..<40).contains(x) && (10..<30).contains(y) ? (255, 255, 255, 255) : (255, 255, 255, 0)
+        }
+        #expect(try raster("greyscale,trim", of: source).size == "20x20")
+    }
 }

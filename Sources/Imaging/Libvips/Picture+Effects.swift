@@ -63,20 +63,6 @@ extension Picture {
         }
     }
 
-    /// Without the border that is like the top left pixel. A picture that is nothing but border stays as it is.
-    func trimmed(threshold: Double) throws(VipsFailure) -> Picture {
-        // What is transparent is no border of its colour: it is laid on white, and so is the corner it is compared with.
-        let flat = hasAlpha ? try flattened(on: .white).inMemory() : self
-        let corner = try flat.withPixels { pixels in pixels[..<flat.bands].map(Double.init) }
-        var area = (left: CInt(0), top: CInt(0), width: CInt(0), height: CInt(0))
-        let result = flat.lend {
-            pw_vips_find_trim($0, threshold, corner, &area.left, &area.top, &area.width, &area.height)
-        }
-        guard result == 0 else { throw VipsFailure.take() }
-        guard area.width > 0, area.height > 0 else { return self }
-        return try then { pw_vips_crop($0, &$1, area.left, area.top, area.width, area.height) }
-    }
-
     /// Clockwise.
     ///
     /// - Parameter grows: whether the canvas grows with it; else what turns out of it is cut off.
