@@ -278,11 +278,17 @@ static inline int pw_vips_multiply(VipsImage *in, VipsImage *_Nullable *_Nonnull
     return vips_multiply(in, other, out, NULL);
 }
 
+// `table` has an entry for each of the 256 values of a byte.
+static inline int pw_vips_maplut(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsImage *table) {
+    return vips_maplut(in, out, table, NULL);
+}
+
 // `over` lies with its top left corner at x, y.
 static inline int pw_vips_composite(
-    VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsImage *over, VipsBlendMode mode, int x, int y
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsImage *over, int x, int y
 ) {
-    return vips_composite2(in, over, out, mode, "x", x, "y", y, "compositing_space", VIPS_INTERPRETATION_sRGB, NULL);
+    return vips_composite2(in, over, out, VIPS_BLEND_MODE_OVER, "x", x, "y", y,
+        "compositing_space", VIPS_INTERPRETATION_sRGB, NULL);
 }
 
 static inline int pw_vips_copy(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {

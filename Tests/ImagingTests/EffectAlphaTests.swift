@@ -83,4 +83,62 @@ struct EffectAlphaTests {
         }
         #expect(try raster("greyscale,trim", of: source).size == "20x20")
     }
+
+    // MARK: - Tint
+
+    /// B(below, above) as the W3C's Compositing and Blending Level 1 has it.
+    private static func blended(_ mode: String, _ below: Double, _ above: Double) -> Double {
+        switch mode {
+        case "multiply": return below * above
+        case "screen": return 1 - (1 - below) * (1 - above)
+        case "overlay": return blended("hard-light", above, below)
+        case "darken": return below < above ? below : above
+        case "lighten": return below > above ? below : above
+        case "colour-dodge":
+            if below == 0 { return 0 }
+            return above == 1 ? 1 : min(1, below / (1 - above))
+        case "colour-burn":
+            if below == 1 { return 1 }
+            return above == 0 ? 0 : 1 - min(1, (1 - below) / above)
+        case "hard-light": return above <= 0.5 ? 2 * below * above : 1 - 2 * (1 - below) * (1 - above)
+        case "soft-light":
+            if above <= 0.5 { return below - (1 - 2 * above) * below * (1 - below) }
+            let curve = below <= 0.25 ? 16 * below * below * below - 12 * below * below + 4 * below : below.squareRoot()
+            return below + (2 * above - 1) * (curve - below)
+        case "difference": return below > above ? below - above : above - below
+        case "exclusion": return below + above - 2 * below * above
+        default: return above
+        }
+    }
+
+    @Test(arguments: EffectKind.blendModes, [UInt8(255), 128, 1])
+    func aTintIsThatOfTheFormula(mode: String, alpha: UInt8) throws {
+        let tints = ["#800000ff", "#ff880080", "#808080ff", "#ffffffff", "#000000ff", "#20c04040"]
+        // The ends, the quarter where soft light changes its curve, and what lies between.
+        let values: [UInt8] = [0, 1, 40, 63, 64, 100, 127, 128, 150, 200, 254, 255]
+        let source = TestImages.png(values.count, 3, kind: .rgba) { x, _ in
+            (values[x], values[(x + 3) % values.count], values[(x + 7) % values.count], alpha)
+        }
+        for tint in tints {
+            let picture = try raster("tint:\(tint):\(mode)", of: source)
+            let colour = try #require(Colour(tint))
+            let (above, opacity) = ([colour.red, colour.green, colour.blue], Double(colour.alpha) / 255)
+            for x in values.indices {
+                let expected = [0, 3, 7].enumerated().map { channel, shift in
+                    let below = Double(values[(x + shift) % values.count]) / 255
+                    let mixed = Self.blended(mode, below, Double(above[channel]) / 255)
+                    return Int((255 * ((1 - opacity) * below + opacity * mixed)).rounded())
+                }
+                #expect(isNear(picture[x, 1], expected + [Int(alpha)], within: 1), "\(tint) on \(values[x])")
+            }
+        }
+    }
+
+    @Test func aTintOfAnOpaquePictureIsTheSame() throws {
+        let source = TestImages.png(8, 8, pixel: TestImages.solid((100, 150, 200, 255)))
+        #expect(isNear(try raster("tint:#808080:overlay", of: source)[3, 3], [100, 151, 200], within: 2))
+        #expect(isNear(try raster("tint:#ff8800:multiply", of: source)[3, 3], [100, 80, 0], within: 1))
+        let grey = try raster("greyscale,tint:#800000", of: source)
+        #expect(grey[3, 3] == [128, 0, 0])
+    }
 }

@@ -159,26 +159,9 @@ extension Picture {
         try onColours { colours throws(VipsFailure) in try colours.then { pw_vips_gamma($0, &$1, exponent) } }
     }
 
-    /// What is transparent stays so.
-    func tinted(_ colour: Colour, blend: String) throws(VipsFailure) -> Picture {
-        let base = try asRGBA()
-        let fill = colour.channels(4)
-        let sheet = try Picture { result in
-            result = base.lend { vips_image_new_from_image($0, fill, CInt(fill.count)) }
-            return result == nil ? -1 : 0
-        }
-        let mixed = try base.composite(sheet, at: (0, 0), Self.blendMode(blend))
-        let alpha = try base.then { pw_vips_band($0, &$1, 3) }
-        let colours = try mixed.then { pw_vips_first_bands($0, &$1, 3) }
-        guard hasAlpha else { return colours }
-        return try colours.then { colours, result in alpha.lend { pw_vips_join_bands(colours, &result, $0) } }
-    }
-
-    func composite(
-        _ over: Picture, at place: (x: Int, y: Int), _ mode: VipsBlendMode = VIPS_BLEND_MODE_OVER,
-    ) throws(VipsFailure) -> Picture {
+    func composite(_ over: Picture, at place: (x: Int, y: Int)) throws(VipsFailure) -> Picture {
         try then { base, result in
-            over.lend { pw_vips_composite(base, &result, $0, mode, CInt(place.x), CInt(place.y)) }
+            over.lend { pw_vips_composite(base, &result, $0, CInt(place.x), CInt(place.y)) }
         }.inBytes().inMemory()
     }
 
@@ -187,23 +170,6 @@ extension Picture {
         let alpha = try then { pw_vips_band($0, &$1, 3) }.then { pw_vips_linear($0, &$1, opacity, 0) }
         return try then { pw_vips_first_bands($0, &$1, 3) }.then { colours, result in
             alpha.lend { pw_vips_join_bands(colours, &result, $0) }
-        }
-    }
-
-    private static func blendMode(_ name: String) -> VipsBlendMode {
-        switch name {
-        case "multiply": VIPS_BLEND_MODE_MULTIPLY
-        case "screen": VIPS_BLEND_MODE_SCREEN
-        case "overlay": VIPS_BLEND_MODE_OVERLAY
-        case "darken": VIPS_BLEND_MODE_DARKEN
-        case "lighten": VIPS_BLEND_MODE_LIGHTEN
-        case "colour-dodge": VIPS_BLEND_MODE_COLOUR_DODGE
-        case "colour-burn": VIPS_BLEND_MODE_COLOUR_BURN
-        case "hard-light": VIPS_BLEND_MODE_HARD_LIGHT
-        case "soft-light": VIPS_BLEND_MODE_SOFT_LIGHT
-        case "difference": VIPS_BLEND_MODE_DIFFERENCE
-        case "exclusion": VIPS_BLEND_MODE_EXCLUSION
-        default: VIPS_BLEND_MODE_ATOP
         }
     }
 }

@@ -72,7 +72,8 @@ struct EffectRunner {
 
     private func coloured(_ effect: Effect, _ picture: Picture) throws(VipsFailure) -> Picture {
         switch effect.kind {
-        case .tint: try picture.tinted(effect.colour("colour"), blend: effect.word("blend"))
+        case .tint:
+            try picture.tinted(effect.colour("colour"), blend: BlendMode(rawValue: effect.word("blend")) ?? .atop)
         case .blur: try picture.blurred(sigma: effect.number("sigma"))
         case .sharpen: try picture.sharpened(sigma: effect.number("sigma"), amount: effect.number("amount"))
         case .greyscale: try picture.inGreyscale()

@@ -13,10 +13,7 @@ public enum EffectKind: String, CaseIterable, Hashable, Sendable {
     /// Whether it looks at the whole picture, so that its result is not that of a smaller picture made larger.
     var dependsOnScale: Bool { comesBeforeResize }
 
-    static let blendModes = [
-        "atop", "multiply", "screen", "overlay", "darken", "lighten", "colour-dodge", "colour-burn", "hard-light",
-        "soft-light", "difference", "exclusion",
-    ]
+    static let blendModes = BlendMode.allCases.map(\.rawValue)
 
     static let corners = ["bottom-left", "bottom-right", "top-left", "top-right"]
 

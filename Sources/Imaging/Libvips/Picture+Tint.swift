@@ -1,0 +1,31 @@
+internal import CVips
+
+extension Picture {
+    /// What is transparent stays so, and half transparent pixels get the colour that they would have as opaque ones.
+    func tinted(_ colour: Colour, blend: BlendMode) throws(VipsFailure) -> Picture {
+        let coloured = bands < 3 ? try then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_sRGB) } : self
+        // With one colour for the whole picture each channel's new value hangs on its old one alone.
+        let entries = Self.tints(colour, blend)
+        let table = try Picture { result in
+            result = entries.withUnsafeBytes {
+                vips_image_new_from_memory_copy($0.baseAddress, $0.count, 256, 1, 3, VIPS_FORMAT_UCHAR)
+            }
+            return result == nil ? -1 : 0
+        }
+        return try coloured.onColours { colours throws(VipsFailure) in
+            try colours.then { colours, result in table.lend { pw_vips_maplut(colours, &result, $0) } }
+        }
+    }
+
+    /// Red, green and blue for each value that a channel may have.
+    private static func tints(_ colour: Colour, _ blend: BlendMode) -> [UInt8] {
+        let opacity = Double(colour.alpha) / 255
+        return (0...255).flatMap { value in
+            [colour.red, colour.green, colour.blue].map { channel in
+                let below = Double(value) / 255
+                let mixed = blend.mixed(below, Double(channel) / 255)
+                return UInt8((255 * (below + opacity * (mixed - below))).rounded())
+            }
+        }
+    }
+}
