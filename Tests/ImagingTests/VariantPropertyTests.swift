@@ -71,7 +71,8 @@ extension SpecParts {
         guard before != after else { return false }
         let isAnimated = format?.isAnimated == true && !effects.contains { $0.kind == .command }
         return switch option {
-        case .background: format == .jpeg && before.prefix(18) != after.prefix(18)
+        case .background: format == .jpeg
+        case .keepProfile: format != .gif
         case .decodeFirstFrameOnly: isAnimated
         case .transformAnimatedImage:
             isAnimated && effects.contains { $0.kind == .invert } && !loose.contains("decode-first-frame-only:yes")
@@ -149,8 +150,9 @@ struct SpecMaker {
         case (.round, 3): numbers[2] > 0
         // What tints nothing has no mode.
         case (.tint, 1): before[0] != "transparent"
-        // What lies under everything is opaque.
-        case (.flatten, _): before[0].prefix(7) != after[0].prefix(7)
+        case (.sharpen, 0): numbers[1] > 0
+        // What can't be seen lies nowhere.
+        case (.watermark, let which) where which != 2: numbers[2] > 0
         default: true
         }
     }
@@ -206,6 +208,7 @@ struct SpecMaker {
             "\(Double(Int.random(in: Int((range.lowerBound * 10).rounded(.up))...Int(range.upperBound * 10), using: &random)) / 10)"
         case .word(let words), .words(let words): pick(words)
         case .colour: pick(["#102030", "#10203040", "white", "transparent", "#fed"])
+        case .opaqueColour: pick(["#102030", "#405060", "white", "black", "#fed"])
         case .text, .name, .argument: pick(["logo.png", "mark_2"])
         }
     }

@@ -172,7 +172,7 @@ struct CanonicalTests {
         ("a=5x,avif,chroma:auto", "a=5x,avif,chroma:420"), ("a=5x,gif,colours:256", "a=5x,gif"),
         ("a=5x,png,colours:200", "a=5x,png,colours:16"), ("a=5x,png,colours:3", "a=5x,png,colours:2"),
         ("a=5x,png,background:black", "a=5x,png"), ("a=5x,jpeg,background:#fff", "a=5x,jpeg"),
-        ("a=5x,jpeg,background:#12345600", "a=5x,jpeg,background:#123456"),
+        ("a=5x,jpeg,background:#123456ff", "a=5x,jpeg,background:#123456"),
         ("a=5x,jpeg,keep-metadata:no", "a=5x,jpeg"),
         // Animations.
         ("a=5x,jpeg,decode-first-frame-only", "a=5x,jpeg"), ("a=5x,transform-animated-image", "a=5x"),
@@ -185,7 +185,7 @@ struct CanonicalTests {
         ("a=5x,rotate:360", "a=5x"), ("a=5x,round:9:colour=white", "a=5x,round:9"),
         ("a=5x,round:0:top-left:3", "a=5x,round:0:border=3"), ("a=5x,round:0", "a=5x"),
         ("a=5x,tint:#12345600", "a=5x"), ("a=5x,brightness:1,gamma:1.0,pad:0:0:0:0", "a=5x"),
-        ("a=5x,pad:1:1:1:1:#12345600", "a=5x,pad:1:1:1:1"), ("a=5x,flatten:#ffffff00", "a=5x,flatten"),
+        ("a=5x,pad:1:1:1:1:#12345600", "a=5x,pad:1:1:1:1"), ("a=5x,flatten:#fff", "a=5x,flatten"),
         ("a=5x,resize,blur:2", "a=5x,blur:2"), ("a=5x,crop:0:0:9:9,resize,blur:2", "a=5x,crop:0:0:9:9,blur:2"),
         ("a=x,png,blur:2,resize", "a=x,png,blur:2"),
     ])

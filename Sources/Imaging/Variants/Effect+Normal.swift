@@ -10,7 +10,6 @@ extension Effect {
             with("colour", to: .colour(number("border") == 0 ? .black : colour("colour").visible))
                 .with("corners", to: .words(number("radius") == 0 ? EffectKind.corners : words("corners")))
         case .pad: with("colour", to: .colour(colour("colour").visible))
-        case .flatten: with("colour", to: .colour(colour("colour").opaque))
         default: self
         }
     }
@@ -42,7 +41,4 @@ extension Effect {
 extension Colour {
     /// What can't be seen has no colour.
     fileprivate var visible: Colour { alpha == 0 ? .transparent : self }
-
-    /// What shows through a picture has nothing behind it.
-    var opaque: Colour { Colour(red: red, green: green, blue: blue) }
 }

@@ -54,7 +54,7 @@ public enum EffectKind: String, CaseIterable, Hashable, Sendable {
                 Parameter("colour", .colour, .colour(.transparent)),
             ]
         case .delegate, .command: [Parameter("name", .name), Parameter("argument", .argument, .text(""))]
-        case .flatten: [Parameter("colour", .colour, .colour(.white))]
+        case .flatten: [Parameter("colour", .opaqueColour, .colour(.white))]
         case .watermark:
             [
                 Parameter("image", .text),

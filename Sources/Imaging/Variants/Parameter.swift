@@ -57,6 +57,8 @@ struct Parameter: Sendable {
         /// One or more, joined by `+`.
         case words([String])
         case colour
+        /// One behind which there is nothing else.
+        case opaqueColour
         case text
         /// Of what somebody registered; no path.
         case name
@@ -88,7 +90,7 @@ struct Parameter: Sendable {
         case .whole, .number:
             guard let value = Self.number(text) else { throw wrong(text, owner) }
             return try checked(value, shown: text, owner)
-        case .word, .words, .colour, .text, .name, .argument:
+        case .word, .words, .colour, .opaqueColour, .text, .name, .argument:
             return try read(word: text, of: owner)
         }
     }
@@ -101,7 +103,8 @@ struct Parameter: Sendable {
         case (.whole, .number(let value)), (.number, .number(let value)):
             return try checked(value, shown: "\(value)", owner)
         case (.word, .string(let value)), (.words, .string(let value)), (.colour, .string(let value)),
-            (.text, .string(let value)), (.name, .string(let value)), (.argument, .string(let value)):
+            (.opaqueColour, .string(let value)), (.text, .string(let value)), (.name, .string(let value)),
+            (.argument, .string(let value)):
             return try read(word: value, of: owner)
         default: throw VariantSpecError("\(label(owner)) must be \(wanted), not \(json.kind)")
         }
@@ -117,6 +120,9 @@ struct Parameter: Sendable {
             return .words(chosen.sorted())
         case .colour:
             guard let colour = Colour(text) else { throw wrong(text, owner) }
+            return .colour(colour)
+        case .opaqueColour:
+            guard let colour = Colour(text), colour.alpha == 255 else { throw wrong(text, owner) }
             return .colour(colour)
         case .text where !text.isEmpty && text.utf8.count <= 4_096:
             return .text(text)
@@ -169,6 +175,7 @@ struct Parameter: Sendable {
         case .word(let words): "one of \(words.joined(separator: ", "))"
         case .words(let words): "one or more of \(words.joined(separator: ", ")), joined by '+'"
         case .colour: "a colour such as #ff8800, #ff880080, white or transparent"
+        case .opaqueColour: "a colour without transparency such as #ff8800 or white"
         case .text: "a name of 1 to 4096 bytes"
         case .name: "a name of 1 to 64 ASCII letters, digits, '.', '_' and '-'"
         case .argument: "a text of at most 4096 bytes"

@@ -47,7 +47,7 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
             case .chroma: .word(["auto", "420", "444"])
             case .colours: .whole(2...256)
             case .maxBytes, .scaleDownLargeImages: .whole(1...1 << 40)
-            case .background: .colour
+            case .background: .opaqueColour
             case .auto: .words(VariantSpec.Output.stillFormats.map(\.rawValue).sorted())
             }
         return Parameter(rawValue, kind)

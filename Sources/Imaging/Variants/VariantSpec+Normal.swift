@@ -41,6 +41,9 @@ extension VariantSpec {
         options.set(.auto, nil)
     }
 
+    /// The format, or those that are chosen from; nil where the source decides.
+    private var possibleFormats: [Output]? { format.map { [$0] } ?? options.candidates }
+
     private mutating func normaliseQuality() {
         guard let format else { return }
         if format == .webp, let near = options.whole(.nearLossless) {
@@ -55,7 +58,8 @@ extension VariantSpec {
     }
 
     private mutating func normaliseColours() {
-        if case .colour(let colour)? = options.given[.background] { options.set(.background, .colour(colour.opaque)) }
+        // What each may be written in has an alpha: nothing shows through.
+        if possibleFormats?.allSatisfy(\.hasAlpha) == true { options.set(.background, nil) }
         guard let format else { return }
         if format.hasAlpha { options.set(.background, nil) }
         switch format {
