@@ -28,7 +28,7 @@ struct Encoding {
     }
 
     /// Whether all pixels, or nearly all, come out as they are.
-    private var isLossless: Bool {
+    var isLossless: Bool {
         options.flag(.lossless) && VariantOption.lossless.applies(to: format)
             || format == .webp && options.whole(.nearLossless) != nil
     }

@@ -32,7 +32,9 @@ extension Effect {
         case .gamma: number("exponent") == 1
         case .pad: ["top", "right", "bottom", "left"].allSatisfy { whole($0) == 0 }
         case .round: number("radius") == 0 && number("border") == 0
+        case .sharpen: number("amount") == 0
         case .tint: colour("colour").alpha == 0
+        case .watermark: number("opacity") == 0
         default: false
         }
     }

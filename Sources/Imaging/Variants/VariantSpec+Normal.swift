@@ -45,23 +45,23 @@ extension VariantSpec {
     private var possibleFormats: [Output]? { format.map { [$0] } ?? options.candidates }
 
     private mutating func normaliseQuality() {
-        guard let format else { return }
-        if format == .webp, let near = options.whole(.nearLossless) {
+        if format == .webp, let near = options.whole(.nearLossless), near == 100 || options.flag(.lossless) {
             options.set(.lossless, near == 100 ? .flag(true) : nil)
             if near == 100 { options.set(.nearLossless, nil) }
-            quality = nil
         }
+        if let format, options.whole(.effort) == format.usualEffort { options.set(.effort, nil) }
+        guard let given = quality, let formats = possibleFormats else { return }
+        // Of what is lossless no quality matters.
+        let lossy = formats.filter { $0.defaultQuality != nil && !Encoding($0, quality: nil, options).isLossless }
         // Below five JPEG XL has nothing lower.
-        if format == .jxl, let given = quality { quality = max(given, 5) }
-        if options.flag(.lossless) || quality == format.defaultQuality { quality = nil }
-        if options.whole(.effort) == format.usualEffort { options.set(.effort, nil) }
+        let least = lossy == [.jxl] ? max(given, 5) : given
+        quality = lossy.allSatisfy { $0.defaultQuality == least } ? nil : least
     }
 
     private mutating func normaliseColours() {
         // What each may be written in has an alpha: nothing shows through.
         if possibleFormats?.allSatisfy(\.hasAlpha) == true { options.set(.background, nil) }
         guard let format else { return }
-        if format.hasAlpha { options.set(.background, nil) }
         switch format {
         case .png:
             guard let colours = options.whole(.colours) else { return options.set(.effort, nil) }
@@ -69,6 +69,8 @@ extension VariantSpec {
         case .gif:
             // Ours has one only, and takes it in names that were written for others.
             options.set(.effort, nil)
+            // It has no place for one, and its colours are always sRGB.
+            options.set(.keepProfile, nil)
             if options.whole(.colours) == 256 { options.set(.colours, nil) }
         case .avif where options.flag(.lossless): options.set(.chroma, nil)
         // With a limit of bytes the quality isn't known.
@@ -80,7 +82,7 @@ extension VariantSpec {
     }
 
     private mutating func normaliseAnimation() {
-        let isStill = format.map { !$0.isAnimated } ?? false
+        let isStill = possibleFormats.map { !$0.contains(where: \.isAnimated) } ?? false
         // What goes to a command is one picture.
         let isCommanded = effects.contains { $0.kind == .command }
         if isStill || isCommanded { options.set(.decodeFirstFrameOnly, nil) }
