@@ -116,6 +116,9 @@ struct DecodedSource {
 
     /// Of a GIF, by the reader of its animations: libvips' fills up what is missing without a word.
     private func firstFrame(_ header: Picture, _ size: PixelSize) throws(ImagingError) -> Picture {
+        // How many others there are doesn't matter.
+        var limits = limits
+        (limits.frames, limits.animationPixels) = (.max, .max)
         guard let first = try GIFFrameSource(bytes: bytes, limits: limits).next() else {
             throw ImagingError(code: .badImage, message: "The GIF has no frame.")
         }
