@@ -57,6 +57,16 @@ struct MetadataSourceTests {
         #expect(try make(one: tagged, "x,\(source.prefix { $0 != "," })") != tagged)
     }
 
+    @Test func thePacketOfAJPEGXLStays() throws {
+        let packet = Array("<x:xmpmeta xmlns:x='adobe:ns:meta/'><!-- who took it --></x:xmpmeta>".utf8)
+        let tagged = try make(one: Self.jpeg(), "x,jxl")
+        let file = tagged + TestImages.big(8 + packet.count, 4) + Array("xml ".utf8) + packet
+        for format in Self.outputs where format != "png" {
+            #expect(try make(one: file, "20x,\(format),keep-metadata").contains(packet), "\(format)")
+            #expect(try !make(one: file, "20x,\(format)").contains(packet), "\(format)")
+        }
+    }
+
     @Test func aTIFFWithoutTagsIsPassedOn() throws {
         let tiff = try make(one: TestImages.png(40, 30), "x,tiff")
         #expect(try make(one: tiff, "x,tiff") == tiff)

@@ -17,7 +17,8 @@ extension Picture {
             let completed =
                 switch format {
                 case .heic, .avif: try picture.owningItsBlobs()
-                case .tiff, .jxl: try SourceExif(bytes, format).map(picture.with) ?? picture
+                case .tiff: try picture.with(SourceExif(bytes, format), xmp: nil)
+                case .jxl: try picture.with(SourceExif(bytes, format), xmp: xmp(in: bytes))
                 case .jpeg, .png, .webp, .gif, .bmp: picture
                 }
             image = completed.lend { UnsafeMutablePointer(g_object_ref($0).assumingMemoryBound(to: VipsImage.self)) }
@@ -44,10 +45,19 @@ extension Picture {
         return reader.has("<?xpacket", at: 0) || reader.has("<x:xmpmeta", at: 0)
     }
 
-    private func with(_ exif: SourceExif) throws(VipsFailure) -> Picture {
-        guard withBlob(VIPS_META_EXIF_NAME, { _ in true }) == nil else { return self }
+    /// Of a JPEG XL.
+    private static func xmp(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        let reader = ByteReader(bytes)
+        guard reader.has("JXL ", at: 4) else { return nil }
+        let box = HEIFBoxes.box("xml ", in: 0..<reader.count, reader)
+        return box.map { UnsafeRawBufferPointer(rebasing: bytes[$0]) }
+    }
+
+    private func with(_ exif: SourceExif?, xmp: UnsafeRawBufferPointer?) throws(VipsFailure) -> Picture {
+        if exif == nil, xmp == nil { return self }
         let copy = try then { pw_vips_copy($0, &$1) }
-        exif.lend { copy.takeExif(of: $0) }
+        if withBlob(VIPS_META_EXIF_NAME, { _ in true }) == nil { exif?.lend { copy.takeExif(of: $0) } }
+        if let xmp, withBlob(VIPS_META_XMP_NAME, { _ in true }) == nil { copy.set(VIPS_META_XMP_NAME, to: xmp) }
         return copy
     }
 
