@@ -19,15 +19,22 @@ static inline int pw_vips_init(const char *name) {
 static inline void pw_vips_swallow(
     const gchar *_Nullable domain, GLogLevelFlags level, const gchar *_Nullable text, gpointer _Nullable data
 ) {
-    (void) domain, (void) level, (void) text, (void) data;
+    (void) domain, (void) level;
+    // libjpeg's words, by way of libtiff: it goes on with grey.
+    if (text != NULL && data != NULL && strstr(text, "Corrupt JPEG data") != NULL) {
+        __atomic_fetch_add((int *) data, 1, __ATOMIC_RELAXED);
+    }
 }
 
 // Warnings of libvips go to GLib's log, which writes to stderr; flag constants and C callbacks are clumsy from Swift.
-static inline void pw_vips_silence_log(void) {
+// Those of damaged JPEG data are counted in `damages`.
+static inline void pw_vips_silence_log(int *damages) {
     g_log_set_handler(
         "VIPS", (GLogLevelFlags) (G_LOG_LEVEL_WARNING | G_LOG_LEVEL_MESSAGE | G_LOG_LEVEL_INFO | G_LOG_LEVEL_DEBUG),
-        pw_vips_swallow, NULL);
+        pw_vips_swallow, damages);
 }
+
+static inline int pw_vips_load_count(const int *count) { return __atomic_load_n(count, __ATOMIC_RELAXED); }
 
 // 1 = blocked, 0 = open, −1 = there is no such class. vips_operation_block_set() ignores unknown names without a word,
 // so what it did has to be read back from the class, which takes cast macros.

@@ -16,9 +16,19 @@ public enum ImagingRuntime {
         VipsFailure.forget()
     }
 
+    /// How often a picture within another file, such as a TIFF, was found to be damaged JPEG data: libtiff only warns.
+    static var damageCount: CInt { pw_vips_load_count(damages) }
+
+    /// Counted by libvips' threads, for as long as the process lives.
+    nonisolated(unsafe) private static let damages: UnsafeMutablePointer<CInt> = {
+        let count = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
+        count.initialize(to: 0)
+        return count
+    }()
+
     /// Evaluated once, by whoever comes first; others wait for it.
     private static let outcome = Result { () throws(ImagingError) in
-        pw_vips_silence_log()
+        pw_vips_silence_log(damages)
         guard pw_vips_init("worker") == 0 else {
             throw VipsFailure.take().error(.transform, "libvips could not be started")
         }

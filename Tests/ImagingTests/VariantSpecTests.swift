@@ -112,8 +112,8 @@ struct VariantSpecTests {
         (#"{"width":5}"#, "there is no 'name'; every variant needs one"),
         (#"{"name":"a","widht":5}"#, "unknown key 'widht'; did you mean 'width'?"),
         (#"{"name":"a","width":"5"}"#, "'width' must be a whole number, not a string"),
-        (#"{"name":"a","width":5.5}"#, "'width' must be a whole number, not a number"),
-        (#"{"name":"a","width":5,"enlarge":1}"#, "'enlarge' must be true or false, not a number"),
+        (#"{"name":"a","width":5.5}"#, "'width' must be a whole number, not 5.5"),
+        (#"{"name":"a","width":5,"enlarge":1}"#, "'enlarge' must be true or false, not 1"),
         (#"{"name":"a","ops":[{"blur":{"sigam":2}}]}"#, "'blur' has no parameter 'sigam'; did you mean 'sigma'?"),
         (#"{"name":"a","ops":[{"blur":{}}]}"#, "'blur' needs its 'sigma'; write blur:SIGMA"),
         (#"{"name":"a","ops":["blurr"]}"#, "unknown effect 'blurr'; did you mean blur?"),
@@ -127,7 +127,7 @@ struct VariantSpecTests {
             "'effort' must be a whole number between 0 and 10, not a string"
         ),
         (#"{"name":"a","width":5,"position":"nroth"}"#, "'nroth' is no position; did you mean north?"),
-        (#"["a=5x", 7]"#, "variant 2 of the array: a variant must be an object or a short form, not a number"),
+        (#"["a=5x", 7]"#, "variant 2 of the array: a variant must be an object or a short form, not 7"),
     ])
     func mistakesAreNamedWithWhatWouldBeRight(text: String, expected: String) {
         #expect(Self.message(text) == expected)

@@ -151,3 +151,21 @@ extension TestImages {
         return file
     }
 }
+
+extension TestImages {
+    /// A TIFF whose one strip is a whole JPEG of three components, none of them halved (TIFF technical note 2).
+    public static func tiff(of jpeg: [UInt8], _ width: Int, _ height: Int) -> [UInt8] {
+        let bits = jpeg + [UInt8](repeating: 0, count: jpeg.count & 1)
+        let directory = 8 + bits.count + 6
+        func entry(_ tag: Int, _ type: Int, _ count: Int, _ value: Int) -> [UInt8] {
+            little(tag, 2) + little(type, 2) + little(count, 4) + little(value, 4)
+        }
+        var file: [UInt8] = Array("II".utf8) + little(42, 2) + little(directory, 4) + bits
+        for _ in 0..<3 { file += little(8, 2) }
+        file += little(10, 2)
+        file += entry(256, 3, 1, width) + entry(257, 3, 1, height) + entry(258, 3, 3, directory - 6)
+        file += entry(259, 3, 1, 7) + entry(262, 3, 1, 6) + entry(273, 4, 1, 8) + entry(277, 3, 1, 3)
+        file += entry(278, 3, 1, height) + entry(279, 4, 1, jpeg.count) + entry(530, 3, 2, 1 | 1 << 16)
+        return file + little(0, 4)
+    }
+}

@@ -23,7 +23,7 @@ struct DecoderCost {
         case .webp:
             frames = Self.frames(reader)
             self.bytes = Self.bytes(HeaderInspector.size(reader, format), each: 4)
-        case .gif: self.bytes = Self.bytes(HeaderInspector.size(reader, format), each: 5)
+        case .gif: self.bytes = Self.bytes(HeaderInspector.size(reader, format), each: 8)
         case .heic, .avif:
             let boxes = HEIFBoxes(reader)
             self.bytes = boxes.largest.map { Self.bytes($0, each: boxes.depth > 8 ? 18 : 9) } ?? 0

@@ -25,12 +25,17 @@ enum JPEGDamage {
 /// share it, and its own calls clear it, so it tells something where one thread alone uses libvips.
 struct JPEGSuspicion {
     private let isAlone: Bool
+    private let damages: CInt
 
     /// Begins before the decode.
     init(isAlone: Bool) {
         self.isAlone = isAlone
         VipsFailure.forget()
+        damages = ImagingRuntime.damageCount
     }
+
+    /// Whether libjpeg warned of pictures within the file. Where others use libvips too, nobody knows whose it was.
+    var isOfParts: Bool { isAlone && ImagingRuntime.damageCount != damages }
 
     /// - Parameters:
     ///   - decoded: as the loader delivered it, and decoded by now.

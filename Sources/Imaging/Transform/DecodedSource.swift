@@ -1,3 +1,5 @@
+internal import CVips
+
 /// A source whose header was read, and its pixels at the size they are needed.
 struct DecodedSource {
     let facts: ImageFacts
@@ -106,8 +108,27 @@ struct DecodedSource {
         switch pixels {
         case .registered(let coder, let header):
             return try registered(coder, header, wanted)
+        case .library(.gif, let header): return try firstFrame(header, wanted)
         case .library(let format, let header):
             return try library(format, header, wanted, isShared: sizes.count > 1, keepingProfile: keepingProfile)
+        }
+    }
+
+    /// Of a GIF, by the reader of its animations: libvips' fills up what is missing without a word.
+    private func firstFrame(_ header: Picture, _ size: PixelSize) throws(ImagingError) -> Picture {
+        // How many others there are doesn't matter.
+        var limits = limits
+        (limits.frames, limits.animationPixels) = (.max, .max)
+        guard let first = try GIFFrameSource(bytes: bytes, limits: limits).next() else {
+            throw ImagingError(code: .badImage, message: "The GIF has no frame.")
+        }
+        let needsAlpha = header.hasAlpha || !first.pixels.isOpaque
+        let frame = try first.pixels.picture()
+        do throws(VipsFailure) {
+            let seen = needsAlpha ? frame : try frame.then { pw_vips_first_bands($0, &$1, 3) }
+            return try seen.resized(to: size).inMemory()
+        } catch {
+            throw error.error(.transform, "The GIF could not be scaled")
         }
     }
 
@@ -128,6 +149,7 @@ struct DecodedSource {
         let stored = header.isTurnedByAQuarter ? wanted.transposed : wanted
         let decoded: Picture
         let isSuspicious: Bool
+        let isDamaged: Bool
         do throws(VipsFailure) {
             // Pixels are read from the top, once: who wants them a second time opens the file anew.
             let opened = try keepingProfile ? Picture(of: bytes, as: format) : header
@@ -135,12 +157,14 @@ struct DecodedSource {
             let loaded = try loaded(opened, format, for: stored, isShared: isShared)
             decoded = try loaded.resized(to: stored).inMemory()
             isSuspicious = format == .jpeg && suspicion.isFounded(after: loaded, of: bytes)
+            isDamaged = format == .tiff && suspicion.isOfParts
         } catch {
             throw Self.failure(error, bytes, format)
         }
         if isSuspicious, let damage = JPEGDamage.description(of: bytes) {
             throw ImagingError(code: .badImage, message: "The jpeg is damaged: \(damage)")
         }
+        if isDamaged { throw ImagingError(code: .badImage, message: "The tiff has damaged JPEG data.") }
         do throws(VipsFailure) {
             return try decoded.upright().inWebColours(keepingProfile: keepingProfile).inMemory()
         } catch {

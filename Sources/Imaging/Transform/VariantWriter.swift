@@ -13,19 +13,26 @@ struct VariantWriter {
             try prepared(picture, only).write(encoding(only), to: descriptor)
             return only
         }
-        var best: (format: VariantSpec.Output, file: EncodedFile)?
+        var files: [(format: VariantSpec.Output, file: EncodedFile)] = []
         var failure: VipsFailure?
         for format in formats {
             do throws(VipsFailure) {
-                let file = try encoded(picture, format)
-                if file.count < best?.file.count ?? .max { best = (format, file) }
+                files.append((format, try encoded(picture, format)))
+                // The smallest at this quality looks best when all have to be smaller still, so only order matters.
+                files.sort { $0.file.count < $1.file.count }
             } catch {
                 failure = error
             }
         }
-        guard let best else { throw failure ?? VipsFailure(text: "there is no format to choose from") }
-        try best.file.write(to: descriptor)
-        return best.format
+        for (format, file) in files {
+            do throws(VipsFailure) {
+                try fitted(file, picture, format).write(to: descriptor)
+                return format
+            } catch {
+                failure = error
+            }
+        }
+        throw failure ?? VipsFailure(text: "there is no format to choose from")
     }
 
     private func encoding(_ format: VariantSpec.Output) -> Encoding {
@@ -37,10 +44,15 @@ struct VariantWriter {
     }
 
     private func encoded(_ picture: Picture, _ format: VariantSpec.Output) throws(VipsFailure) -> EncodedFile {
-        let picture = try prepared(picture, format).inMemory()
-        let file = try picture.encoded(encoding(format))
+        try prepared(picture, format).inMemory().encoded(encoding(format))
+    }
+
+    /// The file, or a smaller one where it may not have so many bytes.
+    private func fitted(
+        _ file: EncodedFile, _ picture: Picture, _ format: VariantSpec.Output,
+    ) throws(VipsFailure) -> EncodedFile {
         guard let most = spec.options.whole(.maxBytes), file.count > most else { return file }
-        return try squeezed(picture, encoding(format), into: most)
+        return try squeezed(prepared(picture, format).inMemory(), encoding(format), into: most)
     }
 
     /// The highest quality, or the greatest number of colours, whose file is no larger than `most` bytes, found by

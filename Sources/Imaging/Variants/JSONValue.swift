@@ -32,8 +32,9 @@ enum JSONValue: Decodable {
     var kind: String {
         switch self {
         case .null: "null"
-        case .bool: "true or false"
-        case .integer, .number: "a number"
+        case .bool(let value): "\(value)"
+        case .integer(let value): "\(value)"
+        case .number(let value): "\(value)"
         case .string: "a string"
         case .array: "an array"
         case .object: "an object"

@@ -100,6 +100,8 @@ struct Parameter: Sendable {
             return try checked(Double(value), shown: "\(value)", owner)
         case (.whole, .number(let value)), (.number, .number(let value)):
             return try checked(value, shown: "\(value)", owner)
+        case (.flag, _):
+            throw VariantSpecError("\(label(owner)) must be true or false, not \(json.kind)")
         case (.word, .string(let value)), (.words, .string(let value)), (.colour, .string(let value)),
             (.text, .string(let value)), (.name, .string(let value)), (.argument, .string(let value)):
             return try read(word: value, of: owner)

@@ -44,4 +44,22 @@ struct DamagedJPEGTests {
         }
         return bytes
     }
+
+    /// libtiff only warns of it.
+    @Test func aTIFFWithDamagedJPEGDataIsABadImage() async throws {
+        try await PictureHelper.lend { helper in
+            let made = try await helper.make(Self.picture, "a=200x,jpeg,q90")
+            let jpeg = try #require(made.files.first)
+            let whole = TestImages.tiff(of: jpeg, 200, 150)
+            var damaged = whole
+            let middle = 8 + jpeg.count / 2
+            for place in middle..<middle + 2_000 { damaged[place] = 0 }
+            for variants in ["", "a=20x,webp", "a=x,png"] {
+                let answer = try await helper.make(whole, variants)
+                #expect(answer.isDone, "\(answer)")
+                let other = try await helper.make(damaged, variants)
+                #expect(other.end == "bad-image", "\(other)")
+            }
+        }
+    }
 }
