@@ -18,6 +18,9 @@ final class AnimatedVariant {
     private let scaler = FrameScaler()
     private var sink: (any FrameSink)?
     private var size: PixelSize
+    /// As it was named; from the first frame on, the part of the picture that was found in it.
+    private var position: Position
+    private var isFixed = false
 
     /// - Parameters:
     ///   - colours: for those that don't keep the source's.
@@ -33,6 +36,7 @@ final class AnimatedVariant {
         self.colours = plan.metadata.keepsProfile && self.encoding.holdsProfile ? nil : colours
         self.metadata = metadata
         size = plan.placement.output
+        position = plan.spec.position
     }
 
     var geometry: Geometry {
@@ -46,9 +50,22 @@ final class AnimatedVariant {
         // Frames are decoded all the same, since a file that can't be is not passed on.
         if plan.isPassedThrough { return frame }
         guard hasEffects else {
-            return try inItsColours(scaler.placed(frame, plan.placement, at: plan.spec.position))
+            try fixPosition(on: frame)
+            return try inItsColours(scaler.placed(frame, plan.placement, at: position))
         }
-        return try plan.rendered(from: inItsColours(frame).picture(), runner).pixelBuffer()
+        return try plan.rendered(from: inItsColours(frame).picture(), runner, at: &position).pixelBuffer()
+    }
+
+    private func fixPosition(on frame: PixelBuffer) throws(ImagingError) {
+        guard !isFixed else { return }
+        isFixed = true
+        guard plan.placement.isCropped else { return }
+        let picture = try scaler.scaled(frame, to: plan.placement.scaled).picture()
+        do throws(VipsFailure) {
+            position = try position.fixed(on: picture, plan.placement)
+        } catch {
+            throw error.error(.transform, "The part of the first frame could not be found")
+        }
     }
 
     private func inItsColours(_ frame: PixelBuffer) throws(ImagingError) -> PixelBuffer {

@@ -45,8 +45,7 @@ struct FrameScaler {
 
     /// Scaled, then cropped or padded with nothing.
     ///
-    /// - Parameter position: what looks at a picture (attention, entropy) would jump from frame to frame, and is taken
-    ///   for the centre.
+    /// - Parameter position: fixed: see ``Position/fixed(on:_:)``.
     func placed(
         _ frame: PixelBuffer, _ placement: Placement, at position: Position,
     ) throws(ImagingError) -> PixelBuffer {

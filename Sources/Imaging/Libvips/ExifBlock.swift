@@ -16,13 +16,12 @@ struct ExifBlock {
     private var place: [Entry] = []
 
     /// - Parameters:
-    ///   - bytes: with or without the six bytes before it that say what it is.
+    ///   - bytes: with or without the six bytes before it that say what it is, and the four before those that say in
+    ///     a box how many they are.
     ///   - isKept: asked for each tag of the main directory.
     /// - Returns: nil where nothing in it can be read.
     init?(_ bytes: UnsafeRawBufferPointer, where isKept: (UInt16) -> Bool) {
-        let reader = ByteReader(bytes)
-        let start = reader.has("Exif", at: 0) ? 6 : 0
-        guard start <= bytes.count else { return nil }
+        guard let start = Self.header(ByteReader(bytes)) else { return nil }
         var directories = ExifDirectories(UnsafeRawBufferPointer(rebasing: bytes[start...]))
         guard let first = directories.first else { return nil }
         let all = directories.entries(at: first)
@@ -32,6 +31,11 @@ struct ExifBlock {
         }
         if let offset = Self.pointer(Self.placeTag, in: all) { place = directories.entries(at: offset) }
         if main.isEmpty, camera.isEmpty, place.isEmpty { return nil }
+    }
+
+    /// Where the TIFF in it begins.
+    private static func header(_ reader: ByteReader) -> Int? {
+        [0, 6, 4, 10].first { reader.has([0x49, 0x49, 0x2A, 0], at: $0) || reader.has([0x4D, 0x4D, 0, 0x2A], at: $0) }
     }
 
     private static let cameraTag: UInt16 = 0x8769

@@ -108,7 +108,7 @@ extension Picture {
         let effort = CInt(encoding.effort(pixels: storedSize.pixels))
         let isLossless: gboolean = encoding.options.flag(.lossless) ? 1 : 0
         let isProgressive: gboolean = encoding.options.flag(.progressive) ? 1 : 0
-        let strip: gboolean = hasMetadata ? 0 : 1
+        let strip: gboolean = hasMetadata || encoding.format == .png && hasTexts ? 0 : 1
         let bits = CInt(encoding.paletteBits)
         return lend { image in
             switch encoding.format {

@@ -19,21 +19,29 @@ extension Picture {
     ) throws(VipsFailure) {
         guard let source = Self.source(bytes, format) else { throw VipsFailure.take() }
         try self.init(reading: source) { result in
-            switch format {
-            case .jpeg:
-                let factor: Int = if case .jpeg(let factor) = scale { factor } else { 1 }
-                return pw_vips_load_jpeg(source, &result, CInt(factor))
-            case .webp:
-                let factor: Double = if case .webp(let factor) = scale { factor } else { 1 }
-                return pw_vips_load_webp(source, &result, factor)
-            case .png: return pw_vips_load_png(source, &result)
-            case .gif: return pw_vips_load_gif(source, &result)
-            case .tiff: return pw_vips_load_tiff(source, &result)
-            case .heic, .avif: return pw_vips_load_heif(source, &result)
-            case .jxl: return pw_vips_load_jxl(source, &result)
-            // It has a coder of its own, and libvips' way to it is blocked.
-            case .bmp: return -1
-            }
+            guard Self.load(source, format, scale, &result) == 0 else { return -1 }
+            return Self.complete(&result, bytes, format)
+        }
+    }
+
+    private static func load(
+        _ source: UnsafeMutablePointer<VipsSource>, _ format: ImageFormat, _ scale: DecodeScale,
+        _ result: inout UnsafeMutablePointer<VipsImage>?,
+    ) -> CInt {
+        switch format {
+        case .jpeg:
+            let factor: Int = if case .jpeg(let factor) = scale { factor } else { 1 }
+            return pw_vips_load_jpeg(source, &result, CInt(factor))
+        case .webp:
+            let factor: Double = if case .webp(let factor) = scale { factor } else { 1 }
+            return pw_vips_load_webp(source, &result, factor)
+        case .png: return pw_vips_load_png(source, &result)
+        case .gif: return pw_vips_load_gif(source, &result)
+        case .tiff: return pw_vips_load_tiff(source, &result)
+        case .heic, .avif: return pw_vips_load_heif(source, &result)
+        case .jxl: return pw_vips_load_jxl(source, &result)
+        // It has a coder of its own, and libvips' way to it is blocked.
+        case .bmp: return -1
         }
     }
 

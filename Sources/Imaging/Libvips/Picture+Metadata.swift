@@ -20,13 +20,17 @@ extension Picture {
     /// Whether there is anything an encoder would write besides pixels.
     var hasMetadata: Bool { metadataFields.contains { Self.written.contains($0) || Self.copyright.contains($0) } }
 
+    /// Texts, which only a PNG holds.
+    var hasTexts: Bool { metadataFields.contains { $0.hasPrefix("png-comment-") } }
+
     fileprivate static let written = [VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, VIPS_META_ICC_NAME]
 
     /// EXIF's names of whose picture it is: kept unless a variant says otherwise, since taking them off is forbidden in
     /// many places.
     fileprivate static let copyright = CopyrightBlock.tags.map(\.name)
 
-    private var metadataFields: [String] {
+    /// libvips' names for all that it knows of the picture.
+    var metadataFields: [String] {
         guard let fields = lend({ vips_image_get_fields($0) }) else { return [] }
         defer { g_strfreev(fields) }
         var names: [String] = []
@@ -60,9 +64,18 @@ extension MetadataPolicy {
     fileprivate func forbids(_ name: String) -> Bool {
         if name == VIPS_META_ICC_NAME { return !keepsProfile }
         if Picture.copyright.contains(name) { return !keepsCopyright }
+        if Self.saysWhose(name) { return !keepsCopyright || !keepsAll }
         if keepsAll { return false }
         if Picture.written.contains(name) { return true }
         return name.hasPrefix("exif-") || name.hasPrefix("png-comment")
             || name == VIPS_META_IMAGEDESCRIPTION || name == "jpeg-thumbnail-data"
+    }
+
+    /// Of a PNG's texts, which libvips calls `png-comment-`, their number, and their key: those that EXIF has tags for,
+    /// and EXIF itself, as some programs write it.
+    private static func saysWhose(_ name: String) -> Bool {
+        guard name.hasPrefix("png-comment-") else { return false }
+        let key = name.split(separator: "-", maxSplits: 3).last?.lowercased() ?? ""
+        return ["artist", "author", "copyright", "raw profile type exif", "raw profile type app1"].contains(key)
     }
 }

@@ -85,7 +85,7 @@ extension Picture {
             transparent ? .transparent : background)
     }
 
-    private func cropped(to placement: Placement, at position: Position) throws(VipsFailure) -> Picture {
+    func cropped(to placement: Placement, at position: Position) throws(VipsFailure) -> Picture {
         let width = CInt(placement.output.width)
         let height = CInt(placement.output.height)
         switch position {

@@ -202,7 +202,8 @@ struct DecodedSource {
     func isPlain(_ policy: MetadataPolicy) -> Bool {
         switch pixels {
         case .registered: true
-        case .library(_, let header): header.orientation <= 1 && header.isWithin(policy)
+        case .library(let format, let header):
+            header.orientation <= 1 && header.isWithin(policy) && !Extras(policy: policy).areIn(bytes, format)
         }
     }
 

@@ -145,11 +145,19 @@ struct VariantPlan {
 
     /// The picture with its box and its effects.
     func rendered(from base: Picture, _ runner: EffectRunner) throws(ImagingError) -> Picture {
+        var position = spec.position
+        return try rendered(from: base, runner, at: &position)
+    }
+
+    /// - Parameter position: of an animation's frame it is fixed here for those that follow.
+    func rendered(
+        from base: Picture, _ runner: EffectRunner, at position: inout Position,
+    ) throws(ImagingError) -> Picture {
         var picture = base
         var hasChanged = false
         for effect in spec.effectsInOrder {
             if effect.kind == .resize {
-                picture = try boxed(picture, hasChanged ? placement(after: picture) : placement)
+                picture = try boxed(picture, hasChanged ? placement(after: picture) : placement, at: &position)
             } else {
                 // A base may have more pixels than this variant's source, for others' sake.
                 if !hasChanged { picture = try scaled(picture, to: sourceSize) }
@@ -169,11 +177,14 @@ struct VariantPlan {
         return placement
     }
 
-    private func boxed(_ picture: Picture, _ placement: Placement) throws(ImagingError) -> Picture {
+    private func boxed(
+        _ picture: Picture, _ placement: Placement, at position: inout Position,
+    ) throws(ImagingError) -> Picture {
         let scaled = try scaled(picture, to: placement.scaled)
         do throws(VipsFailure) {
+            if isMoving { position = try position.fixed(on: scaled, placement) }
             return try scaled.placed(
-                placement, at: spec.position, transparent: formats.allSatisfy(\.hasAlpha),
+                placement, at: position, transparent: formats.allSatisfy(\.hasAlpha),
                 background: spec.options.background)
         } catch {
             throw error.error(.transform, "Variant '\(spec.name)' could not be made")
