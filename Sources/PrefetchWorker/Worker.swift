@@ -138,6 +138,8 @@ public struct Worker: Sendable {
         _ pipeline: Pipeline, as worker: Int64, stop: StopSignal,
     ) async -> Result<Summary.End, WorkerError> {
         let wakeup = Wakeup()
+        // Whoever sleeps then is told at once, however busy the housekeeper is.
+        stop.whenRequested { wakeup.ring() }
         let tasks = ItemTasks { wakeup.ring() }
         let probe = DiskProbe(
             store: pipeline.store, cache: pipeline.cache, collector: pipeline.collector, disk: pipeline.disk,
@@ -207,6 +209,7 @@ public struct Worker: Sendable {
             guard (try? await Task.sleep(for: .milliseconds(configuration.grace))) != nil else { return }
             logger.warning("The grace is over; what still runs goes back to the queue.")
             tasks.cancelAll()
+            pipeline.helpers.abandon()
         }
         await tasks.waitUntilEmpty()
         deadline.cancel()
@@ -235,7 +238,7 @@ extension BodyVerdict {
         self =
             switch verdict {
             case .undecided: .undecided
-            case .acceptable: .accept
+            case .acceptable(let format): .acceptAs(format)
             case .refused(let error): .refuse(code: error.code.rawValue, message: error.message)
             }
     }

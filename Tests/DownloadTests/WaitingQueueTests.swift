@@ -118,4 +118,24 @@ import Testing
         let many = try seconds(30_000)
         #expect(many < 10 * few + 0.5)
     }
+
+    /// Counted and not timed: how many places are looked at with a million waiting, over ten hosts, with every tenth cancelled
+    /// and every tenth re-ranked. What a place costs is the heap's, and the logarithm.
+    @Test func aStepLooksAtFewPlacesWhateverWaits() throws {
+        let count: UInt64 = 1_000_000
+        var queue = WaitingQueue(limits: HostLimits(perHost: 1))
+        let hosts = try (0..<10).map { try host("h\($0).example") }
+        for id in 1...count {
+            let name = id % 10 == 5 ? Int64(id) : nil
+            queue.insert(ticket(id, hosts[Int(id / 10 % 10)], rank: Int64(id * 7_919 % count), name: name))
+        }
+        #expect(queue.steps <= 3 * Int(count))
+        var before = queue.steps
+        for id in stride(from: UInt64(5), to: 20_000, by: 10) { queue.update(priority: 1, rank: 0, for: Int64(id)) }
+        for id in stride(from: UInt64(1), to: 20_000, by: 10) { _ = queue.remove(id) }
+        #expect(queue.steps - before <= 10 * 4_000)
+        before = queue.steps
+        #expect(drain(&queue, limit: 4_000).count == 4_000)
+        #expect(queue.steps - before <= 20 * 4_000)
+    }
 }

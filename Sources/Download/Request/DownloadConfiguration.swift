@@ -11,6 +11,8 @@ public struct DownloadConfiguration: Sendable {
     public var parking = ParkingRules()
     /// A transfer that got nothing for so long gives its place among ``concurrency`` to other hosts.
     public var patience = Duration.milliseconds(500)
+    /// Once no more is wanted than what runs, a transfer that gets nothing for so long is cancelled.
+    public var settlingPatience = Duration.seconds(3)
     /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this.
     public var maxUnconsumedBodies = 32
     /// Bytes of bodies that broke off and are kept for a later try to go on with.
@@ -21,6 +23,8 @@ public struct DownloadConfiguration: Sendable {
     public var maxHeaderBytes = 64 << 10
     public var maxRedirects = 5
     public var maxURLBytes = 8192
+    /// How long the addresses of a name are used before it is looked up anew; libcurl's own default.
+    public var nameLifetime = Duration.seconds(60)
     /// From looking up the name to the end of the TLS handshake, per hop.
     public var connectTimeout = Duration.seconds(10)
     /// The longest time without a byte once connected.

@@ -81,9 +81,12 @@ extension Pipeline {
         return request
     }
 
-    /// Only what is whole in the cache may be confirmed by a 304; otherwise the bytes are needed.
+    /// Only what is whole in the cache may be confirmed by a 304; otherwise the bytes are needed. Where nobody has looked yet,
+    /// they may turn out not to be, and then there would be nothing.
     private func validators(of item: ClaimedItem, _ plan: JobPlan) -> SourceRecord? {
-        guard let source = item.source, source.isKept, let hash = BlobHash(source.hash) else { return nil }
+        guard let source = item.source, source.isKept, !plan.hasToSee(source),
+            let hash = BlobHash(source.hash)
+        else { return nil }
         return cache.exists(hash, size: source.size) ? source : nil
     }
 
@@ -127,6 +130,7 @@ extension Pipeline {
         )
         source.http = facts(of: response, item, plan, replacing: nil)
         if let known = item.source, known.hash == source.hash { source.takeFacts(from: known) }
+        source.format = source.format ?? (plan.decodes ? nil : fetched.format)
         let made = await make(source, plan, file: { fetched.file }, &holdings)
         // From here on it is the publisher's; the next body may come.
         fetched.receipt?.markConsumed()
