@@ -76,6 +76,9 @@ extension Pipeline {
         )
         request.respectsRobotsTag = plan.options.contains(.respectRobotsTag)
         request.respectsRobotsText = plan.options.contains(.respectRobotsText)
+        request.contentTypes = plan.settings.contentTypes
+        // What it stores instead is what has to be an image.
+        request.isInspected = !(delegate?.hooks.contains(.bytes) ?? false)
         if plan.options.contains(.handleCookies) { request.cookieJar = plan.definition.id }
         if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
         return request
@@ -96,6 +99,7 @@ extension Pipeline {
         for header in request.headers { key += "\n\(header.name.lowercased()): \(header.value)" }
         if request.allowInvalidCertificates { key += "\nallow-invalid" }
         if request.url != URLText.cacheKey(item.url) { key += "\nfrom \(request.url)" }
+        if let types = request.contentTypes { key += "\nof \(types)" }
         if request.respectsRobotsTag { key += "\nrobots-tag" }
         if request.respectsRobotsText { key += "\nrobots-txt" }
         if let jar = request.cookieJar { key += "\ncookies of \(jar)" }
