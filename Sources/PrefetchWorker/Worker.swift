@@ -210,6 +210,7 @@ public struct Worker: Sendable {
             logger.warning("The grace is over; what still runs goes back to the queue.")
             tasks.cancelAll()
             pipeline.helpers.abandon()
+            pipeline.publisher.hurry()
         }
         await tasks.waitUntilEmpty()
         deadline.cancel()

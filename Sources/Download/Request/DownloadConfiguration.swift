@@ -32,6 +32,8 @@ public struct DownloadConfiguration: Sendable {
     /// The whole transfer, redirects included.
     public var totalTimeout = Duration.seconds(300)
     public var userAgent = "PrefetchWorker/1"
+    /// Sent to every host, but where the request has its own header of that name.
+    public var headers: [(name: String, value: String)] = []
     /// A PEM file of certificate authorities, instead of the system's.
     public var caFile: String?
     /// A proxy's URL. Without one the environment's proxy variables are ignored. With one the address guard is blind:
@@ -40,6 +42,9 @@ public struct DownloadConfiguration: Sendable {
     public var addresses = AddressPolicy.publicOnly
 
     public init() {}
+
+    /// - Throws: what is wrong with the headers.
+    public func check() throws(DownloadFailure) { try HeaderRules.check(headers) }
 
     /// Our product's name, in lower case: what robots.txt and X-Robots-Tag may call us.
     var agentName: String { userAgent.prefix { $0 != "/" && $0 != " " }.lowercased() }
