@@ -25,7 +25,8 @@ struct StopTests {
                 }
                 child.send(SIGTERM)
                 let exit = try await child.wait(atMost: .seconds(120))
-                #expect([.code(0), .code(74), .code(75)].contains(exit), "\(try w.errors(of: child))")
+                let errors = try w.errors(of: child)
+                #expect([.code(0), .code(74), .code(75)].contains(exit), "\(errors)")
                 disk.empty()
                 try await w.drain()
                 #expect(try await w.value("SELECT done + cached FROM jobs") == "6")
