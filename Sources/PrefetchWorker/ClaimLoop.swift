@@ -135,6 +135,9 @@ final class ClaimLoop: Sendable {
         }
     }
 
+    /// Items in flight, those handed to the publisher included, without those that don't move.
+    var countInMotion: Int { tasks.count - (making.count - making.countInMotion) }
+
     /// What doesn't move takes no room from what does: it would run short each time the database is busy for a moment.
     private var hasRoom: Bool {
         making.countInMotion + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten

@@ -163,7 +163,7 @@ public struct Worker: Sendable {
             logger: logger)
         return await withTaskGroup { group in
             group.addTask { await pipeline.helpers.run() }
-            group.addTask { await pipeline.publisher.run(inFlight: { tasks.count }) }
+            group.addTask { await pipeline.publisher.run(inFlight: { loop.countInMotion }) }
             let housekeeping = Task { await housekeeper.run() }  // Ended below, before the stages it looks after.
             var hostKeeping: Task<Void, Never>?
             let collecting = Task { await cacheKeeper.run() }  // The same.

@@ -73,8 +73,8 @@ final class Publisher: Sendable {
 
     /// Publishes until it is closed and empty.
     ///
-    /// - Parameter inFlight: how many items are on their way, those handed in included. A group that holds them all
-    ///   waits for nobody.
+    /// - Parameter inFlight: how many items are on their way, those handed in included, and may soon come. A group that holds them
+    ///   all waits for nobody.
     func run(inFlight: @Sendable () -> Int = { .max }) async {
         while let first = await queue.next() {
             await publish(await group(startingWith: first, inFlight))
