@@ -155,7 +155,8 @@ public final class Downloader: Sendable {
     /// - Returns: how many there were.
     public func shed(over limit: Int) -> Int { exchange.shed(over: limit) }
 
-    /// Ends what waits, and everything asked for from now on, as cancelled; what runs goes on to its end.
+    /// Ends what waits, and everything asked for from now on, as cancelled; what runs goes on to its end, as long as it gets
+    /// anything.
     public func cancelWaiting() { exchange.settle() }
 
     /// Ends everything waiting and running as cancelled, and returns when the thread has freed what it held. Downloads

@@ -111,10 +111,12 @@ final class ClaimLoop: Sendable {
             let isStarving = isStarving
             if hasRoom || (inFlight + Self.group <= Self.ceiling && isStarving) {
                 let turn = claims.wrappingAdd(1, ordering: .relaxed).newValue
-                let room = max(Self.group, (Self.target - making.count) / 2)
+                let room = max(Self.group, (Self.target - making.countInMotion) / 2)
                 claim = try await store.claim(
                     limit: room, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0,
-                    sparing: JobStore.Sparing(making.stuck(), otherwise: isStarving ? .least : .asEver))
+                    sparing: JobStore.Sparing(
+                        making.stuck(), otherwise: isStarving ? .least : making.count < Self.target ? .asEver : .nothing
+                    ))
             } else if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: HostKeeper.atHand) > 0 {
                 return 0
             } else if inFlight < mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence {
@@ -133,8 +135,12 @@ final class ClaimLoop: Sendable {
         }
     }
 
+    /// Items in flight, those handed to the publisher included, without those that don't move.
+    var countInMotion: Int { tasks.count - (making.count - making.countInMotion) }
+
+    /// What doesn't move takes no room from what does: it would run short each time the database is busy for a moment.
     private var hasRoom: Bool {
-        making.count + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten
+        making.countInMotion + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten
     }
 
     /// Whether it is time to ask the database again; every item that ends would else ask it.

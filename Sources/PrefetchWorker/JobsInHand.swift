@@ -43,6 +43,9 @@ final class JobsInHand: Sendable {
         }
     }
 
+    /// Items of jobs that move, or of which there isn't enough yet.
+    var countInMotion: Int { count - stuck().values.reduce(0, +) }
+
     /// The jobs of which there is enough, and how much.
     func stuck(at now: Int64 = monotonicMilliseconds()) -> [JobID: Int] {
         state.withLock { state in

@@ -138,6 +138,8 @@ public struct Worker: Sendable {
         _ pipeline: Pipeline, as worker: Int64, stop: StopSignal,
     ) async -> Result<Summary.End, WorkerError> {
         let wakeup = Wakeup()
+        // Whoever sleeps then is told at once, however busy the housekeeper is.
+        stop.whenRequested { wakeup.ring() }
         let tasks = ItemTasks { wakeup.ring() }
         let probe = DiskProbe(
             store: pipeline.store, cache: pipeline.cache, collector: pipeline.collector, disk: pipeline.disk,
@@ -161,7 +163,7 @@ public struct Worker: Sendable {
             logger: logger)
         return await withTaskGroup { group in
             group.addTask { await pipeline.helpers.run() }
-            group.addTask { await pipeline.publisher.run(inFlight: { tasks.count }) }
+            group.addTask { await pipeline.publisher.run(inFlight: { loop.countInMotion }) }
             let housekeeping = Task { await housekeeper.run() }  // Ended below, before the stages it looks after.
             var hostKeeping: Task<Void, Never>?
             let collecting = Task { await cacheKeeper.run() }  // The same.
@@ -207,6 +209,8 @@ public struct Worker: Sendable {
             guard (try? await Task.sleep(for: .milliseconds(configuration.grace))) != nil else { return }
             logger.warning("The grace is over; what still runs goes back to the queue.")
             tasks.cancelAll()
+            pipeline.helpers.abandon()
+            pipeline.publisher.hurry()
         }
         await tasks.waitUntilEmpty()
         deadline.cancel()
@@ -235,7 +239,7 @@ extension BodyVerdict {
         self =
             switch verdict {
             case .undecided: .undecided
-            case .acceptable: .accept
+            case .acceptable(let format): .acceptAs(format)
             case .refused(let error): .refuse(code: error.code.rawValue, message: error.message)
             }
     }

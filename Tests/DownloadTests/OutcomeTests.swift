@@ -89,6 +89,28 @@ import Testing
         }
     }
 
+    /// Set for all, replaced by a request, and removed by one.
+    @Test func headersOfEverybodysAreReplacedAndRemoved() async throws {
+        let origin = try LoopbackOrigin { $0.path == "/away" ? .redirect(to: "/here") : .ok([1]) }
+        try await withDownloader(configure: {
+            $0.headers = [
+                (name: "Referer", value: "https://a.example/"), (name: "Accept", value: "image/avif,image/*"),
+            ]
+        }) { downloader in
+            let own: [[(name: String, value: String)]] = [
+                [], [(name: "referer", value: "other")], [(name: "REFERER", value: ""), (name: "Accept", value: "")],
+            ]
+            for headers in own {
+                _ = await downloader.download(DownloadRequest(url: origin.url("/away"), headers: headers))
+            }
+            let seen = origin.requests.map { [$0.header("Referer"), $0.header("Accept")] }
+            #expect(seen[0] == ["https://a.example/", "image/avif,image/*"])
+            #expect(seen[1] == seen[0])
+            #expect(seen[2] == ["other", "image/avif,image/*"])
+            #expect(seen[4] == [nil, nil])
+        }
+    }
+
     @Test(arguments: [("X\r\nY", "1"), ("X", "1\r\nHost: evil"), ("", "1"), ("X Y", "1"), ("X", "\u{0}")])
     func refusesHeadersThatSmuggle(name: String, value: String) async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }

@@ -6,17 +6,17 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct WaitingQueueTests {
     private let now = ContinuousClock.now
 
-    private func ticket(
+    fileprivate func ticket(
         _ id: UInt64, _ host: DownloadURL, priority: Int = 0, rank: Int64 = 0, name: Int64? = nil,
     ) -> Ticket {
         let request = DownloadRequest(url: host.text, priority: priority, rank: rank, id: name)
         return Ticket(id: id, request: request, url: host) { _ in }
     }
 
-    private func host(_ name: String) throws -> DownloadURL { try DownloadURL("http://\(name)/", maxBytes: 100) }
+    fileprivate func host(_ name: String) throws -> DownloadURL { try DownloadURL("http://\(name)/", maxBytes: 100) }
 
     /// Starts one at a time until nothing is left, and gives the order.
-    private func drain(_ queue: inout WaitingQueue, limit: Int = .max) -> [UInt64] {
+    fileprivate func drain(_ queue: inout WaitingQueue, limit: Int = .max) -> [UInt64] {
         var order: [UInt64] = []
         while order.count < limit, let next = queue.start(now: now) {
             order.append(next.id)
@@ -117,5 +117,29 @@ import Testing
         let few = try seconds(1_000)
         let many = try seconds(30_000)
         #expect(many < 10 * few + 0.5)
+    }
+
+    /// Counted and not timed: how many places are looked at with a million waiting, over ten hosts, with every tenth cancelled
+    /// and every tenth re-ranked. What a place costs is the heap's, and the logarithm.
+    /// In a process of its own, for the memory that so many take.
+    @Test func aStepLooksAtFewPlacesWhateverWaits() async {
+        await #expect(processExitsWith: .success) {
+            let (tests, count) = (WaitingQueueTests(), UInt64(1_000_000))
+            var queue = WaitingQueue(limits: HostLimits(perHost: 1))
+            let hosts = try (0..<10).map { try tests.host("h\($0).example") }
+            for id in 1...count {
+                let name = id % 10 == 5 ? Int64(id) : nil
+                let host = hosts[Int(id / 10 % 10)]
+                queue.insert(tests.ticket(id, host, rank: Int64(id * 7_919 % count), name: name))
+            }
+            #expect(queue.steps <= 3 * Int(count))
+            var before = queue.steps
+            for id in stride(from: UInt64(5), to: 20_000, by: 10) { queue.update(priority: 1, rank: 0, for: Int64(id)) }
+            for id in stride(from: UInt64(1), to: 20_000, by: 10) { _ = queue.remove(id) }
+            #expect(queue.steps - before <= 10 * 4_000)
+            before = queue.steps
+            #expect(tests.drain(&queue, limit: 4_000).count == 4_000)
+            #expect(queue.steps - before <= 20 * 4_000)
+        }
     }
 }

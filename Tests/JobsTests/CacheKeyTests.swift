@@ -24,12 +24,12 @@ struct CacheKeyTests {
 
     @Test(arguments: [
         "cache-key=", "cache-key=all", "cache-key=s/a", "cache-key=s/(/x/", "cache-key=s//x/", "max-age=",
-        "max-age=soon", "colour=red", "max-age=-2",
+        "max-age=soon", "colour=red", "max-age=-2", "content-types=", "content-types=png", "content-types=image/",
     ])
     func `A wrong one is refused with what would be right`(_ option: String) {
         #expect { try JobOptions(parsing: option) } throws: { error in
-            (error as? JobsError)?.code == .refused && "\(error)".contains("max-age")
-                || "\(error)".contains("cache-key")
+            (error as? JobsError)?.code == .refused
+                && ["max-age", "cache-key", "content-types"].contains { "\(error)".contains($0) }
         }
     }
 
@@ -40,6 +40,7 @@ struct CacheKeyTests {
         #expect(settings.maxAge == 43_200_000)
         #expect(settings.cacheKey == .dropQuery)
         #expect(try JobSettings(parsing: "max-age=-1").maxAge == -1)
+        #expect(try JobSettings(parsing: "content-types=image/JPEG+image/*").contentTypes == ["image/jpeg", "image/*"])
         #expect(try JobSettings(parsing: nil) == JobSettings(parsing: "progressive"))
     }
 }

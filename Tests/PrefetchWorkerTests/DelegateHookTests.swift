@@ -99,6 +99,22 @@ struct DelegateHookTests {
         }
     }
 
+    /// Bytes that are no image before the delegate has had them, and bytes that are none afterwards.
+    @Test func `What it stores has to be an image, and not what comes`() async throws {
+        let swapped = Pictures.png.map { $0 ^ 0x55 }
+        let origin = try LoopbackOrigin { $0.path == "/secret" ? .ok(swapped) : .ok(Array("no picture at all".utf8)) }
+        struct Decrypting: WorkerDelegate {
+            let hooks: Set<DelegateHook> = [.bytes]
+            func bytes(_ bytes: [UInt8], of url: String, job: JobID) async -> [UInt8]? { bytes.map { $0 ^ 0x55 } }
+        }
+        try await withWorkplace(configure: { $0.delegate = Decrypting() }) { place in
+            let job = try await place.enqueue([origin.url("/secret"), origin.url("/text")], variants: "it=8x8,png")
+            try await place.drain()
+            let results = try await place.store.results(job: job, after: 0, limit: 10)
+            #expect(results.map(\.failure) == [nil, nil, "not-an-image"])
+        }
+    }
+
     @Test(arguments: ["nothing", "/bin/true", "/bin/true:", "/bin/true:fly"])
     func `One that makes no sense is refused`(_ text: String) {
         #expect { try DelegateCommand(parsing: text) } throws: { ($0 as? WorkerError)?.code == .usage }

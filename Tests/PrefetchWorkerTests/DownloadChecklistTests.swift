@@ -84,6 +84,29 @@ struct DownloadChecklistTests {
         }
     }
 
+    /// The types that the job takes are those that the origin names, whatever the bytes are.
+    @Test func `A type that the job doesn't take is refused by its name`() async throws {
+        let types = [
+            "/jpeg": "image/jpeg", "/png": "Image/PNG; charset=x", "/text": "text/html", "/webp": "image/webp",
+        ]
+        let origin = try LoopbackOrigin {
+            .ok(Pictures.png, type: types[String($0.path.prefix { $0 != "?" })] ?? "imagepng")
+        }
+        try await withWorkplace { place in
+            let paths = ["/jpeg", "/png", "/text", "/webp", "/other"]
+            let some = try await place.enqueue(
+                paths.map { origin.url($0) }, options: "content-types=image/jpeg+image/png")
+            try await place.drain()
+            let failures = try await place.store.results(job: some, after: 0, limit: 10).map(\.failure)
+            #expect(failures == [nil, nil, "not-an-image", "not-an-image", "not-an-image"])
+            let all = try await place.enqueue(
+                paths.map { origin.url($0 + "?again") }, options: "content-types=image/*")
+            try await place.drain()
+            let others = try await place.store.results(job: all, after: 0, limit: 10).map(\.failure)
+            #expect(others == [nil, nil, "not-an-image", nil, "not-an-image"])
+        }
+    }
+
     @Test func `Offline and without names nothing is listed`() async throws {
         let port = try LoopbackOrigin.unusedPort()
         try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { place in

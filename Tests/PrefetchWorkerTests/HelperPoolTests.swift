@@ -1,4 +1,5 @@
 import ContentCache
+import Glibc
 import Imaging
 import Jobs
 import Logging
@@ -60,6 +61,36 @@ import Testing
         try await withTemporaryDirectory { folder in
             let outcome = try await outcome(of: "\(Self.ready); printf nonsense >&0; sleep 1", in: folder)
             #expect(failure(of: outcome) == .decoderCrash)
+        }
+    }
+
+    /// What a helper works on, what waits behind it, and what comes later.
+    @Test func aPoolThatIsAbandonedAnswersEverybody() async throws {
+        try await withTemporaryDirectory { folder in
+            let asked = folder.appending("asked")
+            // It says that it has got its image, and never answers.
+            let script = "\(Self.ready); head -c 1 <&0 >/dev/null; echo x >\(asked); exec sleep 1000"
+            let configuration = HelperConfiguration(count: 1, executable: "/bin/sh", arguments: ["-c", script])
+            let cache = try ContentCache(directory: folder.appending("cache"))
+            let pool = HelperPool(
+                configuration: configuration, limits: ImageLimits(), cache: cache,
+                logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
+            let source = try cache.makeFile()
+            try source.descriptor.writeAll(TestImages.png(8, 8))
+            let isStopped = await withTaskGroup(of: Bool.self) { group in
+                group.addTask {
+                    await pool.run()
+                    return true
+                }
+                for _ in 0..<5 {
+                    group.addTask { if case .stopped = await pool.transform(source, into: []) { true } else { false } }
+                }
+                while access(asked.string, F_OK) != 0 { await Task.yield() }
+                pool.abandon()
+                group.addTask { if case .stopped = await pool.transform(source, into: []) { true } else { false } }
+                return await group.reduce(true) { $0 && $1 }
+            }
+            #expect(isStopped)
         }
     }
 

@@ -12,6 +12,8 @@ struct JobsInHandTests {
             hand.began(2)
         }
         #expect(hand.stuck(at: 0) == [1: 128, 2: 128])
+        #expect(hand.count == 256)
+        #expect(hand.countInMotion == 0)
         hand.cameThrough(1, at: 5)
         hand.began(1)
         #expect(hand.stuck(at: 5 + JobsInHand.moving) == [2: 128])

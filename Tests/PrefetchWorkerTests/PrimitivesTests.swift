@@ -130,6 +130,8 @@ struct PrimitivesTests {
 
     @Test func `A stop that was asked for is seen by those who wait and those who come`() async {
         let stop = StopSignal()
+        let told = Shared(0)
+        stop.whenRequested { told.withLock { $0 += 1 } }
         #expect(!stop.isRequested)
         async let waiter: Void = stop.wait()
         stop.request()
@@ -137,6 +139,8 @@ struct PrimitivesTests {
         await waiter
         await stop.wait()
         #expect(stop.isRequested)
+        stop.whenRequested { told.withLock { $0 += 10 } }
+        #expect(told.withLock { $0 } == 11)
     }
 
     @Test func `A blocking queue runs no more at once than it is wide`() async {

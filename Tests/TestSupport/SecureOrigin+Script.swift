@@ -104,6 +104,12 @@ extension SecureOrigin {
                 h.send_data(stream, b"x" * 16384)
                 conn.sendall(h.data_to_send())
 
+        def part(conn):
+            # What the other side has still to say is read: a close before that would be a reset, if it came first.
+            conn.shutdown(socket.SHUT_WR)
+            conn.settimeout(5)
+            wait(conn)
+
         def serve2(conn):
             h = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, validate_outbound_headers=False))
             h.initiate_connection()
@@ -114,7 +120,7 @@ extension SecureOrigin {
                         path = dict(event.headers).get(b":path") or dict(event.headers).get(":path")
                         goes_on = answer(h, event.stream_id, path if isinstance(path, str) else path.decode(), conn)
                         conn.sendall(h.data_to_send())
-                        if not goes_on: return
+                        if not goes_on: return part(conn)
                 conn.sendall(h.data_to_send())
 
         def secure(name, protocols, serve):

@@ -77,13 +77,17 @@ struct GuardTests {
                 worker: TestWorker.binary, database: worker.database, cache: worker.cache, scratch: worker.scratch)
             let lines = answer.split(separator: "\n").map(String.init)
             #expect(lines.contains("forbidden connections: 0"), "\(answer)")
-            #expect(lines.contains("open connections: 2"), "\(answer)")
+            #expect(lines.contains("open connections: 3"), "\(answer)")
             let found = try await worker.rows("SELECT url, state, class FROM items ORDER BY id")
+            let tries = try await worker.rows(
+                "SELECT tries.class FROM tries JOIN items ON items.id = item WHERE url LIKE '%/again' ORDER BY at")
+            #expect(tries == ["http-503", "forbidden-address"])
             #expect(
                 found == [
                     "http://inside.test:8000/a|failed|forbidden-address", "http://mixed.test:8000/a|failed|bad-image",
                     "http://rebind.test:8000/a|failed|bad-image",
                     "http://rebind.test:8000/b|failed|forbidden-address",
+                    "http://later.test:8000/again|failed|forbidden-address",
                 ])
         }
     }
@@ -149,22 +153,26 @@ private enum Namespace {
                 threading.Thread(target=answer, args=(conn,), daemon=True).start()
 
         def answer(conn):
-            while conn.recv(65536): conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"); break
+            request = conn.recv(65536)
+            status = b"503 Later" if b" /again " in request else b"200 OK"
+            conn.sendall(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             conn.close()
 
         for task in [(names, ()), (serve, ("127.0.0.1",)), (serve, ("127.0.0.2",))]:
             threading.Thread(target=task[0], args=task[1], daemon=True).start()
 
-        def work(*urls):
+        def work(*urls, tries=1):
             common = ["--db", database, "--cache", cache]
             subprocess.run([worker, "enqueue", *urls] + common, check=True, stdout=subprocess.DEVNULL)
-            subprocess.run([worker, "run", "--drain", "--quiet", "--allow-addresses", "127.0.0.2", "--max-tries", "1"] + common,
-                stdout=subprocess.DEVNULL)
+            subprocess.run([worker, "run", "--drain", "--quiet", "--allow-addresses", "127.0.0.2", "--max-tries", str(tries),
+                "--retry-delay", "20ms", "--name-lifetime", "10ms"] + common, stdout=subprocess.DEVNULL)
 
         work("http://inside.test:8000/a")
         work("http://mixed.test:8000/a")
         work("http://rebind.test:8000/a")
         work("http://rebind.test:8000/b")
+        # Two tries of one run, each with a look-up of its own.
+        work("http://later.test:8000/again", tries=2)
         print("forbidden connections:", seen["127.0.0.1"])
         print("open connections:", seen["127.0.0.2"])
         """#

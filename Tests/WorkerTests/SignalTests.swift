@@ -52,10 +52,29 @@ import Testing
         }
     }
 
+    /// Long before the silence is a timeout, and the grace is over.
+    @Test func whatGetsNothingIsNotWaitedFor() async throws {
+        let isSilent = Mutex(true)
+        try await withWorker({ isSilent.withLock { $0 } ? .silence : Pictures.reply($0) }) { w in
+            try await w.enqueue((0..<10).map { w.url("/\($0).png") })
+            let child = try w.start(["--allow-addresses", "loopback", "--grace", "10m", "--silence-timeout", "10m"])
+            try await w.eventually("downloads hang") { w.origin.requests.count == 6 }
+            child.send(SIGTERM)
+            #expect(try await child.wait() == .code(0))
+            #expect(try await w.rows("SELECT state, attempts, count(*) FROM items GROUP BY 1, 2") == ["queued|0|10"])
+            isSilent.withLock { $0 = false }
+            try await w.drain()
+            #expect(try await w.counts("1") == "10|0|0|0|0")
+        }
+    }
+
     @Test(arguments: [SIGINT, SIGTERM])
     func aSecondSignalEndsItAtOnceAndLosesNothing(_ signal: Int32) async throws {
         let isSlow = Mutex(true)
-        try await withWorker({ isSlow.withLock { $0 } ? .silence : Pictures.reply($0) }) { w in
+        // Slow, and not silent: what gets nothing isn't waited for.
+        let slow = LoopbackReply.partial(
+            Array(Pictures.png(9).prefix(1_000)), of: 90_000, then: .drip(bytesPerSecond: 200))
+        try await withWorker({ isSlow.withLock { $0 } ? slow : Pictures.reply($0) }) { w in
             try await w.enqueue((0..<10).map { w.url("/\($0).png") })
             let child = try w.start()
             try await w.eventually("downloads hang") { w.origin.requests.count == 6 }

@@ -11,12 +11,15 @@ extension Exchange {
         var nextRelease: ContinuousClock.Instant?
         /// Whether somebody waits for a place.
         var isCrowded = false
+        /// Since when no more is wanted than what runs.
+        var settlingSince: ContinuousClock.Instant?
     }
 
     func takeWork(now: ContinuousClock.Instant) -> Work {
         state.withLock { state in
             state.isRung = false
             var work = Work()
+            work.settlingSince = state.settlingSince
             swap(&work.cancelled, &state.cancelled)
             guard case .open = state.phase else {
                 work.isClosing = true

@@ -23,8 +23,8 @@ final class Exchange: Sendable {
         var phase = Phase.open
         var bell: Bell?
         var isRung = false
-        /// Only what runs already may go on.
-        var isSettling = false
+        /// Since when only what runs already may go on.
+        var settlingSince: ContinuousClock.Instant?
         /// Nothing starts before; set when something comes to an idle queue.
         var gatherUntil: ContinuousClock.Instant?
     }
@@ -71,7 +71,7 @@ extension Exchange {
     ///   between the two.
     func submit(_ ticket: Ticket, isCancelled: () -> Bool) {
         let isAccepted = state.withLock { state in
-            guard case .open = state.phase, !state.isSettling else { return false }
+            guard case .open = state.phase, state.settlingSince == nil else { return false }
             if state.queue.count == 0, state.running.isEmpty { state.gatherUntil = .now + Self.gathering }
             state.queue.insert(ticket)
             guard !isCancelled() else { return state.queue.remove(ticket.id) == nil }
@@ -95,7 +95,9 @@ extension Exchange {
 
     func settle() {
         let tickets = state.withLock { state in
-            state.isSettling = true
+            state.settlingSince = state.settlingSince ?? .now
+            // The thread has to look for those that get nothing.
+            state.ring()
             return state.queue.removeWaiting()
         }
         for ticket in tickets { ticket.answer(.failed(.cancelled)) }

@@ -1,5 +1,3 @@
-import HeapModule
-
 // What is sent away, to come again later.
 extension WaitingQueue {
     /// What waits at hosts that are blocked for longer than `time` yet.

@@ -1,5 +1,3 @@
-import HeapModule
-
 /// The requests that wait, in the order they may start: by priority; among hosts of the same priority the one with the
 /// fewest transfers first; then by rank. Hosts that may not start anything are passed over.
 ///
@@ -12,9 +10,9 @@ struct WaitingQueue {
 
     var waiting: [UInt64: Waiting] = [:]
     var hosts: [String: Host] = [:]
-    private var heads = Heap<Head>()
-    private var ages = Heap<UInt64>()
-    private var releases = Heap<Release>()
+    private(set) var heads = CountedHeap<Head>()
+    private(set) var ages = CountedHeap<UInt64>()
+    private(set) var releases = CountedHeap<Release>()
     private var named: [Int64: Set<UInt64>] = [:]
     private var limits: HostLimits
     private var limitsOfHosts: [String: HostLimits] = [:]
@@ -160,7 +158,7 @@ extension WaitingQueue {
 
     struct Host {
         var gate: HostGate
-        var places = Heap<Place>()
+        var places = CountedHeap<Place>()
         /// Places that still stand for something; the others are left over.
         var live = 0
         var running = 0
@@ -182,7 +180,7 @@ extension WaitingQueue {
         }
     }
 
-    private struct Head: Comparable {
+    struct Head: Comparable {
         let place: Place
         let host: String
         /// What ran there when it was put forward.
@@ -195,7 +193,7 @@ extension WaitingQueue {
         }
     }
 
-    private struct Release: Comparable {
+    struct Release: Comparable {
         let until: ContinuousClock.Instant
         let host: String
 
@@ -227,7 +225,8 @@ extension WaitingQueue {
     /// Left-overs deep in a heap never come up; thousands of cancelled requests must not stay in memory for that.
     private mutating func compact(_ host: String) {
         guard let all = hosts[host]?.places, all.count > 2 * (hosts[host]?.live ?? 0) + 64 else { return }
-        hosts[host]?.places = Heap(all.unordered.filter { waiting[$0.ticket]?.place == $0 })
+        hosts[host]?.places = CountedHeap(
+            all.unordered.filter { waiting[$0.ticket]?.place == $0 }, after: all.steps)
     }
 
     /// Puts a host's next request forward, if the host may start one.
@@ -235,7 +234,7 @@ extension WaitingQueue {
         guard mayStart(host), let place = first(of: host) else { return }
         heads.insert(Head(place: place, host: host, running: hosts[host]?.running ?? 0))
         guard heads.count > 4 * hosts.count + 1_024 else { return }
-        heads = Heap(heads.unordered.filter { hosts[$0.host]?.running == $0.running })
+        heads = CountedHeap(heads.unordered.filter { hosts[$0.host]?.running == $0.running }, after: heads.steps)
     }
 
     /// The head that is next, after throwing out those that are not true any more; the new ones are there as well.
@@ -251,7 +250,7 @@ extension WaitingQueue {
 
     /// Who has waited longest of those that may start, if that is somebody less urgent.
     private mutating func elder(below priority: Int, _ room: Int) -> UInt64? {
-        if ages.count > 2 * waiting.count + 64 { ages = Heap(waiting.keys) }
+        if ages.count > 2 * waiting.count + 64 { ages = CountedHeap(waiting.keys, after: ages.steps) }
         var passedOver: [UInt64] = []
         defer { for id in passedOver { ages.insert(id) } }
         // Some hosts may be held back; a look at a few of them is enough for a turn that comes again.

@@ -11,6 +11,8 @@ public struct DownloadConfiguration: Sendable {
     public var parking = ParkingRules()
     /// A transfer that got nothing for so long gives its place among ``concurrency`` to other hosts.
     public var patience = Duration.milliseconds(500)
+    /// Once no more is wanted than what runs, a transfer that gets nothing for so long is cancelled.
+    public var settlingPatience = Duration.seconds(3)
     /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this.
     public var maxUnconsumedBodies = 32
     /// Bytes of bodies that broke off and are kept for a later try to go on with.
@@ -21,6 +23,8 @@ public struct DownloadConfiguration: Sendable {
     public var maxHeaderBytes = 64 << 10
     public var maxRedirects = 5
     public var maxURLBytes = 8192
+    /// How long the addresses of a name are used before it is looked up anew; libcurl's own default.
+    public var nameLifetime = Duration.seconds(60)
     /// From looking up the name to the end of the TLS handshake, per hop.
     public var connectTimeout = Duration.seconds(10)
     /// The longest time without a byte once connected.
@@ -28,6 +32,8 @@ public struct DownloadConfiguration: Sendable {
     /// The whole transfer, redirects included.
     public var totalTimeout = Duration.seconds(300)
     public var userAgent = "PrefetchWorker/1"
+    /// Sent to every host, but where the request has its own header of that name.
+    public var headers: [(name: String, value: String)] = []
     /// A PEM file of certificate authorities, instead of the system's.
     public var caFile: String?
     /// A proxy's URL. Without one the environment's proxy variables are ignored. With one the address guard is blind:
@@ -36,6 +42,9 @@ public struct DownloadConfiguration: Sendable {
     public var addresses = AddressPolicy.publicOnly
 
     public init() {}
+
+    /// - Throws: what is wrong with the headers.
+    public func check() throws(DownloadFailure) { try HeaderRules.check(headers) }
 
     /// Our product's name, in lower case: what robots.txt and X-Robots-Tag may call us.
     var agentName: String { userAgent.prefix { $0 != "/" && $0 != " " }.lowercased() }

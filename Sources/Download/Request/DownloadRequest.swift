@@ -28,7 +28,17 @@ public struct DownloadRequest: Sendable {
     /// Bytes of this body, instead of ``DownloadConfiguration/maxBodyBytes``.
     var maxBodyBytes: Int64?
     /// Whether the body is shown to the inspector.
-    var isInspected = true
+    public var isInspected = true
+    /// The media types that are taken, in lower case, `image/*` for all of a kind; nil takes any.
+    public var contentTypes: [String]?
+
+    /// Whether a response may say that it is this.
+    func accepts(contentType: String?) -> Bool {
+        guard let contentTypes else { return true }
+        guard let named = contentType?.split(separator: ";").first else { return false }
+        let name = named.filter { !$0.isWhitespace }.lowercased()
+        return contentTypes.contains { $0 == name || ($0.hasSuffix("/*") && name.hasPrefix($0.dropLast())) }
+    }
     /// The caller's own name for this download, for ``Downloader/update(priority:rank:for:)``.
     public var id: Int64?
     /// Asked when the request takes its place in the line, for whoever may have been re-ranked on the way there. Must

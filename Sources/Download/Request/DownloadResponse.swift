@@ -55,6 +55,8 @@ public enum DownloadOutcome: Sendable {
 public enum BodyVerdict: Sendable {
     case undecided
     case accept
+    /// The same, of a body that says what it is; ``BodyFile/kind`` then says so, too.
+    case acceptAs(String)
     /// Cut the transfer. `code` becomes the failure's ``DownloadFailure/Code/refusedBody(_:)``.
     case refuse(code: String, message: String)
 }

@@ -1,14 +1,18 @@
 /// What may stand in a request's headers: nothing that could end the header and begin another.
 enum HeaderRules {
     static func check(_ request: DownloadRequest) throws(DownloadFailure) {
-        for header in request.headers {
+        try check(request.headers)
+        if let etag = request.etag { try check(etag, of: "If-None-Match") }
+        if let date = request.lastModified { try check(date, of: "If-Modified-Since") }
+    }
+
+    static func check(_ headers: [(name: String, value: String)]) throws(DownloadFailure) {
+        for header in headers {
             guard isToken(header.name) else {
                 throw DownloadFailure(.internalError, "A header of the request has a name that cannot be sent.")
             }
             try check(header.value, of: header.name)
         }
-        if let etag = request.etag { try check(etag, of: "If-None-Match") }
-        if let date = request.lastModified { try check(date, of: "If-Modified-Since") }
     }
 
     private static func check(_ value: String, of name: String) throws(DownloadFailure) {

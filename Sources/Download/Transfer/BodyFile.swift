@@ -12,6 +12,9 @@ public final class BodyFile: Sendable {
     /// Lower-case hexadecimal.
     public let sha256: String
 
+    /// What the inspector took it for, where it said so by the first bytes.
+    public let kind: String?
+
     /// For whoever takes the file over.
     public let room: (any BodyRoom)?
 
@@ -20,10 +23,11 @@ public final class BodyFile: Sendable {
 
     /// Takes ownership of the descriptor.
     init(
-        _ descriptor: FileDescriptor, size: Int64, sha256: String, room: (any BodyRoom)? = nil,
+        _ descriptor: FileDescriptor, size: Int64, sha256: String, kind: String? = nil, room: (any BodyRoom)? = nil,
         onConsumed: @escaping @Sendable () -> Void,
     ) {
         self.room = room
+        self.kind = kind
         self.size = size
         self.sha256 = sha256
         self.descriptor = Mutex(descriptor)
@@ -89,12 +93,13 @@ final class BodyWriter {
     }
 
     /// - Throws: `Errno` of lseek(2).
-    func finish(onConsumed: @escaping @Sendable () -> Void) throws -> BodyFile {
+    func finish(kind: String?, onConsumed: @escaping @Sendable () -> Void) throws -> BodyFile {
         guard let descriptor else { throw Errno.badFileDescriptor }
         try descriptor.seek(offset: 0, from: .start)
         self.descriptor = nil
         return BodyFile(
-            descriptor, size: size, sha256: hexadecimal(hasher.finalize()), room: room, onConsumed: onConsumed)
+            descriptor, size: size, sha256: hexadecimal(hasher.finalize()), kind: kind, room: room,
+            onConsumed: onConsumed)
     }
 }
 

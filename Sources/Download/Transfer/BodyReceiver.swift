@@ -10,6 +10,8 @@ final class BodyReceiver {
     private var writer: BodyWriter?
     /// The first bytes, kept until the inspector has decided.
     private var beginning: [UInt8]? = []
+    /// What it was taken for.
+    private var kind: String?
 
     private let watch: BodyWatch?
     private let expected: Int64?
@@ -57,7 +59,7 @@ final class BodyReceiver {
 
     /// - Parameter onConsumed: called when the body no longer counts as unconsumed.
     func finish(onConsumed: @escaping @Sendable () -> Void) throws(DownloadFailure) -> BodyFile {
-        try onDisk { try openWriter().finish(onConsumed: onConsumed) }
+        try onDisk { try openWriter().finish(kind: kind, onConsumed: onConsumed) }
     }
 
     private func openWriter() throws -> BodyWriter {
@@ -81,6 +83,7 @@ final class BodyReceiver {
         }
         switch verdict {
         case .accept: beginning = nil
+        case .acceptAs(let kind): (beginning, self.kind) = (nil, kind)
         case .refuse(let code, let message): throw DownloadFailure(.refusedBody(code), message)
         case .undecided:
             let all = seen + bytes.prefix(Self.inspected - seen.count)

@@ -35,8 +35,7 @@ extension EasyHandle {
         try set(CURLOPT_USERAGENT, configuration.userAgent)
         try set(CURLOPT_FOLLOWLOCATION, 0)
         try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
-        // libcurl's own default, said aloud: what a name means is looked up anew after a minute.
-        try set(CURLOPT_DNS_CACHE_TIMEOUT, 60)
+        try set(CURLOPT_DNS_CACHE_TIMEOUT, Int(configuration.nameLifetime.components.seconds))
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         // An empty text, unlike none, keeps the environment's http_proxy and no_proxy out.
         try set(CURLOPT_PROXY, configuration.proxy ?? "")

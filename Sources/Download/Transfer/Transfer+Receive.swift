@@ -64,6 +64,11 @@ extension Transfer {
             cut(.optOut, "\(hop.host) keeps this from machines, by X-Robots-Tag.")
             return false
         }
+        guard ticket.request.accepts(contentType: headers.contentType) else {
+            let said = headers.contentType.map { "says that it sends \($0.prefix(100))" } ?? "doesn't say what it sends"
+            cut(.refusedBody("not-an-image"), "\(hop.host) \(said), which the job doesn't take.")
+            return false
+        }
         let limit = ticket.request.maxBodyBytes ?? configuration.maxBodyBytes
         guard length <= limit else {
             cut(.tooLarge, "The body from \(hop.host) is announced with \(length) bytes; the limit is \(limit).")

@@ -122,15 +122,27 @@ extension Transfer {
     /// Whether this hop asks for the rest of a body only.
     var isResuming: Bool { resume.map { $0.url == hop.text } ?? false && !ticket.request.hasValidators }
 
+    private func line(_ header: (name: String, value: String)) -> String {
+        // curl's own syntax for a header without a value ends in a semicolon.
+        header.value.isEmpty ? "\(header.name);" : "\(header.name): \(header.value)"
+    }
+
     var hopHeaders: [String] {
         let request = ticket.request
         let isClear = request.authorization != nil
         let own =
             isAtOrigin ? request.headers.filter { !isClear || $0.name.lowercased() != "authorization" } : []
-        // curl's own syntax for a header without a value ends in a semicolon.
-        var lines = own.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
         let names = Set(own.map { $0.name.lowercased() })
-        if !names.contains("accept") { lines.append("Accept: image/*,*/*;q=0.8") }
+        var common = configuration.headers
+        if !common.contains(where: { $0.name.lowercased() == "accept" }) {
+            common.append(("Accept", "image/*,*/*;q=0.8"))
+        }
+        let taken = Set(common.map { $0.name.lowercased() })
+        // An empty one takes away what would be sent without it, or else is sent as it is.
+        var lines = own.map { header in
+            header.value.isEmpty && taken.contains(header.name.lowercased()) ? "\(header.name):" : line(header)
+        }
+        lines += common.filter { !names.contains($0.name.lowercased()) }.map(line)
         if let etag = request.etag, !names.contains("if-none-match") { lines.append("If-None-Match: \(etag)") }
         if let date = request.lastModified, !names.contains("if-modified-since") {
             lines.append("If-Modified-Since: \(date)")

@@ -71,11 +71,12 @@ extension TransferLoop {
         finishTransfers(exchange)
         expireTransfers(exchange)
         if work.isCrowded { listen(exchange) }
+        let nextEnd = endSilent(since: work.settlingSince, exchange)
         report(exchange)
         if hasFreedSlot { return true }
         let nextLook = work.isCrowded && !running.isEmpty ? lastLook + lookEvery : nil
         let nextReport = running.isEmpty && !hasReported ? nil : lastReport + Self.reporting
-        let pause = pause(until: [work.nextRelease, nextLook, nextReport])
+        let pause = pause(until: [work.nextRelease, nextLook, nextReport, nextEnd])
         check(curl_multi_poll(multi, nil, 0, pause, nil), exchange)
         return true
     }
@@ -180,6 +181,27 @@ extension TransferLoop {
             finish(transfer, CURLE_OPERATION_TIMEDOUT, exchange)
         }
         self.nextDeadline = running.values.map(\.deadline).min()
+    }
+
+    /// Ends transfers that have got nothing for a while since no more are wanted: somebody waits for the last of them.
+    ///
+    /// - Returns: when the next of them is due.
+    private func endSilent(
+        since start: ContinuousClock.Instant?, _ exchange: Exchange,
+    ) -> ContinuousClock.Instant? {
+        guard let start else { return nil }
+        let patience = configuration.settlingPatience
+        let now = ContinuousClock.now
+        var next: ContinuousClock.Instant?
+        for transfer in Array(running.values) {
+            let end = max(start, now - transfer.quiet(now).time) + patience
+            if end <= now {
+                self.end(transfer, with: .failed(.cancelled), exchange)
+            } else {
+                next = min(next ?? end, end)
+            }
+        }
+        return next
     }
 
     private static let reporting = Duration.seconds(1)

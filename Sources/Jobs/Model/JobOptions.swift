@@ -32,6 +32,9 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     /// Show pictures while they arrive.
     public static let progressive = JobOptions(rawValue: 1 << 12)
 
+    /// Take a source that is only kept for whole, without decoding it.
+    public static let avoidDecodeImage = JobOptions(rawValue: 1 << 13)
+
     /// Send and keep cookies, for this job alone.
     public static let handleCookies = JobOptions(rawValue: 1 << 20)
     /// Don't take what `X-Robots-Tag` keeps from machines.
@@ -50,7 +53,7 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
         ("allow-invalid-ssl-certificates", .allowInvalidCertificates), ("keep-original", .keepOriginal),
         ("discard-original", .discardOriginal), ("decode-first-frame-only", .decodeFirstFrameOnly),
         ("transform-animated-image", .transformAnimatedImage), ("scale-down-large-images", .scaleDownLargeImages),
-        ("progressive", .progressive), ("handle-cookies", .handleCookies),
+        ("progressive", .progressive), ("avoid-decode-image", .avoidDecodeImage), ("handle-cookies", .handleCookies),
         ("respect-robots-tag", .respectRobotsTag), ("respect-robots-txt", .respectRobotsText),
         ("http-cache", .httpCache), ("stale-if-error", .staleIfError),
     ]

@@ -1,11 +1,16 @@
-/// The job options that have a value: `max-age=1h`, `cache-key=drop-query`.
+/// The job options that have a value: `max-age=1h`, `cache-key=drop-query`, `content-types=image/jpeg+image/png`.
 public struct JobSettings: Hashable, Sendable {
     /// How long a cached source is used without asking the origin, in milliseconds; negative for ever.
     public var maxAge: Int64?
     /// What a URL is looked up by, if not by itself. The first that changes something does.
     public var cacheKey: CacheKeyRule?
 
-    static let names = "max-age=TIME, cache-key=drop-query, cache-key=keep:NAME+NAME, cache-key=s/PATTERN/REPLACEMENT/"
+    /// The media types that a response may have, in lower case, `image/*` for all of a kind; nil for any.
+    public var contentTypes: [String]?
+
+    static let names =
+        "max-age=TIME, cache-key=drop-query, cache-key=keep:NAME+NAME, cache-key=s/PATTERN/REPLACEMENT/, "
+        + "content-types=TYPE+TYPE"
 
     public init(parsing text: String?) throws(JobsError) {
         for word in (text ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
@@ -14,11 +19,28 @@ public struct JobSettings: Hashable, Sendable {
             switch word[..<equals] {
             case "max-age": maxAge = try Self.time(value)
             case "cache-key": cacheKey = try CacheKeyRule(value)
+            case "content-types": contentTypes = try Self.types(value)
             default:
                 throw JobsError(
                     .refused, "Unknown option '\(word.prefix(64))'. The options with a value are: \(Self.names).")
             }
         }
+    }
+
+    private static func types(_ text: String) throws(JobsError) -> [String] {
+        let types = text.lowercased().split(separator: "+", omittingEmptySubsequences: false).map(String.init)
+        // A plus sign in a type's own name, as in image/svg+xml, is none of ours: such types are reached by image/*.
+        guard
+            types.allSatisfy({
+                $0.split(separator: "/", omittingEmptySubsequences: false).count == 2 && $0.first != "/"
+                    && $0.last != "/"
+            })
+        else {
+            throw JobsError(
+                .refused,
+                "content-types must be media types such as image/jpeg+image/png or image/*, not '\(text.prefix(64))'.")
+        }
+        return types
     }
 
     private static func time(_ text: String) throws(JobsError) -> Int64 {

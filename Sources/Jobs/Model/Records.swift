@@ -106,6 +106,8 @@ public struct SourceRecord: Hashable, Sendable, Codable {
     public var height: Int?
     public var frames: Int?
     public var hasAlpha: Bool?
+    /// Whether it was kept without a look at its pixels, which alone tell whether it is whole.
+    public var isUnseen: Bool { format != nil && frames == nil }
     /// What the pixels told; nil until some were decoded.
     public var looks: SourceLooks?
     public var etag: String?
@@ -189,7 +191,7 @@ public struct RenditionRecord: Hashable, Sendable, Codable {
 
 /// A URL that will not be asked for.
 public struct BlacklistEntry: Hashable, Sendable, Codable {
-    public let url: String
+    public internal(set) var url: String
     public let host: String
     public let failure: FailureClass
     public let httpStatus: Int?

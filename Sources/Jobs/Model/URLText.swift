@@ -6,6 +6,14 @@ public enum URLText {
         return String(url[..<hash])
     }
 
+    /// A URL as it may be shown: without the user's name and password.
+    public static func withoutCredentials(_ url: String) -> String {
+        guard let scheme = url.utf8.firstRange(of: "://".utf8) else { return url }
+        let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) else { return url }
+        return String(url[..<scheme.upperBound] + url[url.utf8.index(after: at)...])
+    }
+
     /// The host of a URL in lower case, without credentials and port; empty where there is none.
     public static func host(_ url: String) -> String {
         guard let scheme = url.utf8.firstRange(of: "://".utf8) else { return "" }

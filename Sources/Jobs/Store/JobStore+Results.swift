@@ -4,7 +4,7 @@ internal import GRDB
 public struct ResultRow: Hashable, Sendable, Codable {
     public let job: JobID
     public let item: Int64
-    public let url: String
+    public internal(set) var url: String
     public let state: ItemState
     public let cached: Bool
     public let variant: String?

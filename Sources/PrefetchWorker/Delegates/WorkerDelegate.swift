@@ -23,7 +23,10 @@ public protocol WorkerDelegate: Sendable {
 }
 
 public enum DelegateHook: String, Sendable, Hashable, CaseIterable {
-    case allow, request, response, bytes, blacklist
+    case allow, request, response
+    /// Whoever wants it gets bodies that nothing is known of yet: none is refused by its first bytes.
+    case bytes
+    case blacklist
     case cacheKey = "cache-key"
 }
 

@@ -19,6 +19,7 @@ final class HelperPool: Sendable {
     private let results = DispatchQueue(label: "helper.results")
     /// Whether somebody was told already that helpers are not fully guarded.
     let hasWarned = Mutex(false)
+    let lines = HelperLines()
 
     init(configuration: HelperConfiguration, limits: ImageLimits, cache: ContentCache, logger: Logger) {
         self.configuration = configuration
@@ -84,6 +85,12 @@ final class HelperPool: Sendable {
     /// Images already waiting are still done; then the helpers end.
     func close() { queue.close() }
 
+    /// Nobody waits for any image longer: what waits and what is in work is answered as stopped.
+    func abandon() {
+        lines.cut()
+        for work in queue.abandon() { work.answer.resume(returning: .stopped) }
+    }
+
     /// Whether a helper of this configuration would be guarded as it requires, found out by starting one.
     ///
     /// - Throws: code `unavailable` when it wouldn't, or when none can be started.
@@ -107,9 +114,13 @@ final class HelperPool: Sendable {
                 crashed = try await withHelper { helper in
                     // It has nothing left to do when it is let go, and one that was taken over might not go by itself.
                     defer { helper.kill() }
+                    self.lines.opened(helper.socket)
+                    defer { self.lines.closed(helper.socket) }
                     try await self.greet(helper, on: thread)
                     return await self.feed(first, to: helper, on: thread)
                 }
+            } catch  where lines.areCut {
+                first.answer.resume(returning: .stopped)
             } catch {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
                 first.answer.resume(returning: .unavailable("A helper process can't be started: \(error)"))
@@ -143,6 +154,9 @@ final class HelperPool: Sendable {
                 results.async { [cache] in work.answer.resume(returning: work.outcome(of: reply, files, in: cache)) }
             case .disk(let error):
                 work.answer.resume(returning: .disk(error))
+            case .crashed where lines.areCut, .timedOut where lines.areCut:
+                work.answer.resume(returning: .stopped)
+                return nil
             case .crashed where work.crashes == 0:
                 logger.warning("A helper died; its image is tried once more.")
                 return work.afterCrash()

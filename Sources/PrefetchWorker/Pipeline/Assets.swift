@@ -55,14 +55,16 @@ final class Assets: Sendable {
     private func cached(_ url: String) async throws(AssetError) -> Asset {
         do {
             guard let source = try await store.source(key: url), source.isKept, let hash = BlobHash(source.hash) else {
-                throw AssetError(message: "The picture '\(url)' is not in the cache; enqueue it first.")
+                throw AssetError(
+                    message: "The picture '\(URLText.withoutCredentials(url))' is not in the cache; enqueue it first.")
             }
             let file = await reading.run { [cache] in Result { try cache.openVerified(hash) } }
             return Asset(hash: source.hash, file: try file.get())
         } catch let error as AssetError {
             throw error
         } catch {
-            throw AssetError(message: "The picture '\(url)' can't be read from the cache: \(error)")
+            throw AssetError(
+                message: "The picture '\(URLText.withoutCredentials(url))' can't be read from the cache: \(error)")
         }
     }
 

@@ -23,6 +23,8 @@ struct FetchedSource: Sendable {
     /// The downloader's own record of it, held so that it counts as outstanding until it was used.
     /// None of what didn't come over the network.
     let receipt: BodyFile?
+    /// What its first bytes say it is; nil where only a decoder can tell.
+    var format: String?
 
     private init(_ old: FetchedSource, file: BlobFile, hash: BlobHash, size: Int64) {
         self.file = file
@@ -58,6 +60,7 @@ struct FetchedSource: Sendable {
         file = BlobFile(owning: body.takeDescriptor())
         file.companion.withLock { $0 = body.room }
         receipt = body
+        format = body.kind
         self.response = response
     }
 }

@@ -30,6 +30,17 @@ struct JobPlan: Sendable {
     }
 
     var keepsOriginal: Bool { !options.contains(.discardOriginal) }
+
+    /// Whether a source has to be decoded before its item is done.
+    var decodes: Bool { !options.contains(.avoidDecodeImage) || !variants.isEmpty }
+
+    /// Whether this job can't take a source for whole that another one did.
+    func hasToSee(_ source: SourceRecord) -> Bool { source.isUnseen && decodes }
+
+    /// Whether what is known of a source is enough for a job that makes nothing of it.
+    func isSatisfied(with source: SourceRecord) -> Bool {
+        source.format != nil && !hasToSee(source)
+    }
 }
 
 extension JobOptions {

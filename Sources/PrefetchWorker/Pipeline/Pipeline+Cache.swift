@@ -55,6 +55,11 @@ extension Pipeline {
         case .made(let made):
             return made.result(plan: plan, isCached: true, original: nil)
         case .failed(let failure):
+            // Bytes that were kept without a look at them: their origin may have better ones.
+            if plan.hasToSee(source), !plan.options.contains(.fromCacheOnly) {
+                holdings.releaseSource(sources)
+                return nil
+            }
             return decided(failure, of: source.key, attempts: 0, isFetched: false)
         case .release(let reason):
             return .release(reason)

@@ -63,7 +63,7 @@ extension Pipeline {
                 )
             }
             var known = try await existing(wanted.map(\.identity))
-            if known.count == Set(wanted.map(\.identity)).count, source.format != nil {
+            if known.count == Set(wanted.map(\.identity)).count, plan.isSatisfied(with: source) {
                 return .made(collect(source, wanted, known, made: []))
             }
             // Whoever makes variants of these bytes does it alone; the second finds what the first has made.
@@ -71,7 +71,7 @@ extension Pipeline {
             holdings.sourceLock = source.hash
             known = try await existing(wanted.map(\.identity))
             let missing = wanted.filter { known[$0.identity] == nil }
-            if missing.isEmpty, source.format != nil {
+            if missing.isEmpty, plan.isSatisfied(with: source) {
                 return .made(collect(source, wanted, known, made: []))
             }
             guard let file = try await file() else { return .sourceMissing }

@@ -76,14 +76,20 @@ extension Pipeline {
         )
         request.respectsRobotsTag = plan.options.contains(.respectRobotsTag)
         request.respectsRobotsText = plan.options.contains(.respectRobotsText)
+        request.contentTypes = plan.settings.contentTypes
+        // What it stores instead is what has to be an image.
+        request.isInspected = !(delegate?.hooks.contains(.bytes) ?? false)
         if plan.options.contains(.handleCookies) { request.cookieJar = plan.definition.id }
         if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
         return request
     }
 
-    /// Only what is whole in the cache may be confirmed by a 304; otherwise the bytes are needed.
+    /// Only what is whole in the cache may be confirmed by a 304; otherwise the bytes are needed. Where nobody has looked yet,
+    /// they may turn out not to be, and then there would be nothing.
     private func validators(of item: ClaimedItem, _ plan: JobPlan) -> SourceRecord? {
-        guard let source = item.source, source.isKept, let hash = BlobHash(source.hash) else { return nil }
+        guard let source = item.source, source.isKept, !plan.hasToSee(source),
+            let hash = BlobHash(source.hash)
+        else { return nil }
         return cache.exists(hash, size: source.size) ? source : nil
     }
 
@@ -93,6 +99,7 @@ extension Pipeline {
         for header in request.headers { key += "\n\(header.name.lowercased()): \(header.value)" }
         if request.allowInvalidCertificates { key += "\nallow-invalid" }
         if request.url != URLText.cacheKey(item.url) { key += "\nfrom \(request.url)" }
+        if let types = request.contentTypes { key += "\nof \(types)" }
         if request.respectsRobotsTag { key += "\nrobots-tag" }
         if request.respectsRobotsText { key += "\nrobots-txt" }
         if let jar = request.cookieJar { key += "\ncookies of \(jar)" }
@@ -127,6 +134,7 @@ extension Pipeline {
         )
         source.http = facts(of: response, item, plan, replacing: nil)
         if let known = item.source, known.hash == source.hash { source.takeFacts(from: known) }
+        source.format = source.format ?? (plan.decodes ? nil : fetched.format)
         let made = await make(source, plan, file: { fetched.file }, &holdings)
         // From here on it is the publisher's; the next body may come.
         fetched.receipt?.markConsumed()

@@ -40,6 +40,7 @@ final class Publisher: Sendable {
     private let queue = WorkQueue<Entry>()
     private let blocking = BlockingQueue("publisher")
     private let fatal = Mutex<JobsError?>(nil)
+    private let isHurried = Atomic(false)
 
     init(
         store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger, budget: CacheBudget? = nil,
@@ -67,10 +68,13 @@ final class Publisher: Sendable {
 
     func close() { queue.close() }
 
+    /// From now on nobody waits for a disk or a database to get better: what can't be written down is left to the next worker.
+    func hurry() { isHurried.store(true, ordering: .relaxed) }
+
     /// Publishes until it is closed and empty.
     ///
-    /// - Parameter inFlight: how many items are on their way, those handed in included. A group that holds them all
-    ///   waits for nobody.
+    /// - Parameter inFlight: how many items are on their way, those handed in included, and may soon come. A group that holds them
+    ///   all waits for nobody.
     func run(inFlight: @Sendable () -> Int = { .max }) async {
         while let first = await queue.next() {
             await publish(await group(startingWith: first, inFlight))
@@ -200,7 +204,8 @@ final class Publisher: Sendable {
                 return finished
             } catch {
                 if attempt == 1 { logger.error("Results can't be written down.", metadata: ["error": "\(error)"]) }
-                guard error.mayPass, attempt < (queue.isClosed ? min(patience, 10) : patience) else {
+                let isUrgent = queue.isClosed || isHurried.load(ordering: .relaxed)
+                guard error.mayPass, attempt < (isUrgent ? min(patience, 10) : patience) else {
                     fatal.withLock { $0 = $0 ?? error }
                     return nil
                 }

@@ -38,6 +38,16 @@ final class WorkQueue<Element: Sendable>: Sendable {
         }
     }
 
+    /// Lets everybody who waits go, and gives back what was in.
+    func abandon() -> [Element] {
+        let left = state.withLock { state in
+            defer { state.elements = [] }
+            return Array(state.elements)
+        }
+        close()
+        return left
+    }
+
     /// Lets everybody who waits go; elements already in are still handed out.
     func close() {
         let waiting = state.withLock { state in

@@ -38,6 +38,7 @@ struct BlacklistCommand: AsyncParsableCommand {
         @OptionGroup var selection: Selection
         @Argument(help: "Only this URL.") var url: String?
         @Option(help: "How many at most.") var limit = 1_000
+        @Flag(help: "Show URLs as they were enqueued, with user name and password.") var showCredentials = false
         @Flag(help: "Print JSON.") var json = false
 
         func run() async throws {
@@ -47,7 +48,8 @@ struct BlacklistCommand: AsyncParsableCommand {
                     guard url == nil || selected == nil else {
                         throw SettingsError(message: "Name a URL, a host or a class, not two of them.")
                     }
-                    let entries = try await store.blacklist(selected ?? url.map { .url($0) } ?? .all, limit: limit)
+                    let found = try await store.blacklist(selected ?? url.map { .url($0) } ?? .all, limit: limit)
+                    let entries = showCredentials ? found : found.map(\.withoutCredentials)
                     if json { return Terminal.print(try Output.json(entries)) }
                     let rows = entries.map { entry in
                         [

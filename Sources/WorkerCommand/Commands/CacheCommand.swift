@@ -99,12 +99,15 @@ struct CachePinCommand: AsyncParsableCommand {
     )
     @OptionGroup var common: CommonOptions
     @Argument(help: "URLs, as they were enqueued.") var urls: [String] = []
+    @Flag(help: "Show URLs as they were pinned, with user name and password.") var showCredentials = false
 
     func run() async throws {
         try await reportingErrors {
             try await common.withStore { store in
                 if urls.isEmpty {
-                    for url in try await store.pinned() { Terminal.print(Terminal.safe(url)) }
+                    for url in try await store.pinned() {
+                        Terminal.print(Terminal.safe(showCredentials ? url : URLText.withoutCredentials(url)))
+                    }
                 } else {
                     try await store.pin(urls)
                 }

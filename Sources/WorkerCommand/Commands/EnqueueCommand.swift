@@ -94,8 +94,8 @@ struct EnqueueCommand: AsyncParsableCommand {
         if !variant.isEmpty { job.variants = try VariantList(variant).text }
         if !option.isEmpty { job.options = option.joined(separator: " ") }
         for line in header {
-            let (name, value) = try Self.header(line)
-            job.headers[name] = value
+            let header = try HeaderLine(line)
+            job.headers[header.name] = header.value
         }
         job.priority = priority ?? job.priority
         job.name = name ?? job.name
@@ -103,13 +103,5 @@ struct EnqueueCommand: AsyncParsableCommand {
         if let order { job.order = try Manifest.order(order) }
         try WorkerJobs.check(job)
         return job
-    }
-
-    private static func header(_ line: String) throws -> (String, String) {
-        guard let colon = line.firstIndex(of: ":"), colon != line.startIndex else {
-            throw SettingsError(message: "A header is 'Name: value', not '\(line)'.")
-        }
-        let value = line[line.index(after: colon)...].drop { $0 == " " }
-        return (String(line[..<colon]), String(value))
     }
 }

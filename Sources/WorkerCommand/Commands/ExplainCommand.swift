@@ -38,8 +38,8 @@ struct ExplainCommand: AsyncParsableCommand {
                 var variants: [VariantRecord] = []
                 if let source { variants = try await store.variants(ofSource: source.hash) }
                 let report = Report(
-                    url: Terminal.withoutCredentials(url), source: source, variants: variants,
-                    blacklisted: try await store.blacklist(.url(url)).first,
+                    url: URLText.withoutCredentials(url), source: source?.withoutCredentials, variants: variants,
+                    blacklisted: try await store.blacklist(.url(url)).first?.withoutCredentials,
                     hostBlockedUntil: try await store.blockedHosts()[URLText.host(url)],
                     items: try await store.history(ofURL: url), tries: try await store.tries(ofURL: url),
                 )

@@ -45,7 +45,8 @@ struct GetCommand: AsyncParsableCommand {
                 Terminal.error("worker: \(damage) The next job that wants it makes it anew.")
             }
             guard let entry = found.entry, let path = found.path else {
-                Terminal.error("worker: \(variant) of \(Terminal.safe(url)) is not cached. See: worker explain URL")
+                let shown = Terminal.safe(URLText.withoutCredentials(url))
+                Terminal.error("worker: \(variant) of \(shown) is not cached. See: worker explain URL")
                 throw ExitCode.notFound
             }
             guard link else { return Terminal.print(path) }

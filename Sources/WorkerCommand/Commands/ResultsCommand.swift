@@ -8,7 +8,7 @@ struct ResultsCommand: AsyncParsableCommand {
         commandName: "results",
         abstract: "Lists what a job's items ended with, a line for each file or failure.",
         discussion: """
-            Paths are relative to the cache's folder.
+            Paths are relative to the cache's folder. URLs are shown without user name and password.
 
             EXAMPLES:
               worker results 7
@@ -21,6 +21,9 @@ struct ResultsCommand: AsyncParsableCommand {
 
     @Argument(help: "The job.")
     var job: Int64
+
+    @Flag(help: "Show URLs as they were enqueued, with user name and password.")
+    var showCredentials = false
 
     @Option(help: "table, jsonl or csv.")
     var format = Format.table
@@ -37,7 +40,7 @@ struct ResultsCommand: AsyncParsableCommand {
                 while true {
                     let rows = try await store.results(job: job, after: last, limit: 500)
                     guard let end = rows.last?.item else { return }
-                    try show(rows)
+                    try show(showCredentials ? rows : rows.map(\.withoutCredentials))
                     last = end
                 }
             }

@@ -23,6 +23,12 @@ struct RunHosts: ParsableArguments {
     @Option(help: ArgumentHelp("For how long the first time; it doubles up to ten minutes (30s).", valueName: "time"))
     var parkTime: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Sent with every request to every host, unless a job has its own of that name; repeatable.",
+            valueName: "name: value"))
+    var header: [String] = []
+
     @Option(help: ArgumentHelp("A folder whose files file: URLs may name; repeatable.", valueName: "folder"))
     var allowFiles: [String] = []
 
@@ -46,6 +52,15 @@ struct RunHosts: ParsableArguments {
             throw SettingsError(message: "park-time must be more than nothing and at most ten minutes.")
         }
         downloads.parking.time = .milliseconds(time)
+        // In a file they stand on lines of their own, since values have commas.
+        let lines =
+            header.isEmpty ? (settings.text("header", flag: nil) ?? "").split(separator: "\n").map(String.init) : header
+        downloads.headers = try HeaderLine.common(lines)
+        do {
+            try downloads.check()
+        } catch {
+            throw SettingsError(message: "header: \(error.message)")
+        }
         configuration.downloads = downloads
         let folders = settings.text("allow-files", flag: allowFiles.isEmpty ? nil : allowFiles.joined(separator: ","))
         configuration.local.folders = (folders ?? "").split(separator: ",").map(String.init)

@@ -26,6 +26,11 @@ struct RunLimits: ParsableArguments {
     @Option(help: ArgumentHelp("Time for a whole transfer (300s).", valueName: "time"))
     var totalTimeout: String?
 
+    @Option(
+        help: ArgumentHelp("How long a name's addresses are used before it is looked up anew (60s).", valueName: "time")
+    )
+    var nameLifetime: String?
+
     @Option(help: ArgumentHelp("User-Agent; say who you are and how to reach you.", valueName: "text"))
     var userAgent: String?
 
@@ -67,6 +72,7 @@ struct RunLimits: ParsableArguments {
         downloads.connectTimeout = try time("connect-timeout", connectTimeout, settings, default: 10_000)
         downloads.silenceTimeout = try time("silence-timeout", silenceTimeout, settings, default: 15_000)
         downloads.totalTimeout = try time("total-timeout", totalTimeout, settings, default: 300_000)
+        downloads.nameLifetime = try time("name-lifetime", nameLifetime, settings, default: 60_000)
         downloads.userAgent =
             settings.text("user-agent", flag: userAgent)
             ?? "PrefetchWorker/\(workerVersion) (image prefetcher; \(contactText(settings)))"

@@ -116,7 +116,7 @@ struct Settings {
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
         "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
-        "allow-files", "allow-data",
+        "allow-files", "allow-data", "name-lifetime", "header",
         "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
         "orphan-grace", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir", "backup-every",
         "backup-keep", "keep-jobs",

@@ -36,14 +36,6 @@ enum Terminal {
         }
     }
 
-    /// A URL as it may be shown: without the user's name and password.
-    static func withoutCredentials(_ url: String) -> String {
-        guard let scheme = url.firstRange(of: "://") else { return url }
-        let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        guard let at = authority.lastIndex(of: "@") else { return url }
-        return String(url[..<scheme.upperBound] + url[url.index(after: at)...])
-    }
-
     /// Text that came from outside, without what would move a terminal's cursor.
     static func safe(_ text: String) -> String {
         String(

@@ -1,0 +1,41 @@
+import HeapModule
+
+/// A heap that counts what is put in and taken out: what a queue costs can be held to without a clock.
+struct CountedHeap<Element: Comparable> {
+    private var heap: Heap<Element>
+    private(set) var steps: Int
+
+    init() { (heap, steps) = (Heap(), 0) }
+
+    /// - Parameter steps: of the heap that this one takes the place of.
+    init(_ elements: some Sequence<Element>, after steps: Int) {
+        heap = Heap(elements)
+        self.steps = steps + heap.count
+    }
+
+    var count: Int { heap.count }
+    var min: Element? { heap.min }
+    /// In no order.
+    var unordered: [Element] { heap.unordered }
+
+    mutating func insert(_ element: Element) {
+        steps += 1
+        heap.insert(element)
+    }
+
+    mutating func popMin() -> Element? {
+        steps += 1
+        return heap.popMin()
+    }
+
+    /// Of a heap that isn't empty.
+    mutating func removeMin() {
+        steps += 1
+        heap.removeMin()
+    }
+}
+
+extension WaitingQueue {
+    /// What its heaps have been asked so far.
+    var steps: Int { heads.steps + ages.steps + releases.steps + hosts.values.reduce(0) { $0 + $1.places.steps } }
+}

@@ -1,0 +1,26 @@
+// What is shown to people and written into files: a URL's user name and password stay in the database.
+
+extension SourceRecord {
+    public var withoutCredentials: SourceRecord {
+        var record = self
+        record.key = URLText.withoutCredentials(key)
+        record.finalURL = finalURL.map(URLText.withoutCredentials)
+        return record
+    }
+}
+
+extension BlacklistEntry {
+    public var withoutCredentials: BlacklistEntry {
+        var entry = self
+        entry.url = URLText.withoutCredentials(url)
+        return entry
+    }
+}
+
+extension ResultRow {
+    public var withoutCredentials: ResultRow {
+        var row = self
+        row.url = URLText.withoutCredentials(url)
+        return row
+    }
+}
