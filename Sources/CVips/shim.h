@@ -176,6 +176,35 @@ static inline int pw_vips_first_bands(VipsImage *in, VipsImage *_Nullable *_Nonn
     return vips_extract_band(in, out, 0, "n", count, NULL);
 }
 
+// Sixteen bits of what is `factor` times as large; what doesn't fit is cut off.
+static inline int pw_vips_to_sixteen_bits(
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, double factor, VipsInterpretation interpretation
+) {
+    VipsImage *scaled = NULL;
+    VipsImage *cut = NULL;
+    int result = -1;
+    if (vips_linear1(in, &scaled, factor, 0.5, NULL) == 0 && vips_cast(scaled, &cut, VIPS_FORMAT_USHORT, NULL) == 0) {
+        result = vips_copy(cut, out, "interpretation", interpretation, NULL);
+    }
+    g_clear_object(&cut);
+    g_clear_object(&scaled);
+    return result;
+}
+
+// Only what it is called is changed.
+static inline int pw_vips_as(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsInterpretation interpretation) {
+    return vips_copy(in, out, "interpretation", interpretation, NULL);
+}
+
+// CIELAB of 32 bits a pixel, packed, as three numbers.
+static inline int pw_vips_unpack_lab(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
+    return vips_LabQ2LabS(in, out, NULL);
+}
+
+static inline int pw_vips_average(VipsImage *in, double *average) {
+    return vips_avg(in, average, NULL);
+}
+
 static inline int pw_vips_crop(
     VipsImage *in, VipsImage *_Nullable *_Nonnull out, int left, int top, int width, int height
 ) {
@@ -254,13 +283,9 @@ static inline int pw_vips_invert(VipsImage *in, VipsImage *_Nullable *_Nonnull o
     return vips_invert(in, out, NULL);
 }
 
-// Every channel times `factor` plus `offset`.
+// Every channel times `factor` plus `offset`, cut off to a byte.
 static inline int pw_vips_linear(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double factor, double offset) {
     return vips_linear1(in, out, factor, offset, "uchar", TRUE, NULL);
-}
-
-static inline int pw_vips_gamma(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double exponent) {
-    return vips_gamma(in, out, "exponent", exponent, NULL);
 }
 
 static inline int pw_vips_recomb(VipsImage *in, VipsImage *_Nullable *_Nonnull out, const double *nine) {

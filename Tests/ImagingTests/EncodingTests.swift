@@ -175,11 +175,20 @@ struct MetadataTests {
     }
 
     /// Ours are written into a file that is finished: it must still be one.
-    @Test(arguments: ["tiff", "jxl"]) func whatGotTagsIsStillAPicture(format: String) throws {
+    @Test(arguments: ["tiff", "jxl", "png"]) func whatGotTagsIsStillAPicture(format: String) throws {
         let plain = try Raster(make(one: TestImages.png(40, 30), "20x,png"))
         for options in ["", ",keep-metadata"] {
             let tagged = try Raster(make(one: Self.tagged(), "20x,\(format)\(options)"))
             #expect(tagged.size == "20x15" && plain.difference(to: tagged) < 6)
+        }
+    }
+
+    @Test func aPNGHasItsEXIFOnce() throws {
+        for options in ["", ",keep-metadata"] {
+            let file = try make(one: Self.tagged(), "20x,png\(options)")
+            let word = Array("eXIf".utf8)
+            #expect(file.indices.count { file[$0...].starts(with: word) } == 1)
+            #expect(file.suffix(8).starts(with: Array("IEND".utf8)))
         }
     }
 

@@ -6,9 +6,9 @@ import Testing
 /// Damage that the container doesn't show, and that decoders fill up without a word.
 @Suite(.timeLimit(.minutes(15)))
 struct HiddenDamageTests {
-    /// Every block is there and the trailer too, but the codes of the first frame end early.
-    private static func shortOfCodes(_ gif: [UInt8], keeping part: Double) throws -> [UInt8] {
-        let start = try #require(firstBlock(of: gif))
+    /// Every block is there and the trailer too, but the codes of the first frame that begins behind `place` end early.
+    private static func shortOfCodes(_ gif: [UInt8], keeping part: Double, after place: Int? = nil) throws -> [UInt8] {
+        let start = try #require(firstBlock(of: gif, after: place))
         var blocks: [[UInt8]] = []
         var offset = start
         while gif[offset] > 0 {
@@ -26,10 +26,10 @@ struct HiddenDamageTests {
         return Array(gif[..<start]) + data + Array(gif[offset...])
     }
 
-    /// Where the data of the first image begin, behind the size of its codes.
-    private static func firstBlock(of gif: [UInt8]) -> Int? {
+    /// Where the data of an image begin, behind the size of its codes.
+    private static func firstBlock(of gif: [UInt8], after place: Int?) -> Int? {
         func table(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }
-        var offset = 13 + table(gif[10])
+        var offset = place ?? 13 + table(gif[10])
         while offset < gif.count {
             if gif[offset] == 0x2C { return offset + 11 + table(gif[offset + 9]) }
             offset += 2
@@ -51,6 +51,22 @@ struct HiddenDamageTests {
                 #expect(failure { _ = try make(damaged, specs) } == .badImage, "'\(specs)'")
             }
         }
+    }
+
+    @Test func aLaterFrameIsLookedAtWhereItCouldBeSeen() throws {
+        var moving = TestGIF(width: 160, height: 120)
+        moving.frames = (0..<4).map { TestGIF.Frame(160, 120, seed: $0) }
+        let damaged = try Self.shortOfCodes(moving.bytes, keeping: 0.5, after: moving.ends[1])
+        for specs in ["", "a=40x,jpeg", "a=x,gif", "a=20x,png b=20x,png,decode-first-frame-only"] {
+            #expect(failure { _ = try make(moving.bytes, specs) } == nil)
+            #expect(failure { _ = try make(damaged, specs) } == .badImage, "'\(specs)'")
+        }
+        #expect(failure { _ = try make(damaged, "a=20x,png", firstFrameSuffices: true) } == nil)
+        #expect(failure { _ = try make(damaged, "a=20x,gif", firstFrameSuffices: true) } == .badImage)
+        // Who may not decode so many frames has the first.
+        let few = ImageLimits(frames: 3)
+        #expect(failure { _ = try make(moving.bytes, "a=20x,png", limits: few) } == nil)
+        #expect(failure { _ = try make(moving.bytes, "a=20x,webp", limits: few) } == .tooManyPixels)
     }
 
     /// A limit of bytes is met by the format that is the smallest at the same quality.

@@ -44,6 +44,27 @@ struct VariantPropertyTests {
             }
         }
     }
+
+    /// Of several formats it is their set that counts.
+    @Test(arguments: 0..<40)
+    func aChoiceOfFormatsIsASet(seed: UInt64) throws {
+        var maker = SpecMaker(seed: seed &+ 3_000)
+        for _ in 0..<25 {
+            let (formats, rest) = maker.choice()
+            func spec(_ formats: some Collection<VariantSpec.Output>) throws -> VariantSpec {
+                try VariantSpec.parse("name=\(rest),auto:\(formats.map(\.rawValue).joined(separator: "+"))")
+            }
+            let first = try spec(formats)
+            #expect(try spec(formats.reversed() + formats).canonical == first.canonical)
+            let json = try JSONEncoder().encode(first)
+            #expect(try JSONDecoder().decode(VariantSpec.self, from: json) == first)
+            #expect(try spec(formats.dropLast()).canonical != first.canonical, "\(formats) \(rest)")
+            // One format is no choice.
+            #expect(
+                try spec(formats.prefix(1)).canonical
+                    == VariantSpec.parse("name=\(rest),\(formats[0].rawValue)").canonical)
+        }
+    }
 }
 
 /// Parts of a variant's short form.
@@ -110,6 +131,21 @@ struct SpecMaker {
             return (kind: kind, values: kind.parameters.map { value(of: $0) })
         }
         return SpecParts(size: size, loose: loose, effects: effects)
+    }
+
+    /// Two formats or more, and a box with options that each of them knows.
+    mutating func choice() -> ([VariantSpec.Output], String) {
+        let all = VariantSpec.Output.stillFormats.shuffled(using: &random)
+        let formats = Array(all.prefix(Int.random(in: 2...all.count, using: &random)))
+        var loose = ["\(Int.random(in: 1...4_000, using: &random))x", pick(["cover", "inside"])]
+        if formats.allSatisfy({ $0.defaultQuality != nil }), Bool.random(using: &random) {
+            loose.append("q\(Int.random(in: 1...100, using: &random))")
+        }
+        for option in VariantOption.allCases where ![.auto, .coder, .effort].contains(option) {
+            guard formats.allSatisfy(option.applies), Bool.random(using: &random) else { continue }
+            loose.append("\(option.rawValue):\(value(of: option.parameter))")
+        }
+        return (formats, loose.joined(separator: ","))
     }
 
     mutating func shuffled(_ parts: SpecParts) -> SpecParts {

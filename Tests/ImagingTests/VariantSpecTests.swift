@@ -127,6 +127,11 @@ struct VariantSpecTests {
             "'effort' must be a whole number between 0 and 10, not a string"
         ),
         (#"{"name":"a","width":5,"position":"nroth"}"#, "'nroth' is no position; did you mean north?"),
+        (#"{"name":"a","width":5,"wid\u0074h":6}"#, "the key 'width' is there twice; leave one of them out"),
+        (
+            #"[{"name":"a","ops":[{"blur":{"sigma":2,"sigma":2}}]},{"name":"b"}]"#,
+            "the key 'sigma' is there twice; leave one of them out"
+        ),
         (#"["a=5x", 7]"#, "variant 2 of the array: a variant must be an object or a short form, not 7"),
     ])
     func mistakesAreNamedWithWhatWouldBeRight(text: String, expected: String) {
@@ -183,6 +188,7 @@ struct CanonicalTests {
         ("a=5x,flip:both", "a=5x,rotate:180"), ("a=5x,rotate:-90", "a=5x,rotate:270"),
         ("a=5x,rotate:90:background=white", "a=5x,rotate:90"), ("a=5x,rotate:180:clip:white", "a=5x,rotate:180"),
         ("a=5x,rotate:360", "a=5x"), ("a=5x,round:9:colour=white", "a=5x,round:9"),
+        ("a=5x,round:9:all:2", "a=5x,round:9:border=2"), ("a=5x,round:9::2", "a=5x,round:9:border=2"),
         ("a=5x,round:0:top-left:3", "a=5x,round:0:border=3"), ("a=5x,round:0", "a=5x"),
         ("a=5x,tint:#12345600", "a=5x"), ("a=5x,brightness:1,gamma:1.0,pad:0:0:0:0", "a=5x"),
         ("a=5x,pad:1:1:1:1:#12345600", "a=5x,pad:1:1:1:1"), ("a=5x,flatten:#fff", "a=5x,flatten"),

@@ -60,29 +60,56 @@ extension TestImages {
         pixel: ((Int, Int) -> Pixel)? = nil,
     ) -> [UInt8] {
         let pixel = pixel ?? gradient(width, height)
-        let number: (Int, Int) -> [UInt8] = { bigEndian ? big($0, $1) : little($0, $1) }
-        var pixels: [UInt8] = []
+        var samples: [UInt8] = []
         for y in 0..<height {
             for x in 0..<width {
                 let it = pixel(x, y)
-                pixels += [it.red, it.green, it.blue, it.alpha].prefix(kind.channels)
+                samples += [it.red, it.green, it.blue, it.alpha].prefix(kind.channels)
             }
         }
-        let depths = 8 + pixels.count
-        let directory = depths + 8
-        func entry(_ tag: Int, _ type: Int, _ count: Int, _ value: Int) -> [UInt8] {
-            let field = type == 3 && count == 1 ? number(value, 2) + [0, 0] : number(value, 4)
-            return number(tag, 2) + number(type, 2) + number(count, 4) + field
+        return tiff(
+            width, height, samples: samples, channels: kind.channels, photometric: kind.photometric,
+            bigEndian: bigEndian)
+    }
+
+    /// An uncompressed TIFF of one strip of samples of any kind.
+    ///
+    /// - Parameters:
+    ///   - samples: in the file's byte order.
+    ///   - format: 1 whole numbers, 2 signed ones, 3 fractions, 6 complex ones.
+    ///   - photometric: what the samples mean by TIFF 6.0: 1 grey, 2 RGB, 5 CMYK, 8 CIELAB.
+    public static func tiff(
+        _ width: Int, _ height: Int, samples: [UInt8], channels: Int, bits: Int = 8, format: Int = 1, photometric: Int,
+        profile: [UInt8] = [], bigEndian: Bool = false,
+    ) -> [UInt8] {
+        let number: (Int, Int) -> [UInt8] = { bigEndian ? big($0, $1) : little($0, $1) }
+        let depths = 8 + samples.count
+        let formats = depths + 2 * 4
+        let colours = formats + 2 * 4
+        let directory = colours + profile.count + profile.count % 2
+        func entry(_ tag: Int, _ type: Int, _ values: [Int], at place: Int = 0) -> [UInt8] {
+            let size = type == 3 ? 2 : 4
+            let inline = values.flatMap { number($0, size) }
+            let field = inline.count > 4 ? number(place, 4) : inline + [UInt8](repeating: 0, count: 4 - inline.count)
+            return number(tag, 2) + number(type, 2) + number(values.count, 4) + field
         }
-        let entries = [
-            entry(256, 4, 1, width), entry(257, 4, 1, height), entry(258, 3, kind.channels, depths),
-            entry(259, 3, 1, 1),
-            entry(262, 3, 1, kind.photometric), entry(273, 4, 1, 8), entry(277, 3, 1, kind.channels),
-            entry(278, 4, 1, height), entry(279, 4, 1, pixels.count), entry(284, 3, 1, 1),
+        var entries = [
+            entry(256, 4, [width]), entry(257, 4, [height]),
+            entry(258, 3, Array(repeating: bits, count: channels), at: depths),
+            entry(259, 3, [1]), entry(262, 3, [photometric]), entry(273, 4, [8]), entry(277, 3, [channels]),
+            entry(278, 4, [height]), entry(279, 4, [samples.count]), entry(284, 3, [1]),
         ]
+        // Whether the last channel is an alpha, which is not multiplied with the colours.
+        if channels == 2 || channels == 4 && photometric == 2 { entries.append(entry(338, 3, [2])) }
+        entries.append(entry(339, 3, Array(repeating: format, count: channels), at: formats))
+        if !profile.isEmpty {
+            entries.append(number(34_675, 2) + number(7, 2) + number(profile.count, 4) + number(colours, 4))
+        }
         let start = bigEndian ? Array("MM".utf8) : Array("II".utf8)
+        let lists = [bits, format].flatMap { value in (0..<4).flatMap { _ in number(value, 2) } }
+        let padding = [UInt8](repeating: 0, count: profile.count % 2)
         let table = number(entries.count, 2) + entries.flatMap { $0 } + number(0, 4)
-        return start + number(42, 2) + number(directory, 4) + pixels + (0..<4).flatMap { _ in number(8, 2) } + table
+        return start + number(42, 2) + number(directory, 4) + samples + lists + profile + padding + table
     }
 }
 

@@ -64,8 +64,14 @@ struct AnimationFacts: Equatable {
 
     /// To be asked before anything is allocated by what the header says.
     func check(_ limits: ImageLimits) throws(ImagingError) {
-        if let objection = limits.objection(width: canvas.width, height: canvas.height) { throw objection }
-        if let objection = limits.objection(frames: frames, of: canvas, drawn: drawnPixels) { throw objection }
+        if let objection = objection(limits) { throw objection }
+    }
+
+    func isWithin(_ limits: ImageLimits) -> Bool { objection(limits) == nil }
+
+    private func objection(_ limits: ImageLimits) -> ImagingError? {
+        limits.objection(width: canvas.width, height: canvas.height)
+            ?? limits.objection(frames: frames, of: canvas, drawn: drawnPixels)
     }
 
     /// An animation that is cut short is no image, even where only its first frame is wanted.

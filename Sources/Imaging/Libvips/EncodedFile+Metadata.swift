@@ -1,6 +1,6 @@
 internal import CVips
 
-/// What libvips 8.14 leaves out of TIFF and JPEG XL, put into the file that it has made.
+/// What libvips 8.14 leaves out of TIFF and JPEG XL, put into the file that it has made, and what a PNG has too much.
 extension EncodedFile {
     /// - Parameter picture: as it was encoded, with the metadata that may be written.
     func withMetadata(of picture: Picture, _ format: VariantSpec.Output) -> EncodedFile {
@@ -10,7 +10,25 @@ extension EncodedFile {
         case .jxl:
             let xmp = picture.withBlob(VIPS_META_XMP_NAME) { Array($0) }
             return exif == nil && xmp == nil ? self : jxl(exif?.bytes, xmp)
-        case .jpeg, .png, .webp, .avif, .gif: return self
+        case .png: return exif == nil ? self : withOneExif
+        case .jpeg, .webp, .avif, .gif: return self
+        }
+    }
+
+    /// libpng writes EXIF before the pixels and once more behind them, and the standard allows it once.
+    private var withOneExif: EncodedFile {
+        lend { file in
+            let reader = ByteReader(file)
+            let end = 12
+            var place = 8
+            while let length = reader.big(4, at: place), !reader.has("IDAT", at: place + 4) {
+                let again = file.count - end - length - 12
+                if reader.has("eXIf", at: place + 4), again > place, reader.has("eXIf", at: again + 4) {
+                    return EncodedFile(self, last: end + length + 12, tail: Array(file.suffix(end)))
+                }
+                place += length + 12
+            }
+            return self
         }
     }
 

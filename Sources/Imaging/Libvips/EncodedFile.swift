@@ -27,9 +27,12 @@ final class EncodedFile {
         self.init(owning: UnsafeRawBufferPointer(rebasing: copy[..<bytes.count])) { _ in copy.deallocate() }
     }
 
-    /// Another file with `head` in place of its first `count` bytes, and `tail` behind it.
-    convenience init(_ file: EncodedFile, replacingFirst count: Int = 0, by head: [UInt8], tail: [UInt8] = []) {
-        self.init(owning: UnsafeRawBufferPointer(rebasing: file.bytes[count...]), head: head, tail: tail) { _ in
+    /// Another file with `head` in place of its first `count` bytes, and `tail` in place of its last `end`.
+    convenience init(
+        _ file: EncodedFile, replacingFirst count: Int = 0, by head: [UInt8] = [], last end: Int = 0, tail: [UInt8] = [],
+    ) {
+        let kept = file.bytes[count..<(file.bytes.count - end)]
+        self.init(owning: UnsafeRawBufferPointer(rebasing: kept), head: head, tail: tail) { _ in
             withExtendedLifetime(file) {}
         }
     }

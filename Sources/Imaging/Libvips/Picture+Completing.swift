@@ -17,7 +17,7 @@ extension Picture {
             let completed =
                 switch format {
                 case .heic, .avif: try picture.owningItsBlobs()
-                case .tiff: try picture.with(SourceExif(bytes, format), xmp: nil)
+                case .tiff: try picture.unpacked().with(SourceExif(bytes, format), xmp: nil)
                 case .jxl: try picture.with(SourceExif(bytes, format), xmp: xmp(in: bytes))
                 case .jpeg, .png, .webp, .gif, .bmp: picture
                 }
@@ -26,6 +26,11 @@ extension Picture {
         } catch {
             return -1
         }
+    }
+
+    /// CIELAB of eight bits comes packed, which counts as four channels and an alpha.
+    private func unpacked() throws(VipsFailure) -> Picture {
+        lend { vips_image_get_coding($0) } == VIPS_CODING_LABQ ? try then { pw_vips_unpack_lab($0, &$1) } : self
     }
 
     /// What its HEIC loader lends ends with the opened picture, and not with those that were made from it.

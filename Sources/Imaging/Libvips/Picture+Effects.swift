@@ -40,13 +40,12 @@ extension Picture {
     func premultiplied(_ body: (Picture) throws(VipsFailure) -> Picture) throws(VipsFailure) -> Picture {
         guard hasAlpha else { return try body(self) }
         return try body(then { pw_vips_premultiply($0, &$1) })
-            .then { pw_vips_unpremultiply($0, &$1) }
-            // A cast would cut off what a linear function can round.
-            .then { pw_vips_linear($0, &$1, 1, 0.5) }
+            .then { pw_vips_unpremultiply($0, &$1) }.inBytes()
     }
 
+    /// Rounded: a cast would cut off.
     func inBytes() throws(VipsFailure) -> Picture {
-        bandFormat == VIPS_FORMAT_UCHAR ? self : try then { pw_vips_cast($0, &$1, VIPS_FORMAT_UCHAR) }
+        bandFormat == VIPS_FORMAT_UCHAR ? self : try then { pw_vips_linear($0, &$1, 1, 0.5) }
     }
 
     /// - Parameters: in this picture's pixels; what sticks out is cut off.
@@ -142,7 +141,9 @@ extension Picture {
 
     /// Every channel times `factor`, plus `offset`.
     func scaledColours(by factor: Double, plus offset: Double = 0) throws(VipsFailure) -> Picture {
-        try onColours { colours throws(VipsFailure) in try colours.then { pw_vips_linear($0, &$1, factor, offset) } }
+        try onColours { colours throws(VipsFailure) in
+            try colours.then { pw_vips_linear($0, &$1, factor, offset + 0.5) }
+        }
     }
 
     /// 0 is grey, 1 changes nothing. Weights of ITU-R BT.709.
@@ -154,20 +155,17 @@ extension Picture {
         return try onColours { colours throws(VipsFailure) in try colours.then { pw_vips_recomb($0, &$1, matrix) } }
     }
 
-    /// More than 1 lightens the middle, less darkens it.
-    func withGamma(_ exponent: Double) throws(VipsFailure) -> Picture {
-        try onColours { colours throws(VipsFailure) in try colours.then { pw_vips_gamma($0, &$1, exponent) } }
-    }
-
     func composite(_ over: Picture, at place: (x: Int, y: Int)) throws(VipsFailure) -> Picture {
-        try then { base, result in
+        // In bytes libvips would cut off what it should round.
+        let over = try over.then { pw_vips_cast($0, &$1, VIPS_FORMAT_FLOAT) }
+        return try then { pw_vips_cast($0, &$1, VIPS_FORMAT_FLOAT) }.then { base, result in
             over.lend { pw_vips_composite(base, &result, $0, CInt(place.x), CInt(place.y)) }
         }.inBytes().inMemory()
     }
 
     /// The alpha times `opacity`. Of RGBA only.
     func faded(to opacity: Double) throws(VipsFailure) -> Picture {
-        let alpha = try then { pw_vips_band($0, &$1, 3) }.then { pw_vips_linear($0, &$1, opacity, 0) }
+        let alpha = try then { pw_vips_band($0, &$1, 3) }.then { pw_vips_linear($0, &$1, opacity, 0.5) }
         return try then { pw_vips_first_bands($0, &$1, 3) }.then { colours, result in
             alpha.lend { pw_vips_join_bands(colours, &result, $0) }
         }

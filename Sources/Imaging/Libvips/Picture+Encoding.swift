@@ -78,7 +78,7 @@ extension Picture {
     /// Encodes, and writes to `descriptor` from where it stands.
     func write(_ encoding: Encoding, to descriptor: FileDescriptor) throws(VipsFailure) {
         let isOurs = encoding.format == .gif || encoding.format == .webp && !hasMetadata
-        if isOurs || encoding.format.lacksMetadata && hasMetadata {
+        if isOurs || encoding.format.needsCompleting && hasMetadata {
             return try encoded(encoding).write(to: descriptor)
         }
         // libvips works on a duplicate, and closes that.
@@ -143,6 +143,6 @@ extension Picture {
 }
 
 extension VariantSpec.Output {
-    /// libvips 8.14 writes no EXIF into it.
-    fileprivate var lacksMetadata: Bool { self == .tiff || self == .jxl }
+    /// libvips 8.14 writes no EXIF into it, or writes it twice.
+    fileprivate var needsCompleting: Bool { self == .tiff || self == .jxl || self == .png }
 }

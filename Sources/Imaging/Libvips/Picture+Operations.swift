@@ -37,36 +37,6 @@ extension Picture {
         return try then { pw_vips_autorot($0, &$1) }.inMemory()
     }
 
-    /// Eight bits a channel in sRGB, or grey; with the alpha it has.
-    ///
-    /// - Parameter keepingProfile: of RGB and grey, only the bits are made fewer.
-    func inWebColours(keepingProfile: Bool = false) throws(VipsFailure) -> Picture {
-        let isEncodable = interpretation != VIPS_INTERPRETATION_CMYK && interpretation != VIPS_INTERPRETATION_LAB
-        var picture = keepingProfile && isEncodable ? self : try throughItsProfile() ?? self
-        let wanted =
-            picture.interpretation == VIPS_INTERPRETATION_CMYK || picture.bands >= 3
-            ? VIPS_INTERPRETATION_sRGB : VIPS_INTERPRETATION_B_W
-        if picture.interpretation != wanted || picture.bandFormat != VIPS_FORMAT_UCHAR {
-            picture = try picture.then { pw_vips_colourspace($0, &$1, wanted) }
-        }
-        if picture.bandFormat != VIPS_FORMAT_UCHAR {
-            picture = try picture.then { pw_vips_cast($0, &$1, VIPS_FORMAT_UCHAR) }
-        }
-        // A TIFF may have channels no encoder knows.
-        return picture.bands > 4 ? try picture.then { pw_vips_first_bands($0, &$1, 3) } : picture
-    }
-
-    /// Nil where there is no profile, where it is sRGB already, and where libvips can't use it: a broken profile is no
-    /// reason to refuse a picture that every browser shows.
-    private func throughItsProfile() throws(VipsFailure) -> Picture? {
-        guard let isSRGB = withColourProfile({ ColourProfile($0).isSRGB }), !(isSRGB && bands >= 3) else { return nil }
-        do {
-            return try then { pw_vips_icc_to_srgb($0, &$1) }.inMemory()
-        } catch {
-            return nil
-        }
-    }
-
     /// Cropped or padded to `placement.output`.
     ///
     /// - Parameters:

@@ -60,11 +60,18 @@ struct DecodedSource {
         if [.heic, .avif].contains(format), let objection = HEIFBoxes(ByteReader(bytes)).objection(limits) {
             throw objection
         }
+        let picture: Picture
         do throws(VipsFailure) {
-            return try Picture(of: bytes, as: format)
+            picture = try Picture(of: bytes, as: format)
         } catch {
             throw failure(error, bytes, format)
         }
+        guard picture.isOfColours else {
+            throw ImagingError(
+                code: .badImage, message: "The \(format.rawValue)'s samples are signed or complex numbers, not colours."
+            )
+        }
+        return picture
     }
 
     /// The registered coder that reads it; nil where a library does.

@@ -7,6 +7,8 @@ struct TransformRun {
     let extensions: ImagingExtensions
     /// Pictures that effects name.
     let assets: [String: FileDescriptor]
+    /// Whether frames that nobody wants may be damaged.
+    let firstFrameSuffices: Bool
 
     /// - Returns: the facts, and a rendition for each plan in their order.
     func write(_ plans: [VariantPlan]) throws(ImagingError) -> TransformReport {
@@ -21,11 +23,20 @@ struct TransformRun {
         for (index, rendition) in zip(moving.map(\.offset), try writeMoving(moving.map(\.element), runner)) {
             renditions[index] = rendition
         }
+        if moving.isEmpty, !firstFrameSuffices { try checkFrames() }
         let seen: Picture = if let base { base } else { try source.pixels(for: [source.glimpse]) }
         return TransformReport(
             facts: try source.facts(with: seen),
             renditions: plans.indices.compactMap { renditions[$0] },
         )
+    }
+
+    /// Where no variant moves, what comes after an animation's first frame is decoded all the same: only that tells
+    /// whether it is whole. Not where there is more than may be decoded.
+    private func checkFrames() throws(ImagingError) {
+        guard let animation = source.animation, animation.isWithin(limits) else { return }
+        let frames = try source.frames(limits: limits)
+        while try frames.next() != nil {}
     }
 
     private func writeMoving(

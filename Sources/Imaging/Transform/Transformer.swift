@@ -46,11 +46,15 @@ public struct Transformer: Sendable {
     /// - Parameters:
     ///   - source: as for ``facts(of:)``.
     ///   - assets: a file for each name that is among the variants' ``VariantSpec/assetNames``, as for ``facts(of:)``.
-    ///   - outputs: any number. The picture is decoded for none too, as small as its decoder can: only that tells whether it is whole.
+    ///   - outputs: any number. The picture is decoded for none too, as small as its decoder can: only that tells
+    ///     whether it is whole.
+    ///   - firstFrameSuffices: the later frames of an animation are judged by the file's structure alone where no
+    ///     variant moves.
     /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `delegate` when a
     ///   registered transform fails, `encode` when an encoder fails or the file can't be written. Files written until then hold anything.
     public func transform(
         _ source: FileDescriptor, into outputs: [VariantOutput], assets: [String: FileDescriptor] = [:],
+        firstFrameSuffices: Bool = false,
     ) throws(ImagingError) -> TransformReport {
         try ImagingRuntime.start()
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
@@ -59,7 +63,10 @@ public struct Transformer: Sendable {
             let plans = try outputs.map { output throws(ImagingError) in
                 try VariantPlan(output, of: source, limits: limits, coders: extensions.coders)
             }
-            return try TransformRun(source: source, limits: limits, extensions: extensions, assets: assets).write(plans)
+            return try TransformRun(
+                source: source, limits: limits, extensions: extensions, assets: assets,
+                firstFrameSuffices: firstFrameSuffices
+            ).write(plans)
         }
     }
 
@@ -72,7 +79,9 @@ public struct Transformer: Sendable {
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
             let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders, isAlone: isAlone)
             guard source.animation == nil, source.facts.width * source.facts.height <= pixels else { return nil }
-            return try TransformRun(source: source, limits: limits, extensions: extensions, assets: [:]).write([])
+            return try TransformRun(
+                source: source, limits: limits, extensions: extensions, assets: [:], firstFrameSuffices: false
+            ).write([])
         }
     }
 }

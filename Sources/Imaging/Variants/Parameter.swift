@@ -54,7 +54,7 @@ struct Parameter: Sendable {
         case whole(ClosedRange<Int>)
         case number(ClosedRange<Double>)
         case word([String])
-        /// One or more, joined by `+`.
+        /// One or more, joined by `+`; or `all`.
         case words([String])
         case colour
         /// One behind which there is nothing else.
@@ -117,7 +117,7 @@ struct Parameter: Sendable {
         case .word(let words) where words.contains(text):
             return .word(text)
         case .words(let words):
-            let chosen = Set(text.split(separator: "+").map(String.init))
+            let chosen = text == "all" ? Set(words) : Set(text.split(separator: "+").map(String.init))
             guard !chosen.isEmpty, chosen.isSubset(of: words) else { throw wrong(text, owner) }
             return .words(chosen.sorted())
         case .colour:
@@ -175,7 +175,7 @@ struct Parameter: Sendable {
             "a number between \(Argument.number(range.lowerBound).canonical) and "
                 + Argument.number(range.upperBound).canonical
         case .word(let words): "one of \(words.joined(separator: ", "))"
-        case .words(let words): "one or more of \(words.joined(separator: ", ")), joined by '+'"
+        case .words(let words): "all, or one or more of \(words.joined(separator: ", ")), joined by '+'"
         case .colour: "a colour such as #ff8800, #ff880080, white or transparent"
         case .opaqueColour: "a colour without transparency such as #ff8800 or white"
         case .text: "a name of 1 to 4096 bytes"

@@ -39,6 +39,10 @@ extension VariantSpec {
                 "the variants begin like JSON and are not: \(VariantSpecError.quoted(text)); write an object, an array "
                     + "of objects, or the short form NAME=320x240")
         }
+        // The decoder would take one of them, and nobody knows which was meant.
+        if let key = RepeatedKey.first(in: text) {
+            throw VariantSpecError("the key '\(VariantSpecError.quoted(key))' is there twice; leave one of them out")
+        }
         guard case .array(let elements) = value else { return [try parse(json: value, at: nil)] }
         var specs: [VariantSpec] = []
         for (index, element) in elements.enumerated() { specs.append(try parse(json: element, at: index)) }

@@ -4,6 +4,7 @@ import Glibc
 import Jobs
 import Logging
 import PrefetchWorker
+import SystemPackage
 import UnixSignals
 
 struct RunCommand: AsyncParsableCommand {
@@ -85,7 +86,7 @@ struct RunCommand: AsyncParsableCommand {
             throw SettingsError(message: "order must be fifo or lifo, not '\(orderText)'.")
         }
         configuration.order = order
-        configuration.assets = settings.text("assets", flag: assets)
+        configuration.assets = try settings.text("assets", flag: assets).map(Self.assetsFolder)
         configuration.onPreview = try settings.text("previews", flag: previews).map(Self.previewWriter)
         try limits.apply(to: &configuration, settings)
         try images.apply(to: &configuration, settings)
@@ -94,6 +95,16 @@ struct RunCommand: AsyncParsableCommand {
         configuration.cachePolicy = try cacheLimits.policy(settings)
         try upkeep.apply(to: &configuration, settings)
         return configuration
+    }
+
+    /// A folder that isn't there would fail each item that names a picture, one by one.
+    private static func assetsFolder(_ path: String) throws -> String {
+        do {
+            try FileDescriptor.open(FilePath(path), .readOnly, options: [.directory, .closeOnExec]).close()
+        } catch {
+            throw SettingsError(message: "assets: the folder \(path) can't be opened: \(error)")
+        }
+        return path
     }
 
     private static func previewWriter(_ path: String) throws -> @Sendable (Preview) -> Void {

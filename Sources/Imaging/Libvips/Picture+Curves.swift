@@ -1,20 +1,37 @@
 internal import CVips
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+// What changes each channel by its own value alone.
+
 extension Picture {
     /// What is transparent stays so, and half transparent pixels get the colour that they would have as opaque ones.
     func tinted(_ colour: Colour, blend: BlendMode) throws(VipsFailure) -> Picture {
         let coloured = bands < 3 ? try then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_sRGB) } : self
         // With one colour for the whole picture each channel's new value hangs on its old one alone.
         let entries = Self.tints(colour, blend)
+        return try coloured.onColours { colours throws(VipsFailure) in try colours.mapped(by: entries, channels: 3) }
+    }
+
+    /// More than 1 lightens the middle, less darkens it.
+    func withGamma(_ exponent: Double) throws(VipsFailure) -> Picture {
+        let entries = (0...255).map { UInt8((255 * pow(Double($0) / 255, 1 / exponent)).rounded()) }
+        return try onColours { colours throws(VipsFailure) in try colours.mapped(by: entries, channels: 1) }
+    }
+
+    /// - Parameter entries: what becomes of each value that a channel may have, for one channel or each.
+    private func mapped(by entries: [UInt8], channels: Int) throws(VipsFailure) -> Picture {
         let table = try Picture { result in
             result = entries.withUnsafeBytes {
-                vips_image_new_from_memory_copy($0.baseAddress, $0.count, 256, 1, 3, VIPS_FORMAT_UCHAR)
+                vips_image_new_from_memory_copy($0.baseAddress, $0.count, 256, 1, CInt(channels), VIPS_FORMAT_UCHAR)
             }
             return result == nil ? -1 : 0
         }
-        return try coloured.onColours { colours throws(VipsFailure) in
-            try colours.then { colours, result in table.lend { pw_vips_maplut(colours, &result, $0) } }
-        }
+        return try then { picture, result in table.lend { pw_vips_maplut(picture, &result, $0) } }
     }
 
     /// Red, green and blue for each value that a channel may have.

@@ -1,0 +1,94 @@
+internal import CVips
+
+extension Picture {
+    /// Eight bits a channel in sRGB, or grey; with the alpha it has.
+    ///
+    /// - Parameter keepingProfile: of RGB and grey, only the bits are made fewer.
+    func inWebColours(keepingProfile: Bool = false) throws(VipsFailure) -> Picture {
+        let stored = try inWholeNumbers()
+        var picture = keepingProfile && stored.isEncodable ? stored : try stored.throughItsProfile() ?? stored
+        let wanted =
+            picture.interpretation == VIPS_INTERPRETATION_CMYK || picture.bands >= 3
+            ? VIPS_INTERPRETATION_sRGB : VIPS_INTERPRETATION_B_W
+        let isConverted = !picture.isEncodable
+        if picture.interpretation != wanted || picture.bandFormat != VIPS_FORMAT_UCHAR {
+            picture = try picture.then { pw_vips_colourspace($0, &$1, wanted) }
+        }
+        if picture.bandFormat != VIPS_FORMAT_UCHAR {
+            picture = try picture.then { pw_vips_cast($0, &$1, VIPS_FORMAT_UCHAR) }
+        }
+        // A TIFF may have channels no encoder knows.
+        if picture.bands > 4 { picture = try picture.then { pw_vips_first_bands($0, &$1, 3) } }
+        return isConverted ? try picture.withoutProfile() : picture
+    }
+
+    /// Whether its profile means anything to the formats that are written.
+    private var isEncodable: Bool { interpretation != VIPS_INTERPRETATION_CMYK && !isLab }
+
+    /// What these numbers mean is the same everywhere, whatever profile is there too.
+    private var isLab: Bool {
+        interpretation == VIPS_INTERPRETATION_LAB || interpretation == VIPS_INTERPRETATION_LABS
+    }
+
+    /// Nil where there is no profile, where it is sRGB already, and where libvips can't use it: a broken profile is no
+    /// reason to refuse a picture that every browser shows.
+    private func throughItsProfile() throws(VipsFailure) -> Picture? {
+        guard !isLab, let isSRGB = withColourProfile({ ColourProfile($0).isSRGB }), !(isSRGB && bands >= 3) else {
+            return nil
+        }
+        do {
+            return try then { pw_vips_icc_to_srgb($0, &$1) }.inMemory()
+        } catch {
+            return nil
+        }
+    }
+
+    /// The profile is of colours that these pixels no longer have.
+    private func withoutProfile() throws(VipsFailure) -> Picture {
+        let copy = try then { pw_vips_copy($0, &$1) }
+        copy.lend { _ = vips_image_remove($0, VIPS_META_ICC_NAME) }
+        return copy
+    }
+}
+
+// MARK: - Samples that are no bytes
+
+extension Picture {
+    /// Whether its samples are numbers that stand for colours: some TIFFs hold heights or waves.
+    var isOfColours: Bool {
+        switch bandFormat {
+        case VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT, VIPS_FORMAT_UINT, VIPS_FORMAT_FLOAT, VIPS_FORMAT_DOUBLE: true
+        default: isLab
+        }
+    }
+
+    /// Eight or sixteen bits a channel, or CIELAB.
+    ///
+    /// Fractions are 0 to 1: as the profile says where there is one; else linear light where libvips says so, which is
+    /// colours. Where they are more than 2 on average they must be 0 to 255, as libvips writes them.
+    private func inWholeNumbers() throws(VipsFailure) -> Picture {
+        switch bandFormat {
+        case VIPS_FORMAT_UINT: return try inSixteenBits(1 / 65_537)
+        case VIPS_FORMAT_FLOAT, VIPS_FORMAT_DOUBLE: return isLab ? self : try fractionsInSixteenBits()
+        default: return self
+        }
+    }
+
+    private func fractionsInSixteenBits() throws(VipsFailure) -> Picture {
+        var average = 0.0
+        guard lend({ pw_vips_average($0, &average) }) == 0 else { throw VipsFailure.take() }
+        if average > 2, average.isFinite { return try inSixteenBits(257) }
+        let isLinear = interpretation == VIPS_INTERPRETATION_scRGB && withColourProfile { _ in true } == nil
+        guard isLinear, bands >= 3 else { return try inSixteenBits(65_535) }
+        let light = try bands == 3 ? self : then { pw_vips_first_bands($0, &$1, 3) }
+        let colours = try light.then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_RGB16) }
+        guard bands == 4 else { return colours }
+        let alpha = try then { pw_vips_band($0, &$1, 3) }.inSixteenBits(65_535)
+        return try colours.then { colours, result in alpha.lend { pw_vips_join_bands(colours, &result, $0) } }
+    }
+
+    private func inSixteenBits(_ factor: Double) throws(VipsFailure) -> Picture {
+        let interpretation = bands < 3 ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_RGB16
+        return try then { pw_vips_to_sixteen_bits($0, &$1, factor, interpretation) }
+    }
+}

@@ -1,0 +1,57 @@
+internal import FoundationEssentials
+
+/// Finds a key that an object of a JSON text has twice, which JSON's decoders pass over in silence.
+enum RepeatedKey {
+    /// - Parameter text: JSON that a decoder has taken.
+    static func first(in text: String) -> String? {
+        // The keys of each object that is open; nil for an array.
+        var open: [Set<String>?] = []
+        var bytes = text.utf8[...]
+        var isKeyNext = false
+        while let byte = bytes.first {
+            switch byte {
+            case UInt8(ascii: "{"):
+                open.append([])
+                isKeyNext = true
+            case UInt8(ascii: "["):
+                open.append(nil)
+                isKeyNext = false
+            case UInt8(ascii: "}"), UInt8(ascii: "]"): _ = open.popLast()
+            case UInt8(ascii: ","): isKeyNext = open.last.flatMap(\.self) != nil
+            case UInt8(ascii: "\""):
+                let string = bytes.prefix(stringLength(bytes))
+                if isKeyNext, let key = decoded(string), let last = open.indices.last {
+                    guard open[last]?.insert(key).inserted ?? true else { return key }
+                }
+                isKeyNext = false
+                bytes = bytes.dropFirst(string.count)
+                continue
+            default: break
+            }
+            bytes = bytes.dropFirst()
+        }
+        return nil
+    }
+
+    /// With both of its quotes.
+    private static func stringLength(_ bytes: Substring.UTF8View) -> Int {
+        var length = 1
+        var isEscaped = false
+        for byte in bytes.dropFirst() {
+            length += 1
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else if byte == UInt8(ascii: "\"") {
+                break
+            }
+        }
+        return length
+    }
+
+    /// Nil for what no decoder takes, and it was taken.
+    private static func decoded(_ string: Substring.UTF8View) -> String? {
+        try? JSONDecoder().decode(String.self, from: Data(string))
+    }
+}
