@@ -26,8 +26,9 @@ public enum Upkeep: String, Sendable, CaseIterable {
     fileprivate var slice: SliceSize {
         switch self {
         case .marking: SliceSize(rows: 64, most: 256)
-        case .eviction, .orphans: SliceSize(rows: 16, most: 64)
-        case .urls, .prune, .links: SliceSize(rows: 64, most: 512)
+        case .eviction, .orphans: SliceSize(rows: 16, least: 4, most: 64)
+        // They end by the clock as well. With fewer rows a busy machine, on which any slice may take long, falls behind.
+        case .urls, .prune, .links: SliceSize(rows: 64, least: 8, most: 512)
         // Each syncs twice, however little it moves.
         case .checkpoint: SliceSize(rows: 64, least: 8, most: 64)
         }
