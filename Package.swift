@@ -25,6 +25,7 @@ let package = Package(
         .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"])]),
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"])]),
+        .systemLibrary(name: "CJXL", pkgConfig: "libjxl", providers: [.apt(["libjxl-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
         .systemLibrary(name: "CDescriptorPassing"),
@@ -52,7 +53,7 @@ let package = Package(
         .target(
             name: "Imaging",
             dependencies: [
-                "CVips", "CWebP", "CJPEG", "CGIF", "CZlib",
+                "CVips", "CWebP", "CJPEG", "CJXL", "CGIF", "CZlib",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),

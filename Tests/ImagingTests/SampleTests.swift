@@ -117,3 +117,34 @@ struct SampleTests {
         }
     }
 }
+
+/// Of an animated JPEG XL libvips delivers the last frame.
+@Suite(.timeLimit(.minutes(15)))
+struct AnimatedJXLTests {
+    /// Red, green and blue, 16×12 pixels each, as cjxl writes them.
+    private static let flags = [UInt8](
+        Data(
+            base64Encoded:
+                "/wpYMEEAFhSXBAgIoAIAAGgASxiLFQDUijEYpwtIANBK0QDASODfD0uD9gcICKACAABcAEsYixUAHBhjcPAuIAFA4T6P"
+                + "iz9AUb85CAigQgAARABLGIsVgF3W/wISAEiQ1J34Aw==") ?? Data())
+
+    @Test func theFirstFrameIsTaken() throws {
+        #expect(try facts(Self.flags).frames == 3)
+        let made = try make(Self.flags, "a=x,png b=8x6,webp,lossless c=8x,png,keep-profile d=8x,jxl,q90")
+        for file in made.files { #expect(isNear(Array(try Raster(file)[2, 2].prefix(3)), [255, 0, 0], within: 12)) }
+        let placeholders = try #require(try make(Self.flags, "").report.facts.placeholders)
+        #expect(placeholders.dominantColour == "#ff0000")
+    }
+
+    @Test func whatIsCutOffIsNotDone() throws {
+        for end in 0..<Self.flags.count {
+            let code = failure { _ = try make(Array(Self.flags.prefix(end)), "a=8x,png") }
+            #expect(code == (end == 0 ? .badImage : .truncated), "\(end)")
+        }
+        var damaged = Self.flags
+        for place in 20..<28 { damaged[place] ^= 0xFF }
+        #expect(failure { _ = try make(damaged, "a=8x,png") } == .badImage)
+        // Who may not decode so many frames has the first.
+        #expect(failure { _ = try make(Self.flags, "a=8x,png", limits: ImageLimits(frames: 2)) } == nil)
+    }
+}

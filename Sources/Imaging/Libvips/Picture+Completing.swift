@@ -77,7 +77,13 @@ extension Picture {
         }
     }
 
-    private func set(_ name: String, to blob: UnsafeRawBufferPointer) {
+    /// EXIF and XMP, where there is none yet. Of pictures that nobody else has yet.
+    func takeMetadata(of other: Picture) {
+        takeExif(of: other)
+        other.withBlob(VIPS_META_XMP_NAME) { set(VIPS_META_XMP_NAME, to: $0) }
+    }
+
+    func set(_ name: String, to blob: UnsafeRawBufferPointer) {
         lend { vips_image_set_blob_copy($0, name, blob.baseAddress, blob.count) }
     }
 }

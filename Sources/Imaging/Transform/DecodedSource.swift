@@ -9,6 +9,7 @@ struct DecodedSource {
     private let pixels: Pixels
     private let limits: ImageLimits
     private let isAlone: Bool
+    private let jxlAnimation: JXLAnimation?
 
     /// Who decodes it.
     private enum Pixels {
@@ -32,6 +33,7 @@ struct DecodedSource {
                 throw ImagingError(code: .truncated, message: "The \(coder.name) ends within its header.")
             }
             pixels = .registered(coder, header)
+            jxlAnimation = nil
             animation = try (coder as? any AnimationCoder)?.checkedAnimation(in: bytes, header)
             facts = ImageFacts(
                 formatName: coder.name, width: header.width, height: header.height, frames: animation?.frames ?? 1,
@@ -39,13 +41,14 @@ struct DecodedSource {
         case .library(let format):
             let header = try Self.header(bytes, format, limits: limits, coders: coders)
             pixels = .library(format, header: header)
+            jxlAnimation = format == .jxl ? JXLAnimation(bytes) : nil
             animation = AnimationFacts(bytes, as: format).flatMap { $0.isAnimation ? $0 : nil }
             let stored = animation?.canvas ?? header.storedSize
             let size = header.isTurnedByAQuarter ? stored.transposed : stored
             if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
             facts = ImageFacts(
                 formatName: format.rawValue, width: size.width, height: size.height,
-                frames: animation?.frames ?? header.frames, hasAlpha: header.hasAlpha)
+                frames: animation?.frames ?? jxlAnimation?.frames ?? header.frames, hasAlpha: header.hasAlpha)
         }
     }
 
@@ -116,6 +119,8 @@ struct DecodedSource {
         case .registered(let coder, let header):
             return try registered(coder, header, wanted)
         case .library(.gif, let header): return try firstFrame(header, wanted)
+        case .library(.jxl, let header) where jxlAnimation != nil:
+            return try firstFrameOfJXL(header, wanted, keepingProfile: keepingProfile)
         case .library(let format, let header):
             return try library(format, header, wanted, isShared: sizes.count > 1, keepingProfile: keepingProfile)
         }
@@ -136,6 +141,21 @@ struct DecodedSource {
             return try seen.resized(to: size).inMemory()
         } catch {
             throw error.error(.transform, "The GIF could not be scaled")
+        }
+    }
+
+    private func firstFrameOfJXL(
+        _ header: Picture, _ size: PixelSize, keepingProfile: Bool,
+    ) throws(ImagingError) -> Picture {
+        guard let first = try jxlAnimation?.firstFrame(limits) else {
+            throw ImagingError(code: .transform, message: "The jxl is no animation.")
+        }
+        do throws(VipsFailure) {
+            let seen = header.hasAlpha ? first : try first.then { pw_vips_first_bands($0, &$1, 3) }
+            seen.takeMetadata(of: header)
+            return try seen.resized(to: size).inWebColours(keepingProfile: keepingProfile).inMemory()
+        } catch {
+            throw error.error(.transform, "The jxl could not be scaled")
         }
     }
 
@@ -233,7 +253,8 @@ struct DecodedSource {
     private static func failure(
         _ failure: VipsFailure, _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat,
     ) -> ImagingError {
-        switch Structure(of: bytes, as: format) {
+        if format == .jxl, let objection = JXLAnimation.objection(to: bytes, ImageLimits()) { return objection }
+        return switch Structure(of: bytes, as: format) {
         case .endsEarly: failure.error(.truncated, "The \(format.rawValue) ends before its picture does")
         case .whole: failure.error(.badImage, "The \(format.rawValue) cannot be decoded")
         }
