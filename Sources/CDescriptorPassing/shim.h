@@ -3,13 +3,18 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 // Ancillary data is laid out by the CMSG_ macros of cmsg(3), which Swift can't call.
 // poll(2) hides POLLRDHUP behind _GNU_SOURCE; Linux gives it this value everywhere but on SPARC.
 static const short pw_peer_closed = 0x2000;
 enum { pw_max_descriptors = 128 };
+
+// A file in memory, or -1 with errno. memfd_create(2) and its flag MFD_CLOEXEC are hidden behind _GNU_SOURCE.
+static inline int pw_memory_file(const char *_Nonnull name) { return (int)syscall(SYS_memfd_create, name, 1U); }
 
 // Sends one message with open descriptors beside it. Returns the bytes sent, or -1 with errno.
 static inline ssize_t pw_send(

@@ -57,16 +57,14 @@ extension ContentCache {
         return try BlobHash.reading(file.descriptor).hash == hash ? file : nil
     }
 
-    /// A file of this cache with the bytes of another one.
-    public func makeCopy(of file: BlobFile, size: Int64) throws(CacheError) -> BlobFile {
-        let copy = try makeFile()
+    /// Fills a new file of this cache with the bytes of another one.
+    public func copy(_ file: BlobFile, to copy: BlobFile, size: Int64) throws(CacheError) {
         var offset: off_t = 0
         while offset < size {
             let count = sendfile(copy.descriptor.rawValue, file.descriptor.rawValue, &offset, Int(size) - offset)
             if count > 0 || (count < 0 && errno == EINTR) { continue }
             throw CacheError(count < 0 ? Errno(rawValue: errno) : .ioError, "A blob can't be copied")
         }
-        return copy
     }
 
     /// What a blob's file looks like in this boot of the machine: a file that was found whole and still looks the same

@@ -96,9 +96,10 @@ public struct Worker: Sendable {
         let collector = Collector(store: store, cache: cache, policy: policy, logger: logger)
         let budget = CacheBudget(store: store, collector: collector)
         let inspector = HeaderInspector(limits: configuration.images, coders: configuration.extensions.coders)
+        let scratch = ScratchFiles(cache: cache, isInMemory: policy.maxBytes != nil)
         let commands = Commands(
             try configuration.commands.map { try InstalledCommand($0) }, limits: configuration.commandLimits,
-            width: configuration.helpers.count, cache: cache)
+            width: configuration.helpers.count, scratch: scratch)
         var downloads = configuration.downloads
         // What waits for a second try is room that nothing else can have.
         if let limit = policy.maxBytes { downloads.maxPartialBytes = min(downloads.maxPartialBytes, limit / 8) }
@@ -122,15 +123,15 @@ public struct Worker: Sendable {
                 maxBodyBytes: configuration.downloads.maxBodyBytes, now: configuration.now),
             assets: configuration.assets,
             previews: configuration.onPreview.map { Previews(helpers: helpers, show: $0) },
-            commands: commands, delegate: try delegate(cache), extensions: configuration.extensions, logger: logger,
+            commands: commands, delegate: try delegate(scratch), extensions: configuration.extensions, logger: logger,
         )
     }
 
-    private func delegate(_ cache: ContentCache) throws(WorkerError) -> (any WorkerDelegate)? {
+    private func delegate(_ scratch: ScratchFiles) throws(WorkerError) -> (any WorkerDelegate)? {
         if let delegate = configuration.delegate { return delegate }
         guard let command = configuration.delegateCommand else { return nil }
         return try CommandDelegate(
-            command, limits: configuration.commandLimits, width: 2 * configuration.helpers.count, cache: cache)
+            command, limits: configuration.commandLimits, width: 2 * configuration.helpers.count, scratch: scratch)
     }
 
     /// The stages end from the front to the back, so that each still finds the next one working.

@@ -1,3 +1,5 @@
+import Glibc
+import Synchronization
 import Testing
 
 @testable import Jobs
@@ -27,13 +29,44 @@ struct WriteSliceTests {
         #expect(size.rows == 1)
     }
 
+    @Test func `A slice has rows enough to be worth its cost`() {
+        var size = SliceSize(rows: 64, least: 8, most: 64)
+        for _ in 0..<10 { size.took(nanoseconds: 300 * millisecond, handled: 3) }
+        #expect(size.rows == 8)
+    }
+
+    @Test func `What takes long ends with the row it is at, and comes to one at least`() {
+        let hour: Int64 = 3_600_000_000_000
+        #expect(JobStore.untilTimeIsUp(0..<1_000, within: hour) { _ in } == 1_000)
+        #expect(JobStore.untilTimeIsUp([Int](), within: hour) { _ in } == 0)
+        #expect(JobStore.untilTimeIsUp(0..<10) { _ in usleep(20_000) } == 1)
+    }
+
+    @Test func `Nothing is left out where each row takes a slice of its own`() async throws {
+        try await withQueue { queue in
+            let removed = Log()
+            let slow = CacheFolder(
+                exists: { _, _ in true },
+                remove: { hash in
+                    usleep(20_000)
+                    removed.add(hash)
+                    return nil
+                })
+            let hashes = (0..<5).map { String(repeating: "\($0)", count: 64) }
+            let gone = try await queue.store.removeUnknown(hashes, in: slow)
+            #expect(gone == hashes)
+            #expect(removed.all == hashes)
+            #expect(queue.store.slices.longest[.orphans, default: 0] >= 20_000_000)
+        }
+    }
+
     @Test func `Slow rows shrink a store's slices, and the longest is written down`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(1)
             #expect(try await queue.store.longestSlices() == [:])
             queue.store.slices.took(.eviction, nanoseconds: 70 * millisecond, handled: 16)
             #expect(queue.store.slices.rows(.eviction) == 8)
-            #expect(queue.store.slices.rows(.prune) == 100)
+            #expect(queue.store.slices.rows(.prune) == 64)
             try await queue.store.noteSlices()
             queue.store.slices.took(.eviction, nanoseconds: 1 * millisecond, handled: 8)
             try await queue.store.noteSlices()
@@ -95,4 +128,12 @@ struct WriteSliceTests {
             #expect(try await queue.store.cacheTotals().blobs == 1)
         }
     }
+}
+
+private final class Log: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
 }

@@ -33,6 +33,13 @@ struct RunningTests {
         }
     }
 
+    /// A worker goes on within five seconds of there being room: this is what it waits for, and the rest is its work.
+    @Test func `A disk that doesn't work is tried again within two seconds, however often it has failed`() {
+        let waits = (0..<100).map(DiskWatch.wait)
+        #expect(waits.allSatisfy { (1...2_000).contains($0) })
+        #expect(waits == waits.sorted())
+    }
+
     @Test func `Every ending is counted once, under its name`() {
         let statistics = RunStatistics()
         let source = SourceRecord(key: "k", hash: "h", size: 10, isKept: true, fetchedAt: 1)

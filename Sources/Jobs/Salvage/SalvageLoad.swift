@@ -125,6 +125,7 @@ struct SalvageLoad {
                 WHERE state IN ('queued', 'running') AND queued + delayed = 0
                 """,
             arguments: [now])
+        try new.execute(sql: Schema.endsOfJobs)
     }
 
     private mutating func mendIndex(_ files: [(hash: String, size: Int64)]) throws {

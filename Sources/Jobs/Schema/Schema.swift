@@ -31,6 +31,9 @@ enum Schema {
         migrator.registerMigration("7-group-counters") { db in
             try db.execute(sql: groupCounters)
         }
+        migrator.registerMigration("8-steady-time") { db in
+            try db.execute(sql: steadyTime)
+        }
         return migrator
     }
 

@@ -16,8 +16,8 @@ struct CacheClock: Codable, Hashable, Sendable {
     /// What has to be taken from the machine's clock.
     var shift: Int64
 
-    private static let tolerance: Int64 = 600_000
-    private static let longestAbsence: Int64 = 400 * 86_400_000
+    fileprivate static let tolerance: Int64 = 600_000
+    static let longestAbsence: Int64 = 400 * 86_400_000
 
     /// The clock as it stands now, after this one was written down earlier.
     func moved(to now: CacheClock) -> CacheClock {
@@ -65,6 +65,16 @@ extension JobStore {
             let text = String(decoding: try JSONEncoder().encode(clock), as: UTF8.self)
             try Self.setCacheProperty(Self.clockProperty, to: text, in: db)
         }
+    }
+
+    /// The same at once where the machine's clock has jumped since `last`: SQL doesn't see that for itself.
+    ///
+    /// - Parameter last: what this gave the last time.
+    public func keepCacheClock(unlessStill last: Int64?) async throws(JobsError) -> Int64 {
+        let reading = reading
+        let offset = reading.wall - reading.uptime
+        if let last, abs(offset - last) > CacheClock.tolerance { try await keepCacheClock(at: reading) }
+        return offset
     }
 
     /// Now, by the cache's own clock.

@@ -58,13 +58,16 @@ extension JobStore {
 
     /// Makes the links of some entries, as they stand at this moment.
     public func link(_ entries: [CacheEntry], in folder: CacheFolder) async throws(JobsError) {
-        try await write { db in
-            for entry in entries {
-                guard let current = try Self.cacheEntry(key: entry.key, variant: entry.variant, in: db) else {
-                    continue
+        var rest = entries[...]
+        while !rest.isEmpty {
+            let seen = try await writeSlice(.links) { [rest] db, rows in
+                let count = try Self.untilTimeIsUp(rest.prefix(rows)) { entry in
+                    let current = try Self.cacheEntry(key: entry.key, variant: entry.variant, in: db)
+                    if let current { folder.link(current) }
                 }
-                folder.link(current)
+                return (count, count)
             }
+            rest = rest.dropFirst(seen)
         }
     }
 }

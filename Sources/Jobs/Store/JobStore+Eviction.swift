@@ -74,16 +74,16 @@ extension JobStore {
         _ candidates: ArraySlice<EvictionCandidate>, at now: Int64,
     ) async throws(JobsError) -> (marked: Int, seen: Int) {
         try await writeSlice(.marking) { db, rows in
-            let group = candidates.prefix(rows)
             let statement = try db.cachedStatement(
                 sql: """
                     UPDATE blobs SET dying = ? WHERE hash = ? AND used_at = ? AND dying = 0 AND NOT \(Self.isPinned)
                     """)
-            let count = try group.reduce(0) { count, candidate in
+            var count = 0
+            let seen = try Self.untilTimeIsUp(candidates.prefix(rows)) { candidate in
                 try statement.execute(arguments: [now, candidate.hash, candidate.usedAt])
-                return count + db.changesCount
+                count += db.changesCount
             }
-            return ((count, group.count), group.count)
+            return ((count, seen), seen)
         }
     }
 
@@ -96,9 +96,6 @@ extension JobStore {
         /// Why files could not be deleted.
         public var trouble: String?
     }
-
-    /// How long one slice goes on; what it is at by then it ends, and commits.
-    static let sliceNanoseconds: Int64 = 15_000_000
 
     /// Deletes files and rows of dying blobs for one slice.
     public func removeDying(in folder: CacheFolder) async throws(JobsError) -> Removal {
@@ -156,12 +153,11 @@ extension JobStore {
         var rest = hashes[...]
         while !rest.isEmpty {
             let (gone, seen) = try await writeSlice(.orphans) { [rest] db, rows in
-                let group = rest.prefix(rows)
-                let gone = try group.filter { hash in
-                    guard try !Self.isKnown(hash, in: db) else { return false }
-                    return folder.remove(hash) == nil
+                var gone: [String] = []
+                let seen = try Self.untilTimeIsUp(rest.prefix(rows)) { hash in
+                    if try !Self.isKnown(hash, in: db), folder.remove(hash) == nil { gone.append(hash) }
                 }
-                return ((gone, group.count), group.count)
+                return ((gone, seen), seen)
             }
             removed += gone
             rest = rest.dropFirst(seen)

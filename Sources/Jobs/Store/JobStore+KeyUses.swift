@@ -14,12 +14,8 @@ extension JobStore {
         guard isSome else { return 0 }
         return try await writeSlice(.urls) { db, rows in
             let keys = try Row.fetchAll(db.cachedStatement(sql: Self.unusedKeys), arguments: [time, rows])
-            let end = SliceLedger.now() + Self.sliceNanoseconds
-            var count = 0
-            for row in keys {
-                if count > 0, SliceLedger.now() >= end { break }
+            let count = try Self.untilTimeIsUp(keys) { row in
                 try Self.forget(key: row["key"], hash: row["hash"], folder, in: db)
-                count += 1
             }
             return (count, count)
         }

@@ -12,7 +12,7 @@ extension JobStore {
     ///
     /// What is cached stays, and `worker get` finds it as before. A slice at a time, with a breath between two.
     ///
-    /// - Parameter time: UTC milliseconds.
+    /// - Parameter time: by the cache's clock.
     public func prune(endedBefore time: Int64) async throws(JobsError) -> Pruned {
         var pruned = Pruned()
         var last: JobID = 0
@@ -35,7 +35,7 @@ extension JobStore {
             }
         }
         var key = ""
-        while let (count, end) = try await pruneSources(fetchedBefore: time, after: key) {
+        while let (count, end) = try await pruneSources(usedBefore: time, after: key) {
             pruned.sources += count
             key = end
             if count > 0 {
@@ -53,7 +53,8 @@ extension JobStore {
             try Int64.fetchOne(
                 db,
                 sql: """
-                    SELECT id FROM jobs WHERE state IN ('finished', 'cancelled', 'failed') AND finished_at < ?
+                    SELECT id FROM jobs LEFT JOIN job_ends ON job = id
+                    WHERE state IN ('finished', 'cancelled', 'failed') AND ifnull(ended_at, finished_at) < ?
                         AND id > ? AND queued + active + delayed = 0 ORDER BY id LIMIT 1
                     """,
                 arguments: [time, last])
@@ -65,19 +66,18 @@ extension JobStore {
             let isEnded = try Bool.fetchOne(
                 db, sql: "SELECT state IN ('finished', 'cancelled', 'failed') FROM jobs WHERE id = ?", arguments: [job])
             guard isEnded == true else { return (0, 0) }
-            try db.execute(
-                sql: """
-                    DELETE FROM items WHERE id IN (SELECT id FROM items
-                        WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?)
-                    """,
+            let ended = try Int64.fetchAll(
+                db, sql: "SELECT id FROM items WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?",
                 arguments: [job, rows])
-            return (db.changesCount, db.changesCount)
+            let delete = try db.cachedStatement(sql: "DELETE FROM items WHERE id = ?")
+            let count = try Self.untilTimeIsUp(ended) { try delete.execute(arguments: [$0]) }
+            return (count, count)
         }
     }
 
     /// - Returns: how many went of the next slice of keys, and where it ended; nil behind the last.
     private func pruneSources(
-        fetchedBefore time: Int64, after last: String,
+        usedBefore time: Int64, after last: String,
     ) async throws(JobsError) -> (count: Int, end: String)? {
         let rows = slices.rows(.prune)
         let keys = try await read { db in
@@ -86,7 +86,7 @@ extension JobStore {
         }
         guard let end = keys.last else { return nil }
         let idle = """
-            key > ? AND key <= ? AND kept = 0 AND fetched_at < ?
+            key > ? AND key <= ? AND kept = 0 AND used_at < ?
             AND NOT EXISTS (SELECT 1 FROM variants WHERE variants.source = sources.hash)
             AND NOT EXISTS (SELECT 1 FROM pins WHERE pins.key = sources.key)
             """
@@ -95,17 +95,16 @@ extension JobStore {
                 db, sql: "SELECT EXISTS (SELECT 1 FROM sources WHERE \(idle))", arguments: [last, end, time])
         }
         guard isSome == true else { return (0, end) }
-        let count = try await writeSlice(.prune) { db, _ in
-            let hashes = try String.fetchAll(
-                db, sql: "SELECT hash FROM sources WHERE \(idle)", arguments: [last, end, time])
-            try db.execute(sql: "DELETE FROM sources WHERE \(idle)", arguments: [last, end, time])
-            let count = db.changesCount
-            for hash in Set(hashes) {
-                try Self.forgetFacts(ofUnused: hash, in: db)
+        return try await writeSlice(.prune) { db, _ in
+            let sources = try Row.fetchAll(
+                db, sql: "SELECT key, hash FROM sources WHERE \(idle) ORDER BY key", arguments: [last, end, time])
+            let delete = try db.cachedStatement(sql: "DELETE FROM sources WHERE key = ?")
+            let count = try Self.untilTimeIsUp(sources) { source in
+                try delete.execute(arguments: [source["key"]])
+                try Self.forgetFacts(ofUnused: source["hash"], in: db)
             }
-            return (count, count)
+            return ((count, count < sources.count ? sources[count - 1]["key"] : end), count)
         }
-        return (count, end)
     }
 
     /// Entries that are no longer in force, and were not for as long as jobs are kept.

@@ -14,19 +14,37 @@ extension JobStore {
                 var handled = 0
                 defer { slices.took(upkeep, nanoseconds: SliceLedger.now() - start, handled: handled) }
                 return try database.writeWithoutTransaction { db in
+                    try setDurability(upkeep.isDurable, of: db)
                     var result: R?
-                    try withDurability(upkeep.isDurable, of: db) {
-                        try db.inTransaction(.immediate) {
-                            let slice = try body(db, slices.rows(upkeep))
-                            (result, handled) = (slice.result, slice.handled)
-                            return .commit
-                        }
+                    try db.inTransaction(.immediate) {
+                        let slice = try body(db, slices.rows(upkeep))
+                        (result, handled) = (slice.result, slice.handled)
+                        return .commit
                     }
                     guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
                     return result
                 }
             }
         }
+    }
+
+    /// How long one slice goes on; what it is at by then it ends, and commits.
+    static let sliceNanoseconds: Int64 = 15_000_000
+
+    /// Does something to one element after the other, to one at least, until a slice has gone on for long.
+    ///
+    /// - Returns: how many it came to.
+    static func untilTimeIsUp<S: Sequence>(
+        _ elements: S, within nanoseconds: Int64 = sliceNanoseconds, _ body: (S.Element) throws -> Void,
+    ) rethrows -> Int {
+        let end = SliceLedger.now() + nanoseconds
+        var count = 0
+        for element in elements {
+            if count > 0, SliceLedger.now() >= end { break }
+            try body(element)
+            count += 1
+        }
+        return count
     }
 
     private static let prefix = "write-lock-microseconds-"

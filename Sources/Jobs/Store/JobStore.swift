@@ -20,6 +20,8 @@ public final class JobStore: Sendable {
     let syncs: Bool
     private let patience: Patience
     let slices = SliceLedger()
+    /// Whether a commit waits for the disk as the connection is set; see `setDurability`.
+    let isRelaxed = Atomic(false)
 
     /// What to do when the file isn't there.
     public enum Missing: Sendable {
@@ -164,29 +166,17 @@ public final class JobStore: Sendable {
         try await perform { [self] in
             try lockFile.withWriteLock {
                 try database.writeWithoutTransaction { db in
+                    try setDurability(isDurable, of: db)
                     var result: R?
-                    try withDurability(isDurable, of: db) {
-                        try db.inTransaction(.immediate) {
-                            result = try body(db)
-                            return .commit
-                        }
+                    try db.inTransaction(.immediate) {
+                        result = try body(db)
+                        return .commit
                     }
                     guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
                     return result
                 }
             }
         }
-    }
-
-    /// Transactions of `body` are on the disk when they return, or may be undone by a power cut until the next one.
-    func withDurability<R>(_ isDurable: Bool, of db: Database, _ body: () throws -> R) throws -> R {
-        guard syncs, !isDurable else { return try body() }
-        try db.execute(sql: "PRAGMA synchronous = NORMAL")
-        defer {
-            // Nothing can keep it from it: the level is a number of the connection's.
-            try? db.execute(sql: "PRAGMA synchronous = FULL")
-        }
-        return try body()
     }
 
     /// A transaction for what may be left undone: when somebody else writes at this moment, it isn't waited for.
@@ -199,6 +189,7 @@ public final class JobStore: Sendable {
             do {
                 let done: Void? = try lockFile.withWriteLockIfFree {
                     try database.writeWithoutTransaction { db in
+                        try setDurability(true, of: db)
                         try db.inTransaction(.immediate) {
                             try body(db)
                             return .commit
@@ -247,30 +238,6 @@ public final class JobStore: Sendable {
         } catch {
             throw JobsError(wrapping: error, path: path)
         }
-    }
-
-    // MARK: - The write-ahead log
-
-    /// Moves the write-ahead log into the database once it has grown past `threshold` bytes. Readers and writers of
-    /// other processes are not waited for; what can't be moved now is moved next time.
-    public func checkpoint(threshold: Int64 = 4 << 20) async throws(JobsError) {
-        guard logSize > threshold else { return }
-        try await perform { [self] in
-            try lockFile.withWriteLock {
-                let start = SliceLedger.now()
-                defer { slices.took(.checkpoint, nanoseconds: SliceLedger.now() - start, handled: 0) }
-                try database.writeWithoutTransaction { db in
-                    // The log is cut to nothing only when nobody reads from it; a busy answer is not an error.
-                    _ = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(PASSIVE)")
-                    if self.logSize > 8 * threshold { _ = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
-                }
-            }
-        }
-    }
-
-    private var logSize: Int64 {
-        var info = stat()
-        return stat(path + "-wal", &info) == 0 ? Int64(info.st_size) : 0
     }
 
     /// SQLite's version, and the complaints of its integrity check (none when all is well).

@@ -13,7 +13,9 @@ public enum Upkeep: String, Sendable, CaseIterable {
     case urls
     /// Removing ended jobs and their items.
     case prune
-    /// Moving the log into the database.
+    /// Making links that are missing.
+    case links
+    /// Moving the log into the database, so many pieces of 64 KiB of it.
     case checkpoint
 
     /// Whether a slice is on the disk before the next step: a file is deleted only when nothing can forget why it is gone.
@@ -24,8 +26,11 @@ public enum Upkeep: String, Sendable, CaseIterable {
     fileprivate var slice: SliceSize {
         switch self {
         case .marking: SliceSize(rows: 64, most: 256)
-        case .eviction, .orphans: SliceSize(rows: 16, most: 64)
-        case .urls, .prune, .checkpoint: SliceSize(rows: 100, most: 500)
+        case .eviction, .orphans: SliceSize(rows: 16, least: 4, most: 64)
+        // They end by the clock as well. With fewer rows a busy machine, on which any slice may take long, falls behind.
+        case .urls, .prune, .links: SliceSize(rows: 64, least: 8, most: 512)
+        // Each syncs twice, however little it moves.
+        case .checkpoint: SliceSize(rows: 64, least: 8, most: 64)
         }
     }
 }
@@ -36,6 +41,7 @@ public enum Upkeep: String, Sendable, CaseIterable {
 /// twice as long as the last still keeps to it.
 struct SliceSize: Hashable, Sendable {
     private(set) var rows: Int
+    var least = 1
     let most: Int
 
     static let long: Int64 = 25_000_000
@@ -44,7 +50,7 @@ struct SliceSize: Hashable, Sendable {
     /// - Parameter handled: how many rows the slice had. One that found less to do than it might says nothing of more.
     mutating func took(nanoseconds: Int64, handled: Int) {
         if nanoseconds > Self.long {
-            rows = max(1, min(rows, handled) / 2)
+            rows = max(least, min(rows, handled) / 2)
         } else if nanoseconds < Self.quick, handled >= rows {
             rows = min(most, rows * 2)
         }

@@ -16,24 +16,26 @@ public struct BackupPlan: Sendable {
     /// Makes a copy unless there is one that is young enough. Several workers may share the folder.
     func makeIfDue(of store: JobStore) async throws {
         let now = store.currentTime
-        let known = copies()
-        if let last = known.last, let time = Self.time(of: last), time <= now, now - time < every { return }
+        if let last = copies(at: now).last, let time = Self.time(of: last), time <= now, now - time < every { return }
         if mkdir(folder, 0o755) != 0, errno != EEXIST {
             throw WorkerError(
                 .cannotCreate, "The folder \(folder) for copies can't be made: \(String(cString: strerror(errno))).")
         }
         try await store.backUp(to: "\(folder)/\(Self.name(now))")
-        for old in copies().dropLast(max(1, keep)) where unlink("\(folder)/\(old)") != 0 && errno != ENOENT {
+        for old in copies(at: now).dropLast(max(1, keep)) where unlink("\(folder)/\(old)") != 0 && errno != ENOENT {
             throw WorkerError(
                 .inputOutput, "The old copy \(old) can't be deleted: \(String(cString: strerror(errno))).")
         }
     }
 
-    /// The names of complete copies, oldest first.
-    private func copies() -> [String] {
+    /// The names of complete copies, oldest first. Those of a clock that was ahead come before all others: nobody knows when
+    /// they were made, and the next one is not to go for them.
+    private func copies(at now: Int64) -> [String] {
         // A folder that isn't there yet has none; one that can't be read shows when a copy is made.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        return names.filter { Self.time(of: $0) != nil }.sorted()
+        return names.compactMap { name in Self.time(of: name).map { (name: name, isAhead: $0 > now) } }
+            .sorted { ($0.isAhead ? 0 : 1, $0.name) < ($1.isAhead ? 0 : 1, $1.name) }
+            .map(\.name)
     }
 
     private static let format = Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted)

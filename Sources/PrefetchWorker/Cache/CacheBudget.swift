@@ -13,6 +13,11 @@ final class CacheBudget: Sendable {
         case full(String)
     }
 
+    enum Rooms: Sendable {
+        case granted([CacheRoom])
+        case full(String)
+    }
+
     private struct State {
         /// What the database says is this worker's.
         var granted: Int64 = 0
@@ -59,8 +64,9 @@ final class CacheBudget: Sendable {
 
     /// Sets room aside for files that have none yet, or less than they take.
     ///
+    /// - Parameter patiently: waits for what others are about to write down.
     /// - Throws: what went wrong with the database.
-    func reserve(_ blobs: [PendingBlob]) async throws -> Answer {
+    func reserve(_ blobs: [PendingBlob], patiently: Bool = false) async throws -> Answer {
         guard worker != nil else { return .granted }
         var seen: Set<ObjectIdentifier> = []
         let wanted = blobs.filter { blob in
@@ -68,21 +74,30 @@ final class CacheBudget: Sendable {
         }
         let bytes = wanted.reduce(0) { $0 + $1.size }
         guard bytes > 0 else { return .granted }
-        let answer = try await take(bytes)
+        let answer = try await patiently ? waitForRoom(bytes) : take(bytes)
         if case .granted = answer {
             for blob in wanted { blob.file.companion.withLock { $0 = CacheRoom(self, bytes: blob.size) } }
         }
         return answer
     }
 
-    /// For a body that arrives: where there is no room, files that are ready are about to be written down, and may go then.
-    func waitForRoom(_ bytes: Int64) async -> Bool {
+    /// Room for files that nobody has written yet, so many bytes for each.
+    func rooms(_ count: Int, of bytes: Int64) async throws -> Rooms {
+        switch try await waitForRoom(bytes * Int64(count)) {
+        case .granted: .granted((0..<count).map { _ in CacheRoom(self, bytes: bytes) })
+        case .full(let reason): .full(reason)
+        }
+    }
+
+    /// For what is on its way: where there is no room, files that are ready are about to be written down, and may go then.
+    func waitForRoom(_ bytes: Int64) async throws -> Answer {
         let deadline = monotonicMilliseconds() + 2_000
         while true {
-            // A fault of the database shows in the claims; here it is no room.
-            if case .granted? = try? await take(bytes) { return true }
-            guard state.withLock({ $0.used > 0 }), monotonicMilliseconds() < deadline else { return false }
-            // Nobody cancels it.
+            let answer = try await take(bytes)
+            guard case .full = answer, state.withLock({ $0.used > 0 }), monotonicMilliseconds() < deadline else {
+                return answer
+            }
+            // Cancellation only cuts the nap short, and the deadline ends it.
             try? await Task.sleep(for: .milliseconds(20))
         }
     }

@@ -39,8 +39,10 @@ struct CacheKeeper: Sendable {
         var round = 0
         var nextTrim = monotonicMilliseconds() + Self.trimEvery
         var next: Int64 = 0
+        var clock: Int64?
         while !Task.isCancelled {
             let now = monotonicMilliseconds()
+            clock = await keepClock(clock)
             if now >= next {
                 // Files without a row are looked for when it starts, and then now and then: it reads every folder.
                 await collect(orphans: round % 60 == 0)
@@ -51,14 +53,31 @@ struct CacheKeeper: Sendable {
             }
             await trim()
             if now >= nextTrim {
-                // The C library keeps a heap for nearly every thread, and what a busy moment took of each it would keep for
-                // good.
-                await blocking.run { FreeMemory.giveBack() }
+                await giveBackMemory()
                 nextTrim = now + Self.trimEvery
             }
             if let pressure = MemoryPressure.recent(pressure), pressure > MemoryPressure.limit { memory.empty() }
             // Cancellation ends the nap, and then the loop.
             try? await Task.sleep(for: .milliseconds(min(every, 1_000)))
+        }
+    }
+
+    private func giveBackMemory() async {
+        do {
+            try await collector.store.giveBackMemory()
+        } catch {
+            logger.warning("The database keeps its memory.", metadata: ["error": "\(error)"])
+        }
+        // The C library keeps a heap for nearly every thread, and what a busy moment took of each it would keep for good.
+        await blocking.run { FreeMemory.giveBack() }
+    }
+
+    private func keepClock(_ last: Int64?) async -> Int64? {
+        do {
+            return try await collector.store.keepCacheClock(unlessStill: last)
+        } catch {
+            logger.warning("The cache's clock can't be written down.", metadata: ["error": "\(error)"])
+            return last
         }
     }
 
@@ -87,7 +106,7 @@ struct CacheKeeper: Sendable {
         guard let retention else { return }
         do {
             let store = collector.store
-            _ = try await store.prune(endedBefore: store.currentTime - retention)
+            _ = try await store.prune(endedBefore: store.cacheTime() - retention)
         } catch {
             logger.warning("Old jobs can't be removed.", metadata: ["error": "\(error)"])
         }

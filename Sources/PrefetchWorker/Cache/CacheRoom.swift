@@ -28,6 +28,15 @@ final class CacheRoom: BodyRoom {
         }
     }
 
+    /// Gives back what is more.
+    func shrink(to count: Int64) {
+        size.withLock { bytes in
+            guard bytes > count else { return }
+            budget.giveBack(bytes - count)
+            bytes = count
+        }
+    }
+
     /// Waits, on a thread that may be blocked, while the budget makes room.
     func grow(by count: Int) throws {
         let count = Int64(count)
@@ -37,7 +46,8 @@ final class CacheRoom: BodyRoom {
             let done = DispatchSemaphore(value: 0)
             // On its own: this thread is no task's, and waits for it.
             Task { [budget] in
-                let isGranted = await budget.waitForRoom(count)
+                // A fault of the database shows in the claims; here it is no room.
+                let isGranted = if case .granted? = try? await budget.waitForRoom(count) { true } else { false }
                 answer.withLock { $0 = isGranted }
                 done.signal()
             }

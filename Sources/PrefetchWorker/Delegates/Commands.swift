@@ -6,14 +6,14 @@ internal import SystemPackage
 final class Commands: Sendable {
     let installed: [InstalledCommand]
     private let limits: CommandLimits
-    private let cache: ContentCache
+    private let scratch: ScratchFiles
     private let files = BlockingQueue("commands.files", width: 2)
     private let places: Places
 
-    init(_ installed: [InstalledCommand], limits: CommandLimits, width: Int, cache: ContentCache) {
+    init(_ installed: [InstalledCommand], limits: CommandLimits, width: Int, scratch: ScratchFiles) {
         self.installed = installed
         self.limits = limits
-        self.cache = cache
+        self.scratch = scratch
         places = Places(width)
     }
 
@@ -41,9 +41,9 @@ final class Commands: Sendable {
     private func written(
         _ write: @escaping @Sendable (FileDescriptor) throws -> Void,
     ) async throws(CommandFailure) -> BlobFile {
-        let result = await files.run { [cache] in
+        let result = await files.run { [scratch] in
             Result {
-                let file = try cache.makeFile()
+                let file = try scratch.make()
                 try write(file.descriptor)
                 return try file.openedForReading()
             }

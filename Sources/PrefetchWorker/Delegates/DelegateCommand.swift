@@ -34,14 +34,14 @@ struct CommandDelegate: WorkerDelegate {
     let hooks: Set<DelegateHook>
     private let command: InstalledCommand
     private let limits: CommandLimits
-    private let cache: ContentCache
+    private let scratch: ScratchFiles
     private let places: Places
 
-    init(_ command: DelegateCommand, limits: CommandLimits, width: Int, cache: ContentCache) throws(WorkerError) {
+    init(_ command: DelegateCommand, limits: CommandLimits, width: Int, scratch: ScratchFiles) throws(WorkerError) {
         hooks = command.hooks
         self.command = try InstalledCommand(TransformCommand(name: "delegate", path: command.path, version: "1"))
         self.limits = limits
-        self.cache = cache
+        self.scratch = scratch
         places = Places(width)
     }
 
@@ -104,7 +104,7 @@ struct CommandDelegate: WorkerDelegate {
         let line = try Array(encoder.encode(question)) + [UInt8(ascii: "\n")]
         await places.enter()
         defer { places.leave() }
-        let file = try cache.makeFile()
+        let file = try scratch.make()
         try file.descriptor.writeAll(line + bytes)
         let output = try await CommandRun(command: command, limits: limits, isDialogue: true)
             .run(try file.openedForReading())

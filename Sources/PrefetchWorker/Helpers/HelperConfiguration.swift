@@ -16,6 +16,9 @@ public struct HelperConfiguration: Sendable {
     /// Bytes that all helpers' decoders together may hold of pictures they can't take row by row, such as progressive
     /// JPEGs: estimated before decoding; who would pass it waits.
     public var decoderBytes: Int = 768 << 20
+    /// Bytes that the variants of one picture may take of memory, in each helper at once: where the cache has a limit they
+    /// are written there until room is set aside for them.
+    public var outputBytes: Int = 32 << 20
     /// Give no image to a helper that Landlock and a filter of system calls don't both guard.
     public var requiresSandbox = false
 

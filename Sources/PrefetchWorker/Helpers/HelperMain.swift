@@ -2,6 +2,7 @@ internal import CDescriptorPassing
 internal import FoundationEssentials
 internal import Glibc
 public import Imaging
+internal import Synchronization
 internal import SystemPackage
 
 /// The life of a helper process: one image after the other, until the worker is gone.
@@ -13,6 +14,9 @@ public enum HelperMain {
 
     /// Bytes a helper may write into one file (`RLIMIT_FSIZE`): no variant comes near.
     static let fileLimit: UInt64 = 1 << 30
+
+    /// Whether a file would have become longer than it may: no encoder says so in a way of its own.
+    private static let hasOutgrown = Atomic(false)
 
     /// Open files of a helper (`RLIMIT_NOFILE`): a full message's, and some.
     static let descriptorLimit: UInt64 = 256
@@ -73,6 +77,7 @@ public enum HelperMain {
         do {
             let request = try JSONDecoder().decode(HelperRequest.self, from: Data(bytes))
             limitProcessorTime(request.seconds)
+            limitFiles(request.fileBytes)
             if let bytes = request.preview, descriptors.count == 2 {
                 let maker = PreviewMaker(limits: request.limits)
                 return .preview(try maker.preview(descriptors[0], count: bytes, into: descriptors[1]))
@@ -92,11 +97,12 @@ public enum HelperMain {
             let outputs = zip(request.variants, descriptors.dropFirst()).map { VariantOutput(spec: $0, output: $1) }
             let pictures = zip(request.assets, descriptors.dropFirst(1 + request.variants.count))
             let assets = Dictionary(uniqueKeysWithValues: pictures.map { ($0, $1) })
+            hasOutgrown.store(false, ordering: .relaxed)
             return .made(
                 try Transformer(limits: request.limits, extensions: extensions, isAlone: true)
                     .transform(source, into: outputs, assets: assets))
         } catch let error as ImagingError {
-            return .failed(error)
+            return error.code == .encode && hasOutgrown.load(ordering: .relaxed) ? .outgrown : .failed(error)
         } catch {
             return .failed(ImagingError(code: .transform, message: "The helper can't read its request: \(error)"))
         }
@@ -127,8 +133,10 @@ public enum HelperMain {
         limit(__rlimit_resource_t(7), to: descriptorLimit)  // RLIMIT_NOFILE
         // A crash is answered by a new helper; its memory image helps nobody and fills the disk.
         limit(__rlimit_resource_t(4), to: 0)  // RLIMIT_CORE
-        // A file that grows too long is a failed write, not the end of the helper.
-        signal(SIGXFSZ, SIG_IGN)
+        // A file that grows too long is a failed write, not the end of the helper. Touched once before, so that a handler
+        // finds it made.
+        hasOutgrown.store(false, ordering: .relaxed)
+        signal(SIGXFSZ) { _ in HelperMain.hasOutgrown.store(true, ordering: .relaxed) }
     }
 
     private static func limit(_ resource: __rlimit_resource_t, to value: UInt64) {
@@ -150,6 +158,14 @@ public enum HelperMain {
         getrlimit(__rlimit_resource_t(0), &limit)
         limit.rlim_cur = min(rlim_t(spent + seconds), limit.rlim_max)
         setrlimit(__rlimit_resource_t(0), &limit)  // RLIMIT_CPU
+    }
+
+    /// Moved along with every image, too; the process's own stays the most that it can be.
+    private static func limitFiles(_ bytes: Int64?) {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(1), &limit)
+        limit.rlim_cur = min(bytes.map { rlim_t(max(0, $0)) } ?? limit.rlim_max, limit.rlim_max)
+        setrlimit(__rlimit_resource_t(1), &limit)  // RLIMIT_FSIZE
     }
 
     /// A helper in the middle of a long image doesn't outlive its worker: a thread waits for the socket's end.

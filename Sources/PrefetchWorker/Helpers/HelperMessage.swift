@@ -9,6 +9,8 @@ struct HelperRequest: Codable, Sendable {
     let assets: [String]
     /// Asks for a preview of so many first bytes, into one file; there are no variants then.
     var preview: Int?
+    /// Bytes that each file may come to; nil for the helper's own limit.
+    var fileBytes: Int64?
     /// CPU seconds this image may use.
     let seconds: Int
     /// Asks what each of the descriptors is, which are all sources then.
@@ -29,4 +31,6 @@ enum HelperReply: Codable, Sendable {
     case preview(PreviewReport?)
     case facts([FactsReply])
     case failed(ImagingError)
+    /// A file would have become longer than it may.
+    case outgrown
 }

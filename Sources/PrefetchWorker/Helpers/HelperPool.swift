@@ -34,10 +34,12 @@ final class HelperPool: Sendable {
     /// - Parameter assets: the pictures that the variants' effects name.
     func transform(
         _ source: BlobFile, into variants: [VariantSpec], assets: [String: Asset] = [:],
+        outputs: OutputPlace = OutputPlace(),
     ) async -> HelperOutcome {
         await budget.holding(await decoderBytes(of: source)) {
             await withCheckedContinuation { continuation in
-                let work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
+                var work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
+                work.outputs = outputs
                 if !queue.put(work) { continuation.resume(returning: .stopped) }
             }
         }

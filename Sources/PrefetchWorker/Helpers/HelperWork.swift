@@ -13,6 +13,8 @@ enum HelperOutcome: Sendable {
     case failed(FailureClass, String)
     /// The disk refused a file; no fault of the image.
     case disk(CacheError)
+    /// A file would have come to more bytes than it may have.
+    case outgrown
     /// No helper could be started; no fault of the image.
     case unavailable(String)
     /// Its facts alone don't say what it is.
@@ -37,6 +39,7 @@ struct HelperWork: Sendable {
     let variants: [VariantSpec]
     let assets: [String: Asset]
     let answer: CheckedContinuation<HelperOutcome, Never>
+    var outputs = OutputPlace()
     /// Asks for a preview of so many first bytes, and for nothing else.
     var preview: Int?
     /// Asks what the source is, and for nothing else.
@@ -71,11 +74,12 @@ struct HelperWork: Sendable {
     ) -> HelperExchange {
         do {
             let count = preview == nil ? variants.count : 1
-            let files = try (0..<count).map { _ in try cache.makeFile() }
+            let files = try (0..<count).map { _ in try outputs.makeFile(in: cache) }
             let names = assets.keys.sorted()
-            let request = HelperRequest(
+            var request = HelperRequest(
                 limits: limits, variants: variants, assets: names, preview: preview,
                 seconds: configuration.processorSeconds)
+            request.fileBytes = outputs.most
             let source = try source.openedForReading()
             // It is closed with its owner, which nothing below names.
             defer { withExtendedLifetime(source) {} }
@@ -129,6 +133,10 @@ struct HelperWork: Sendable {
             return .disk(CacheError(.diskFull, "The disk of \(cache.directory) is full."))
         case .failed(let error):
             return .failed(FailureClass(error.code), error.message)
+        case .outgrown where outputs.most == nil:
+            return .failed(.encode, "A variant would be larger than \(HelperMain.fileLimit) bytes.")
+        case .outgrown:
+            return .outgrown
         case .preview(let report):
             return .preview(report, files[0])
         case .facts:

@@ -17,6 +17,12 @@ final class DiskWatch: Sendable {
     }
 
     static let longestWait: Int64 = 1_000
+    /// How often the free room is looked at, in milliseconds.
+    private static let lookEvery: Int64 = 1_000
+
+    /// How long a disk that doesn't work is left alone until it is tried again, in milliseconds.
+    static func wait(relapses: Int) -> Int64 { min(longestWait, 250 << min(relapses, 10)) }
+
     private let cache: ContentCache
     private let minimumFree: Int64
     private let state = Mutex(State())
@@ -32,7 +38,7 @@ final class DiskWatch: Sendable {
         state.withLock { state in
             guard state.reported == nil else { return }
             state.reported = trouble
-            state.probeAt = monotonicMilliseconds() + min(Self.longestWait, 250 << min(state.relapses, 10))
+            state.probeAt = monotonicMilliseconds() + Self.wait(relapses: state.relapses)
             state.relapses += 1
         }
     }
@@ -53,7 +59,7 @@ final class DiskWatch: Sendable {
         let now = monotonicMilliseconds()
         let (isDue, known) = state.withLock { state in
             let isDue = now >= state.lookAt && state.reported == nil
-            if isDue { state.lookAt = now + 1_000 }
+            if isDue { state.lookAt = now + Self.lookEvery }
             return (isDue, state.reported ?? state.low)
         }
         guard isDue else { return known }
@@ -79,7 +85,7 @@ final class DiskWatch: Sendable {
             state.reported = found
             state.lookAt = 0
             if found != nil {
-                state.probeAt = monotonicMilliseconds() + min(Self.longestWait, 250 << min(state.relapses, 10))
+                state.probeAt = monotonicMilliseconds() + Self.wait(relapses: state.relapses)
                 state.relapses += 1
             }
         }

@@ -42,14 +42,16 @@ struct FetchedSource: Sendable {
         receipt = nil
     }
 
-    /// The same answer with other bytes; nil when the disk refuses them.
-    func replaced(by bytes: [UInt8], in cache: ContentCache) -> FetchedSource? {
+    /// The same answer with other bytes.
+    func replaced(
+        by bytes: [UInt8], in cache: ContentCache, _ budget: CacheBudget,
+    ) throws(FetchFailure) -> FetchedSource {
+        let file = try budget.makeFile(for: Int64(bytes.count), in: cache)
         do {
-            let file = try cache.makeFile()
             try file.descriptor.writeAll(bytes)
             return FetchedSource(self, file: file, hash: BlobHash(of: bytes), size: Int64(bytes.count))
         } catch {
-            return nil
+            throw FetchFailure(failure: .diskError, message: "The delegate's bytes can't be stored: \(error)")
         }
     }
 

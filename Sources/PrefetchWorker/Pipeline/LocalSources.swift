@@ -22,14 +22,16 @@ extension LocalSources {
     }
 
     /// Blocks on the disk.
-    func read(_ url: String, limit: Int64, into cache: ContentCache) throws(FetchFailure) -> FetchedSource {
+    func read(
+        _ url: String, limit: Int64, into makeFile: (Int64) throws(FetchFailure) -> BlobFile,
+    ) throws(FetchFailure) -> FetchedSource {
         if url.prefix(5).lowercased() == "data:" {
             guard allowsData else {
                 throw FetchFailure(failure: .denied, message: "data: URLs are not read without --allow-data.")
             }
             let bytes = try Self.decoded(url)
             guard Int64(bytes.count) <= limit else { throw Self.tooLarge(limit) }
-            return try Self.stored(in: cache) { file in try file.writeAll(bytes) }
+            return try Self.stored(in: makeFile(Int64(bytes.count))) { file in try file.writeAll(bytes) }
         }
         guard !folders.isEmpty else {
             throw FetchFailure(failure: .denied, message: "file: URLs are not read without --allow-files.")
@@ -41,11 +43,11 @@ extension LocalSources {
             throw FetchFailure(failure: .invalidURL, message: "What the URL names is no regular file.")
         }
         guard Int64(status.st_size) <= limit else { throw Self.tooLarge(limit) }
-        return try Self.stored(in: cache) { file in
+        return try Self.stored(in: makeFile(Int64(status.st_size))) { file in
             let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
             defer { buffer.deallocate() }
-            var left = limit
-            // A file that grows meanwhile is cut at the limit, and then is no whole picture.
+            var left = Int64(status.st_size)
+            // A file that grows meanwhile is cut, and then is no whole picture.
             while left > 0, case let count = try source.read(into: buffer), count > 0 {
                 try file.writeAll(buffer[..<min(count, Int(left))])
                 left -= Int64(count)
@@ -87,10 +89,9 @@ extension LocalSources {
     }
 
     private static func stored(
-        in cache: ContentCache, _ write: (FileDescriptor) throws -> Void,
+        in file: BlobFile, _ write: (FileDescriptor) throws -> Void,
     ) throws(FetchFailure) -> FetchedSource {
         do {
-            let file = try cache.makeFile()
             try write(file.descriptor)
             let blob = try PendingBlob(reading: file)
             return FetchedSource(local: blob)

@@ -22,9 +22,13 @@ extension Pipeline {
                 guard let source = try await other.store.source(key: item.key), source.isKept,
                     plan.options.contains(.fromCacheOnly) || !needsAsking(source, item, plan),
                     let hash = BlobHash(source.hash),
-                    let copy = try await reading.run({ [cache] in
+                    let copy = try await reading.run({ [budget, cache] in
                         Result {
-                            try other.cache.openWhole(hash).map { try cache.makeCopy(of: $0, size: source.size) }
+                            try other.cache.openWhole(hash).map { file in
+                                let copy = try budget.makeFile(for: source.size, in: cache)
+                                try cache.copy(file, to: copy, size: source.size)
+                                return copy
+                            }
                         }
                     }).get()
                 else { continue }

@@ -15,7 +15,7 @@ extension Pipeline {
         } catch {
             return .failed(.transform, "\(error)")
         }
-        let outcome = await helpers.transform(file, into: firsts, assets: assets)
+        let outcome = await transformed(file, into: firsts, assets: assets)
         guard case .made(let report, var blobs) = outcome else { return outcome }
         var renditions = report.renditions
         for (index, staged) in staged.enumerated() {
@@ -47,7 +47,7 @@ extension Pipeline {
                 let answer = try await commands.run(
                     command, on: picture.blob.file, width: picture.rendition.width, height: picture.rendition.height)
                 let spec = try staged.spec(after: index, of: source)
-                let outcome = await helpers.transform(
+                let outcome = await transformed(
                     answer, into: [spec], assets: assets.filter { spec.assetNames.contains($0.key) })
                 guard case .made(let report, let blobs) = outcome, let rendition = report.renditions.first,
                     let blob = blobs.first

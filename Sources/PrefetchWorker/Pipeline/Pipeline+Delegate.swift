@@ -59,10 +59,9 @@ extension Pipeline {
             return try await delegate.bytes(bytes.get(), of: item.url, job: item.job)
         }
         guard let bytes = changed ?? nil else { return source }
-        guard let replaced = await reading.run({ [cache] in source.replaced(by: bytes, in: cache) }) else {
-            throw FetchFailure(failure: .diskError, message: "The delegate's bytes can't be stored.")
-        }
-        return replaced
+        return try await reading.run { [budget, cache] () -> Result<FetchedSource, FetchFailure> in
+            Result { () throws(FetchFailure) in try source.replaced(by: bytes, in: cache, budget) }
+        }.get()
     }
 
     /// Whether a listed URL is asked for all the same.

@@ -99,11 +99,9 @@ extension Pipeline {
             return .release(error.message)
         case .unavailable(let reason):
             return .release(reason)
-        case .stopped, .preview, .undecided:
+        case .stopped, .preview, .undecided, .outgrown:
             return .release(nil)
         case .made(let report, let blobs):
-            // They lie on the disk. Where there is no room for them the publisher finds out as well, and says so.
-            _ = try? await budget.reserve(blobs)
             var source = source
             source.format = report.facts.formatName
             source.width = report.facts.width

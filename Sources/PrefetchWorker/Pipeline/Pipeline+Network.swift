@@ -55,9 +55,12 @@ extension Pipeline {
     }
 
     private func local(_ url: String) async -> Fetched {
-        await reading.run { [cache, settings] in
+        await reading.run { [budget, cache, settings] in
             do throws(FetchFailure) {
-                return .source(try settings.local.read(url, limit: settings.maxBodyBytes, into: cache))
+                let source = try settings.local.read(url, limit: settings.maxBodyBytes) { bytes throws(FetchFailure) in
+                    try budget.makeFile(for: bytes, in: cache)
+                }
+                return .source(source)
             } catch {
                 return .failed(error)
             }

@@ -22,7 +22,7 @@ struct PruneCommand: AsyncParsableCommand {
         try await reportingErrors {
             let age = try common.settings().milliseconds("older-than", flag: olderThan, default: 0)
             let pruned = try await common.withStore { store in
-                let pruned = try await store.prune(endedBefore: store.currentTime - age)
+                let pruned = try await store.prune(endedBefore: store.cacheTime() - age)
                 try await store.checkpoint(threshold: 0)
                 return pruned
             }

@@ -103,6 +103,7 @@ struct PictureHelper: Sendable {
         case .facts: return Answer(end: "facts", message: "")
         case .failed(let error): return Answer(end: error.code.rawValue, message: error.message)
         case .preview: return Answer(end: "preview")
+        case .outgrown: return Answer(end: "encode", message: "A file got too long.")
         }
     }
 

@@ -35,6 +35,7 @@ extension SystemCallFilter {
             // Asking for a limit, and moving that of CPU time along with every image.
             ("prlimit64", [equal(0, 0), equal(2, 0)]),
             ("prlimit64", [equal(0, 0), equal(1, 0)]),  // RLIMIT_CPU
+            ("prlimit64", [equal(0, 0), equal(1, 1)]),  // RLIMIT_FSIZE, which has no way up
         ]
     }
 

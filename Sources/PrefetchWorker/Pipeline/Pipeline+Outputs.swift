@@ -1,0 +1,93 @@
+internal import ContentCache
+internal import Glibc
+internal import Imaging
+internal import Jobs
+internal import Synchronization
+internal import SystemPackage
+
+/// Variants in a cache with a limit: not a byte of theirs lies in it before room was set aside.
+extension Pipeline {
+    /// Has helpers make variants. Where the cache has a limit they are written to memory, and moved when what they came to
+    /// has room. What is too much for memory is made once more, with room for as much as it may come to.
+    func transformed(
+        _ source: BlobFile, into specs: [VariantSpec], assets: [String: Asset],
+    ) async -> HelperOutcome {
+        guard let limit = budget.limit, budget.worker != nil, !specs.isEmpty else {
+            return await helpers.transform(source, into: specs, assets: assets)
+        }
+        do {
+            let count = Int64(specs.count)
+            // The source lies in the cache for as long as something is made of it.
+            let limit = max(0, limit - source.size)
+            var place = OutputPlace(isInMemory: true, most: Int64(helpers.configuration.outputBytes) / count)
+            let outcome = await helpers.transform(source, into: specs, assets: assets, outputs: place)
+            if case .made(let report, let blobs) = outcome { return try await counted(report, blobs, limit) }
+            guard case .outgrown = outcome else { return outcome }
+            for most in [128 << 20, Int64(HelperMain.fileLimit)] {
+                place = OutputPlace(most: min(most, limit / count))
+                let outcome = try await transformed(source, into: specs, assets: assets, outputs: place)
+                guard case .outgrown = outcome else { return outcome }
+                if place.most == limit / count { break }
+            }
+            return tooLarge
+        } catch let error as CacheError {
+            return .disk(error)
+        } catch {
+            return .disk(CacheError(.disk, "Room in the cache can't be set aside: \(error)"))
+        }
+    }
+
+    /// With room for all that may be written, of which is given back what wasn't.
+    private func transformed(
+        _ source: BlobFile, into specs: [VariantSpec], assets: [String: Asset], outputs place: OutputPlace,
+    ) async throws -> HelperOutcome {
+        let rooms: [CacheRoom]
+        switch try await budget.rooms(specs.count, of: place.most ?? 0) {
+        case .granted(let granted): rooms = granted
+        case .full(let reason): return .disk(CacheError(.diskFull, reason))
+        }
+        let outcome = await helpers.transform(source, into: specs, assets: assets, outputs: place)
+        guard case .made(_, let blobs) = outcome else { return outcome }
+        for (blob, room) in zip(blobs, rooms) {
+            room.shrink(to: blob.size)
+            blob.file.companion.withLock { $0 = room }
+        }
+        return outcome
+    }
+
+    private var tooLarge: HelperOutcome {
+        .failed(.tooLarge, "The source and its variants come to more than the cache may hold.")
+    }
+
+    /// From memory to the cache, where there is room.
+    private func counted(
+        _ report: TransformReport, _ blobs: [PendingBlob], _ limit: Int64,
+    ) async throws -> HelperOutcome {
+        if blobs.reduce(0, { $0 + $1.size }) > limit { return tooLarge }
+        if case .full(let reason) = try await budget.reserve(blobs, patiently: true) {
+            return .disk(CacheError(.diskFull, reason))
+        }
+        let stored = await reading.run { [cache] () -> Result<[PendingBlob], CacheError> in
+            Result { () throws(CacheError) in
+                var stored: [PendingBlob] = []
+                for blob in blobs {
+                    let file = try cache.makeFile()
+                    let room = blob.file.room
+                    file.companion.withLock { $0 = room }
+                    try cache.copy(blob.file, to: file, size: blob.size)
+                    stored.append(PendingBlob(file: file, hash: blob.hash, size: blob.size))
+                }
+                return stored
+            }
+        }
+        return .made(report, try stored.get())
+    }
+}
+
+extension BlobFile {
+    /// Bytes, as far as it is known.
+    fileprivate var size: Int64 {
+        var info = stat()
+        return fstat(descriptor.rawValue, &info) == 0 ? Int64(info.st_size) : 0
+    }
+}

@@ -1,0 +1,66 @@
+import GRDB
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Jobs
+
+/// Which commits are on the disk when they return.
+@Suite("Durability of commits", .timeLimit(.minutes(15)))
+struct DurabilityTests {
+    private static func level(_ db: Database) throws -> Int? { try Int.fetchOne(db, sql: "PRAGMA synchronous") }
+
+    @Test func `Every commit is synced but those that may be undone`() async throws {
+        try await withQueue { queue in
+            let store = queue.store
+            for (isDurable, level) in [(true, 2), (false, 1), (false, 1), (true, 2), (true, 2)] {
+                #expect(try await store.write(isDurable: isDurable) { try Self.level($0) } == level)
+            }
+            _ = try await store.write(isDurable: false) { try Self.level($0) }
+            #expect(try await store.writeSlice(.marking) { db, _ in (try Self.level(db), 1) } == 2)
+            #expect(try await store.writeSlice(.eviction) { db, _ in (try Self.level(db), 1) } == 1)
+            let isDone = try await store.writeIfFree { db in
+                let level = try Self.level(db)
+                #expect(level == 2)
+            }
+            #expect(isDone)
+        }
+    }
+
+    @Test func `A transaction that fails leaves the next one synced`() async throws {
+        try await withQueue { queue in
+            await #expect(throws: JobsError.self) {
+                _ = try await queue.store.write(isDurable: false) { db in
+                    try db.execute(sql: "SELECT * FROM nowhere")
+                }
+            }
+            let level = try await queue.store.write { try Self.level($0) }
+            #expect(level == 2)
+        }
+    }
+
+    /// SQLite takes on no other level within a transaction, which stands here for whatever may keep it from it.
+    @Test func `What can't be synced is not begun, and is synced as soon as it can`() async throws {
+        try await withQueue { queue in
+            let store = queue.store
+            let refusals = try await store.write(isDurable: false) { db in
+                var refusals = 0
+                for _ in 0..<2 {
+                    do { try store.setDurability(true, of: db) } catch { refusals += 1 }
+                }
+                return refusals
+            }
+            #expect(refusals == 2)
+            #expect(try await store.write { try Self.level($0) } == 2)
+        }
+    }
+
+    @Test func `Without syncs nothing is`() async throws {
+        try await withTemporaryDirectory { folder in
+            let store = try JobStore(path: folder.appending("worker.db").string, syncs: false)
+            #expect(try await store.write { try Self.level($0) } == 0)
+            #expect(try await store.write(isDurable: false) { try Self.level($0) } == 0)
+            try await store.close()
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Jobs
+
+/// What SQL says of time, and how long ended jobs are kept, while the machine's clock is set.
+@Suite("Time that SQL tells", .timeLimit(.minutes(15)))
+struct SteadyTimeTests {
+    /// A store whose clock is ahead of the machine's, by which the shell goes.
+    private struct Ahead: Sendable {
+        let store: JobStore
+        let shell: Shell
+        let offset: TestClock
+        let uptime: TestClock
+
+        func listed() throws -> [String] { try shell.expect("SELECT url FROM blacklist") }
+    }
+
+    private func withListedURL(ahead: Int64, _ body: (Ahead) async throws -> Void) async throws {
+        try await withTemporaryDirectory { folder in
+            let (offset, uptime) = (TestClock(), TestClock())
+            offset.advance(ahead - offset.now)
+            let path = folder.appending("worker.db")
+            let store = try JobStore(
+                path: path.string, now: { JobStore.wallClock() + offset.now }, uptime: { uptime.now })
+            try await store.keepCacheClock()
+            let worker = try await store.register(host: "test", pid: 1)
+            _ = try await store.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
+            let item = try #require(try await store.claim(limit: 1, worker: worker).items.first)
+            _ = try await store.finish([(item, .failed(FailureRecord(.http(404), "It is gone.")))])
+            try await body(Ahead(store: store, shell: Shell(database: path), offset: offset, uptime: uptime))
+            try await store.close()
+        }
+    }
+
+    @Test(
+        .enabled(if: Shell.isThere, Shell.missing),
+        arguments: [-ClockTests.years, 0, ClockTests.years])
+    func `The view of the blacklist lists for as long as an entry is in force`(_ ahead: Int64) async throws {
+        try await withListedURL(ahead: ahead) { place in
+            let listed = ["https://a.example/a.jpg"]
+            // As if it had been set by years since: the shell goes by the machine's own.
+            #expect(try place.listed() == listed)
+            // A worker has noticed.
+            place.offset.advance(-ahead)
+            try await place.store.keepCacheClock()
+            #expect(try place.listed() == listed)
+            #expect(try await place.store.blacklist().map(\.url) == listed)
+            // Two days have passed, whatever the machine's clock says of them.
+            place.uptime.advance(2 * 86_400_000)
+            try await place.store.keepCacheClock()
+            #expect(try await place.store.blacklist().isEmpty)
+            #expect(try place.listed() == [])
+        }
+    }
+
+    @Test(.enabled(if: Shell.isThere, Shell.missing))
+    func `A clock that can't be read is the machine's`() async throws {
+        try await withListedURL(ahead: 0) { place in
+            try await place.store.setCacheProperty("clock", to: "what time is it?")
+            #expect(try place.listed() == ["https://a.example/a.jpg"])
+            try place.shell.expect("UPDATE blacklist_entries SET expires_at = 1")
+            #expect(try place.listed() == [])
+        }
+    }
+
+    @Test(arguments: [ClockTests.years, -ClockTests.years])
+    func `Ended jobs are kept for their time`(_ jump: Int64) async throws {
+        try await withTemporaryDirectory { folder in
+            let (wall, uptime) = (TestClock(), TestClock())
+            let store = try JobStore(
+                path: folder.appending("worker.db").string, now: { wall.now }, uptime: { uptime.now })
+            let month: Int64 = 30 * 86_400_000
+            func prune() async throws -> Int {
+                try await store.prune(endedBefore: store.cacheTime() - month).jobs
+            }
+            func end() async throws {
+                let worker = try await store.register(host: "test", pid: 1)
+                _ = try await store.enqueue(NewJob(urls: ["https://a.example/a.jpg"], options: "retry-failed"))
+                let item = try #require(try await store.claim(limit: 1, worker: worker).items.first)
+                _ = try await store.finish([(item, .failed(FailureRecord(.notCached, "It is not there.")))])
+            }
+            try await store.keepCacheClock()
+            try await end()
+            wall.advance(jump)
+            #expect(try await prune() == 0)
+            try await store.keepCacheClock()
+            #expect(try await prune() == 0)
+            for clock in [wall, uptime] { clock.advance(month / 2) }
+            try await store.keepCacheClock()
+            try await end()
+            // The one from before the jump, and then the one from after it.
+            for clock in [wall, uptime] { clock.advance(month / 2 + 1_000) }
+            #expect(try await prune() == 1)
+            for clock in [wall, uptime] { clock.advance(month / 2 + 1_000) }
+            #expect(try await prune() == 1)
+            try await store.close()
+        }
+    }
+
+    @Test func `A jump is written down when it is noticed, and nothing else is`() async throws {
+        try await withTemporaryDirectory { folder in
+            let (wall, uptime) = (TestClock(), TestClock())
+            let store = try JobStore(
+                path: folder.appending("worker.db").string, now: { wall.now }, uptime: { uptime.now })
+            try await store.keepCacheClock()
+            let noted = try await store.cacheProperty("clock")
+            let first = try await store.keepCacheClock(unlessStill: nil)
+            for clock in [wall, uptime] { clock.advance(5_000) }
+            #expect(try await store.keepCacheClock(unlessStill: first) == first)
+            #expect(try await store.cacheProperty("clock") == noted)
+            wall.advance(86_400_000)
+            #expect(try await store.keepCacheClock(unlessStill: first) == first + 86_400_000)
+            #expect(try await store.cacheProperty("clock") != noted)
+            try await store.close()
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import Jobs
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import PrefetchWorker
+
+@Suite("Copies of the database", .timeLimit(.minutes(15)))
+struct BackupTests {
+    private static let day: Int64 = 86_400_000
+
+    @Test func `Copies of a clock that was ahead go first, and don't keep others from being made`() async throws {
+        try await withTemporaryDirectory { folder in
+            let now = Mutex<Int64>(1_800_000_000_000)
+            let store = try JobStore(
+                path: folder.appending("worker.db").string, now: { now.withLock { $0 } }, uptime: { 0 })
+            var plan = BackupPlan(folder: folder.appending("copies").string)
+            plan.keep = 3
+            func advance(_ time: Int64) { now.withLock { $0 += time } }
+            let year = 365 * Self.day
+            for _ in 0..<3 {
+                try await plan.makeIfDue(of: store)
+                advance(Self.day)
+            }
+            let ahead = fileNames(in: plan.folder)
+            #expect(ahead.count == 3)
+            advance(-10 * year)
+            for _ in 0..<2 {
+                try await plan.makeIfDue(of: store)
+                let made = Set(fileNames(in: plan.folder))
+                // Not again at once.
+                advance(60_000)
+                try await plan.makeIfDue(of: store)
+                #expect(Set(fileNames(in: plan.folder)) == made)
+                #expect(made.count == 3)
+                advance(Self.day)
+            }
+            #expect(Set(fileNames(in: plan.folder)).intersection(ahead).count == 1)
+            try await store.close()
+        }
+    }
+}

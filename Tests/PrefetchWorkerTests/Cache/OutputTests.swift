@@ -1,0 +1,99 @@
+import ContentCache
+import Foundation
+import Glibc
+import Jobs
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import PrefetchWorker
+
+/// Variants in a cache with a limit: what helpers write isn't in it before it has room.
+@Suite(
+    "Variants in a cache with a limit", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+struct OutputTests {
+    private static let url = "data:image/jpeg;base64," + Data(Pictures.jpeg).base64EncodedString()
+    private static let variants = "a=40x30,fill,enlarge,png b=30x20,fill,enlarge,tiff c=16x12,webp"
+
+    /// What one picture's variants come to: the class of a failure, or each variant with its blob.
+    private func results(_ change: (inout WorkerConfiguration) -> Void) async throws -> [String] {
+        try await withWorkplace(configure: { configuration in
+            configuration.local.allowsData = true
+            change(&configuration)
+        }) { place in
+            let job = try await place.enqueue([Self.url], variants: Self.variants, options: "discard-original")
+            try await place.drain()
+            #expect(try await place.store.cacheTotals().reservedBytes == 0)
+            return try await place.store.results(job: job, after: 0, limit: 10).map { row in
+                row.failure.map { "\($0): \(row.message ?? "")" } ?? "\(row.variant ?? ""): \(row.blob ?? "")"
+            }
+        }
+    }
+
+    @Test func `The same is made with a limit and without, whatever room a picture may have in memory`() async throws {
+        let free = try await results { _ in }
+        #expect(free.count == 3)
+        for bytes in [32 << 20, 3, 600] {
+            let limited = try await results { configuration in
+                configuration.cachePolicy.maxBytes = 1 << 30
+                configuration.helpers.outputBytes = bytes
+            }
+            #expect(limited == free, "\(bytes) bytes in memory")
+        }
+    }
+
+    @Test(arguments: [32 << 20, 3])
+    func `What is more than the cache may hold is too large`(_ memory: Int) async throws {
+        let results = try await results { configuration in
+            configuration.cachePolicy.maxBytes = Int64(Pictures.jpeg.count + 100)
+            configuration.helpers.outputBytes = memory
+        }
+        #expect(results == ["too-large: The source and its variants come to more than the cache may hold."])
+    }
+
+    @Test func `A file in memory is none of the cache's`() throws {
+        try withTemporaryDirectory { folder in
+            let cache = try ContentCache(directory: folder)
+            func device(_ file: BlobFile) -> dev_t {
+                var info = stat()
+                fstat(file.descriptor.rawValue, &info)
+                return info.st_dev
+            }
+            let own = try OutputPlace().makeFile(in: cache)
+            let file = try OutputPlace(isInMemory: true, most: 10).makeFile(in: cache)
+            #expect(device(file) != device(own))
+        }
+    }
+
+    @Test func `Room that was set aside for more than was written is given back`() async throws {
+        try await withDepot { depot in
+            let budget = CacheBudget(store: depot.store, collector: depot.collector { $0.maxBytes = 1_000 })
+            budget.use(by: depot.worker)
+            guard case .granted(var rooms) = try await budget.rooms(2, of: 400) else {
+                Issue.record("There is no room.")
+                return
+            }
+            #expect(try await depot.store.cacheTotals().reservedBytes >= 800)
+            rooms[0].shrink(to: 100)
+            rooms[1].shrink(to: 500)
+            #expect(rooms.map(\.bytes) == [100, 400])
+            guard case .granted(let more) = try await budget.rooms(1, of: 500) else {
+                Issue.record("What was given back can't be had.")
+                return
+            }
+            #expect(try await depot.store.cacheTotals().reservedBytes <= 1_000)
+            withExtendedLifetime(more) { rooms = [] }
+        }
+    }
+
+    @Test func `A local file that the cache can't hold is too large`() async throws {
+        try await withWorkplace(configure: { configuration in
+            configuration.local.allowsData = true
+            configuration.cachePolicy.maxBytes = Int64(Pictures.jpeg.count - 1)
+        }) { place in
+            let job = try await place.enqueue([Self.url])
+            try await place.drain()
+            #expect(try await place.item(job).failure == "too-large")
+        }
+    }
+}
