@@ -100,7 +100,9 @@ public enum HelperMain {
             hasOutgrown.store(false, ordering: .relaxed)
             return .made(
                 try Transformer(limits: request.limits, extensions: extensions, isAlone: true)
-                    .transform(source, into: outputs, assets: assets))
+                    .transform(
+                        source, into: outputs, assets: assets,
+                        firstFrameSuffices: request.firstFrameSuffices ?? false))
         } catch let error as ImagingError {
             return error.code == .encode && hasOutgrown.load(ordering: .relaxed) ? .outgrown : .failed(error)
         } catch {

@@ -11,6 +11,8 @@ struct HelperRequest: Codable, Sendable {
     var preview: Int?
     /// Bytes that each file may come to; nil for the helper's own limit.
     var fileBytes: Int64?
+    /// Whether damage in frames that nobody wants may pass.
+    var firstFrameSuffices: Bool?
     /// CPU seconds this image may use.
     let seconds: Int
     /// Asks what each of the descriptors is, which are all sources then.

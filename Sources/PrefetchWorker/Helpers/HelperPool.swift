@@ -34,12 +34,13 @@ final class HelperPool: Sendable {
     /// - Parameter assets: the pictures that the variants' effects name.
     func transform(
         _ source: BlobFile, into variants: [VariantSpec], assets: [String: Asset] = [:],
-        outputs: OutputPlace = OutputPlace(),
+        outputs: OutputPlace = OutputPlace(), firstFrameSuffices: Bool = false,
     ) async -> HelperOutcome {
         await budget.holding(await decoderBytes(of: source)) {
             await withCheckedContinuation { continuation in
                 var work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
                 work.outputs = outputs
+                work.firstFrameSuffices = firstFrameSuffices
                 if !queue.put(work) { continuation.resume(returning: .stopped) }
             }
         }

@@ -5,9 +5,9 @@ internal import Jobs
 extension Pipeline {
     /// Makes variants of one source: all that helpers can do in one go, then those with commands, one after the other.
     func makeAll(
-        _ specs: [VariantSpec], of file: BlobFile, _ assets: [String: Asset],
+        _ specs: [VariantSpec], of file: BlobFile, _ assets: [String: Asset], firstFrameSuffices: Bool,
     ) async -> HelperOutcome {
-        guard !specs.isEmpty else { return await helpers.facts(of: file) }
+        guard !specs.isEmpty else { return await helpers.facts(of: file, firstFrameSuffices: firstFrameSuffices) }
         let staged = specs.map(StagedVariant.init)
         let firsts: [VariantSpec]
         do {
@@ -15,7 +15,8 @@ extension Pipeline {
         } catch {
             return .failed(.transform, "\(error)")
         }
-        let outcome = await transformed(file, into: firsts, assets: assets)
+        let outcome = await transformed(
+            file, into: firsts, assets: assets, firstFrameSuffices: firstFrameSuffices)
         guard case .made(let report, var blobs) = outcome else { return outcome }
         var renditions = report.renditions
         for (index, staged) in staged.enumerated() {

@@ -75,7 +75,7 @@ extension Pipeline {
                 return .made(collect(source, wanted, known, made: []))
             }
             guard let file = try await file() else { return .sourceMissing }
-            return await transform(source, file, assets, wanted, known, missing)
+            return await transform(source, plan, file, assets, wanted, known, missing)
         } catch let error as AssetError {
             return .failed(FetchFailure(failure: .transform, message: error.message))
         } catch let error as CacheError {
@@ -86,13 +86,14 @@ extension Pipeline {
     }
 
     private func transform(
-        _ source: SourceRecord, _ file: BlobFile, _ assets: [String: Asset], _ wanted: [Wanted],
+        _ source: SourceRecord, _ plan: JobPlan, _ file: BlobFile, _ assets: [String: Asset], _ wanted: [Wanted],
         _ known: [String: VariantRecord], _ missing: [Wanted],
     ) async -> MakeOutcome {
         // Two names for one rendition are one piece of work.
         var seen: Set<String> = []
         let distinct = missing.filter { seen.insert($0.identity).inserted }
-        switch await makeAll(distinct.map(\.spec), of: file, assets) {
+        let firstFrameSuffices = plan.options.contains(.decodeFirstFrameOnly)
+        switch await makeAll(distinct.map(\.spec), of: file, assets, firstFrameSuffices: firstFrameSuffices) {
         case .failed(let failure, let message):
             return .failed(FetchFailure(failure: failure, message: message))
         case .disk(let error):
