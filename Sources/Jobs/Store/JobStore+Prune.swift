@@ -15,6 +15,7 @@ extension JobStore {
     /// - Parameter time: by the cache's clock.
     public func prune(endedBefore time: Int64) async throws(JobsError) -> Pruned {
         var pruned = Pruned()
+        var sliceCount = 0
         var last: JobID = 0
         while let job = try await oldJob(endedBefore: time, after: last) {
             last = job
@@ -23,8 +24,7 @@ extension JobStore {
                 let count = try await pruneItems(of: job)
                 pruned.items += count
                 isLeft = count > 0
-                try await checkpoint()
-                await breathe()
+                try await pause(after: &sliceCount)
             }
             // Nothing is removed from a job that somebody has retried meanwhile.
             pruned.jobs += try await write { db in
@@ -38,10 +38,7 @@ extension JobStore {
         while let (count, end) = try await pruneSources(usedBefore: time, after: key) {
             pruned.sources += count
             key = end
-            if count > 0 {
-                try await checkpoint()
-                await breathe()
-            }
+            if count > 0 { try await pause(after: &sliceCount) }
         }
         while try await pruneBlacklist(expiredBefore: time) > 0 { await breathe() }
         try await noteSlices()
@@ -123,6 +120,14 @@ extension JobStore {
                 arguments: [time, rows])
             return (db.changesCount, db.changesCount)
         }
+    }
+
+    /// Lets others write, and now and then moves what was deleted into the database, which syncs: after every slice that
+    /// would take longer than the slices do.
+    private func pause(after sliceCount: inout Int) async throws(JobsError) {
+        sliceCount += 1
+        if sliceCount.isMultiple(of: 32) { try await checkpoint() }
+        await breathe()
     }
 
     private func breathe() async {

@@ -36,28 +36,38 @@ struct CacheKeeper: Sendable {
 
     /// Runs until its task is cancelled.
     func run() async {
+        async let small: Void = keepUp()
+        await work()
+        await small
+    }
+
+    /// What takes as long as there is something to do.
+    private func work() async {
         var round = 0
+        while !Task.isCancelled {
+            let next = monotonicMilliseconds() + every
+            // Files without a row are looked for when it starts, and then now and then: it reads every folder.
+            await collect(orphans: round % 60 == 0)
+            await prune()
+            await copy()
+            round += 1
+            // Cancellation ends the nap, and then the loop.
+            try? await Task.sleep(for: .milliseconds(max(10, next - monotonicMilliseconds())))
+        }
+    }
+
+    /// What is small and can't wait for that.
+    private func keepUp() async {
         var nextTrim = monotonicMilliseconds() + Self.trimEvery
-        var next: Int64 = 0
         var clock: Int64?
         while !Task.isCancelled {
-            let now = monotonicMilliseconds()
             clock = await keepClock(clock)
-            if now >= next {
-                // Files without a row are looked for when it starts, and then now and then: it reads every folder.
-                await collect(orphans: round % 60 == 0)
-                await prune()
-                await copy()
-                round += 1
-                next = now + every
-            }
             await trim()
-            if now >= nextTrim {
+            if monotonicMilliseconds() >= nextTrim {
                 await giveBackMemory()
-                nextTrim = now + Self.trimEvery
+                nextTrim = monotonicMilliseconds() + Self.trimEvery
             }
             if let pressure = MemoryPressure.recent(pressure), pressure > MemoryPressure.limit { memory.empty() }
-            // Cancellation ends the nap, and then the loop.
             try? await Task.sleep(for: .milliseconds(min(every, 1_000)))
         }
     }
