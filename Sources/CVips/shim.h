@@ -239,15 +239,6 @@ static inline int pw_vips_smartcrop(
     return vips_smartcrop(in, out, width, height, "interesting", interesting, NULL);
 }
 
-static inline int pw_vips_find_trim(
-    VipsImage *in, double threshold, const double *background, int *left, int *top, int *width, int *height
-) {
-    VipsArrayDouble *colour = vips_array_double_new(background, in->Bands);
-    int result = vips_find_trim(in, left, top, width, height, "threshold", threshold, "background", colour, NULL);
-    vips_area_unref(VIPS_AREA(colour));
-    return result;
-}
-
 static inline int pw_vips_rot(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsAngle angle) {
     return vips_rot(in, out, angle, NULL);
 }
@@ -271,8 +262,10 @@ static inline int pw_vips_flip(VipsImage *in, VipsImage *_Nullable *_Nonnull out
     return vips_flip(in, out, direction, NULL);
 }
 
+// libvips' own settings cut the bell off at a fifth of its height and round it to twentieths: a quarter of the blur is lost,
+// all of it below a sigma of 0.6.
 static inline int pw_vips_blur(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double sigma) {
-    return vips_gaussblur(in, out, sigma, NULL);
+    return vips_gaussblur(in, out, sigma, "min_ampl", 0.003, "precision", VIPS_PRECISION_FLOAT, NULL);
 }
 
 static inline int pw_vips_sharpen(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double sigma, double amount) {

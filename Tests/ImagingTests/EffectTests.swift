@@ -47,6 +47,37 @@ struct EffectTests {
         #expect(try raster("trim", of: TestImages.png(9, 7, pixel: TestImages.solid((9, 9, 9, 255)))).size == "9x7")
     }
 
+    /// What is drawn thinly is content too, and small pictures are trimmed as large ones are.
+    @Test func aTrimKeepsAllThatIsDrawn() throws {
+        func trimmed(_ width: Int, _ height: Int, _ isDrawn: @escaping (Int, Int) -> Bool) throws -> String {
+            let source = TestImages.png(width, height) { x, y in
+                isDrawn(x, y) ? (0, 0, 0, 255) : (255, 255, 255, 255)
+            }
+            return try raster("trim", of: source).size
+        }
+        #expect(
+            try trimmed(100, 80) { $0 == 50 && (20..<60).contains($1) || $1 == 40 && (10..<90).contains($0) } == "80x40"
+        )
+        #expect(try trimmed(100, 80) { ($0 == 10 || $0 == 89) && (10..<70).contains($1) } == "80x60")
+        #expect(try trimmed(100, 80) { $0 == 7 && $1 == 9 } == "1x1")
+        #expect(try trimmed(100, 80) { $0 == 99 && $1 == 79 } == "1x1")
+        for (width, height) in [(1, 1), (1, 50), (50, 1), (2, 40), (3, 2)] {
+            #expect(try trimmed(width, height) { _, _ in false } == "\(width)x\(height)")
+            #expect(try trimmed(width, height) { $0 + $1 > 0 && $0 == width - 1 && $1 == height - 1 } == "1x1")
+        }
+    }
+
+    /// A step between black and white, blurred, is the bell's integral: its width is the sigma that was asked for.
+    @Test(arguments: [0.5, 1, 2, 5, 10]) func aBlurIsAsWideAsItSays(sigma: Double) throws {
+        let step = TestImages.png(160, 3, kind: .grey) { x, _ in x < 80 ? (0, 0, 0, 255) : (255, 255, 255, 255) }
+        let blurred = try raster("blur:\(sigma)", of: step)
+        let slopes = (1..<160).map { Double(blurred[$0, 1][0] - blurred[$0 - 1, 1][0]) / 255 }
+        let variance = slopes.enumerated().reduce(0) {
+            $0 + $1.element * (Double($1.offset + 1) - 80) * (Double($1.offset + 1) - 80)
+        }
+        #expect(abs(variance.squareRoot() - sigma) < 0.06 * sigma + 0.02, "\(variance.squareRoot())")
+    }
+
     @Test(arguments: ["png", "webp"]) func aTrimKnowsWhatIsTransparent(format: String) throws {
         let inner = { (x: Int, y: Int) in (10..<21).contains(x) && (12..<26).contains(y) }
         let clear = TestImages.png(40, 40, kind: .rgba) { x, y in inner(x, y) ? (255, 0, 0, 255) : (0, 0, 0, 0) }

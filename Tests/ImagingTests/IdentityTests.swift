@@ -14,7 +14,8 @@ struct IdentityTests {
         // No quality of what is lossless.
         ("a=5x,auto:webp+avif,lossless,q50", "a=5x,auto:webp+avif,lossless"),
         ("a=5x,auto:webp+avif+png,lossless,q50", "a=5x,auto:webp+avif+png,lossless"),
-        ("a=5x,auto:jpeg+webp,lossless,q80", "a=5x,auto:jpeg+webp,lossless"),
+        ("a=5x,auto:jpeg+webp,lossless,q50", "a=5x,webp,lossless"),
+        ("a=5x,auto,lossless", "a=5x,auto:webp+avif+png,lossless"),
         ("a=5x,auto:webp+png,near-lossless:20,q9", "a=5x,auto:webp+png,near-lossless:20"),
         // What has an alpha has nothing behind it.
         ("a=50x50,contain,auto:webp+avif,background:#ff0000", "a=50x50,contain,auto:webp+avif"),
@@ -37,7 +38,6 @@ struct IdentityTests {
         ("a=5x,auto:webp+jpeg,q81", "a=5x,auto:webp+jpeg"), ("a=5x,auto:webp+avif,q80", "a=5x,auto:webp+avif"),
         ("a=5x,auto:webp+avif,q55", "a=5x,auto:webp+avif"), ("a=5x,q80", "a=5x"),
         ("a=5x,auto:jxl+webp,q2", "a=5x,auto:jxl+webp,q5"),
-        ("a=5x,auto:jpeg+webp,lossless,q50", "a=5x,auto:jpeg+webp,lossless"),
         ("a=5x,auto:webp+avif,near-lossless:20,q50", "a=5x,auto:webp+avif,near-lossless:20"),
         ("a=5x,auto:webp+avif,near-lossless:20", "a=5x,auto:webp+avif,lossless"),
         ("a=50x50,contain,auto:webp+jpeg,background:#ff0000", "a=50x50,contain,auto:webp+jpeg"),

@@ -170,6 +170,23 @@ import Testing
         }
     }
 
+    /// The picture isn't to blame for what was asked of it, and its URL isn't listed for it.
+    @Test func variantsThatCostTooMuchAreNoFaultOfTheDecoder() async throws {
+        try await withPool {
+            $0.processorSeconds = 2
+            $0.wallSeconds = 600
+        } body: { pool, cache in
+            let spec = try VariantSpec.parse("v=x,png,pad:0:6000:6000:0,blur:200")
+            let outcome = await pool.transform(try file(TestImages.png(20, 20), in: cache), into: [spec])
+            guard case .failed(let failure, let message) = outcome else {
+                Issue.record("\(outcome)")
+                return
+            }
+            #expect(failure == .transform && message.contains("2 s of CPU"), "\(failure) \(message)")
+            try await expectMade(pool, cache)
+        }
+    }
+
     /// Two helpers, and memory for one progressive JPEG at a time: they take turns.
     @Test(.enabled(if: hasTestHelper)) func helpersShareTheMemoryForDecoding() async throws {
         let picture = TestImages.jpeg(1_000, 1_000, scans: 3)

@@ -124,7 +124,7 @@ extension Picture {
     }
 
     func blurred(sigma: Double) throws(VipsFailure) -> Picture {
-        try premultiplied { picture throws(VipsFailure) in try picture.then { pw_vips_blur($0, &$1, sigma) } }
+        try premultiplied { picture throws(VipsFailure) in try picture.then { pw_vips_blur($0, &$1, sigma) } }.inBytes()
     }
 
     func sharpened(sigma: Double, amount: Double) throws(VipsFailure) -> Picture {

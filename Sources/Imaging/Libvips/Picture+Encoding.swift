@@ -49,8 +49,9 @@ struct Encoding {
     }
 
     /// What libvips and libwebp take by default, unless named.
-    fileprivate func effort(pixels: Int) -> Int {
-        effort ?? format.usualEffort ?? (pixels > Self.largeAVIF ? 2 : 4)
+    func effort(pixels: Int) -> Int {
+        if let effort = effort ?? format.usualEffort { return effort }
+        return format == .jxl ? (pixels > Self.largeJXL ? 3 : 7) : (pixels > Self.largeAVIF ? 2 : 4)
     }
 
     /// From this quality on libvips keeps colours at full resolution unless told otherwise.
@@ -59,6 +60,9 @@ struct Encoding {
     /// Pixels from which AVIF takes effort 2: four would take tens of seconds of the thirty an image has. (12 million
     /// pixels at effort 4 took 12 s on one core here, 5 s at 2.)
     private static let largeAVIF = 4_000_000
+
+    /// Pixels from which JPEG XL takes effort 3, which needs half of the memory: see ``EncoderMemory``.
+    private static let largeJXL = 8_000_000
 
     /// Of a palette; 0 for none: no more colours than are wanted. PNG has 1, 2, 4 or 8 bits.
     fileprivate var paletteBits: Int {
@@ -77,10 +81,11 @@ struct Encoding {
 extension Picture {
     /// Encodes, and writes to `descriptor` from where it stands.
     func write(_ encoding: Encoding, to descriptor: FileDescriptor) throws(VipsFailure) {
-        let isOurs = encoding.format == .gif || encoding.format == .webp && !hasMetadata
+        let isOurs = encoding.format == .gif || encoding.format == .avif || encoding.format == .webp && !hasMetadata
         if isOurs || encoding.format.needsCompleting && hasMetadata {
             return try encoded(encoding).write(to: descriptor)
         }
+        try EncoderMemory.check(encoding, storedSize)
         // libvips works on a duplicate, and closes that.
         guard let target = vips_target_new_to_descriptor(descriptor.rawValue) else { throw VipsFailure.take() }
         defer { g_object_unref(target) }
@@ -88,9 +93,12 @@ extension Picture {
     }
 
     func encoded(_ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
+        try EncoderMemory.check(encoding, storedSize)
         if encoding.format == .webp, !hasMetadata { return try webP(encoding) }
         if encoding.format == .gif { return try gif(colours: encoding.colours) }
-        return try EncodedFile { save(encoding, to: $0) }.withMetadata(of: self, encoding.format)
+        let file = try EncodedFile { save(encoding, to: $0) }.withMetadata(of: self, encoding.format)
+        if encoding.format == .avif { try file.checkHeader(storedSize) }
+        return file
     }
 
     private func webP(_ encoding: Encoding) throws(VipsFailure) -> EncodedFile {

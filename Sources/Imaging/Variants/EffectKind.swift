@@ -45,7 +45,7 @@ public enum EffectKind: String, CaseIterable, Hashable, Sendable {
         case .tint: [Parameter("colour", .colour), Parameter("blend", .word(Self.blendModes), .word("atop"))]
         case .blur: [Parameter("sigma", .number(0.3...250))]
         case .sharpen:
-            [Parameter("sigma", .number(0.1...10), .number(0.5)), Parameter("amount", .number(0...100), .number(3))]
+            [Parameter("sigma", .number(0.5...10), .number(0.5)), Parameter("amount", .number(0...100), .number(3))]
         case .brightness, .contrast, .saturation: [Parameter("factor", .number(0...100))]
         case .gamma: [Parameter("exponent", .number(0.1...10))]
         case .pad:

@@ -34,8 +34,11 @@ extension VariantSpec {
         if isAlone, isUsual || width == nil && height == nil { effects.remove(at: place) }
     }
 
-    /// A choice of one is none.
+    /// A choice of one is none. What can't be lossless isn't chosen where nothing may be lost.
     private mutating func normaliseFormat() {
+        if format == nil, options.flag(.lossless), let candidates = options.candidates {
+            options.set(.auto, .words(candidates.filter { $0 != .jpeg }.map(\.rawValue).sorted()))
+        }
         guard format == nil, let candidates = options.candidates, candidates.count == 1 else { return }
         format = candidates[0]
         options.set(.auto, nil)

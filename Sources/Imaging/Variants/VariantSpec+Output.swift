@@ -38,12 +38,12 @@ extension VariantSpec.Output {
         }
     }
 
-    /// The effort that is meant where none is named. AVIF's depends on the picture's size, see ``Encoding``.
+    /// The effort that is meant where none is named. AVIF's and JPEG XL's depend on the picture's size, see ``Encoding``.
     var usualEffort: Int? {
         switch self {
         case .webp: 4
-        case .png, .gif, .jxl: 7
-        case .avif, .jpeg, .tiff: nil
+        case .png, .gif: 7
+        case .avif, .jxl, .jpeg, .tiff: nil
         }
     }
 

@@ -36,6 +36,24 @@ final class HelperPool: Sendable {
         _ source: BlobFile, into variants: [VariantSpec], assets: [String: Asset] = [:],
         outputs: OutputPlace = OutputPlace(), firstFrameSuffices: Bool = false,
     ) async -> HelperOutcome {
+        let outcome = await transformOnce(source, into: variants, assets, outputs, firstFrameSuffices)
+        guard case .failed(.decoderCrash, _) = outcome, !variants.isEmpty else { return outcome }
+        // What ended the helpers may have been the decoder's work or the variants'. Only a picture that isn't decoded even
+        // when nothing is made of it is to blame.
+        guard case .made = await transformOnce(source, into: [], [:], OutputPlace(), firstFrameSuffices) else {
+            return outcome
+        }
+        return .failed(
+            .transform,
+            "The picture can be decoded, but its variants took more memory or time than a helper may have "
+                + "(\(HelperMain.memoryLimit >> 20) MiB, \(configuration.processorSeconds) s of CPU); ask for smaller or cheaper ones."
+        )
+    }
+
+    private func transformOnce(
+        _ source: BlobFile, into variants: [VariantSpec], _ assets: [String: Asset], _ outputs: OutputPlace,
+        _ firstFrameSuffices: Bool,
+    ) async -> HelperOutcome {
         await budget.holding(await decoderBytes(of: source)) {
             await withCheckedContinuation { continuation in
                 var work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)

@@ -1,0 +1,46 @@
+import TestSupport
+import Testing
+
+@testable import Imaging
+
+/// Pictures that are too large for an encoder end in a sentence, before it has begun.
+@Suite(.timeLimit(.minutes(15)))
+struct EncoderMemoryTests {
+    @Test(arguments: [
+        ("x,avif,pad:0:5700:5700:0", "avif", 30), ("x,jxl,pad:0:3900:3900:0", "jxl", 13),
+        ("x,jxl,effort:7,pad:0:3300:3300:0", "jxl", 10), ("x,gif,pad:0:4300:4300:0", "gif", 16),
+        ("x,webp,lossless,pad:0:7700:7700:0", "webp", 55),
+    ])
+    func whatIsTooLargeIsSaid(spec: String, format: String, most: Int) throws {
+        do {
+            _ = try make(one: TestImages.png(8, 8), spec)
+            Issue.record("\(spec) was made")
+        } catch let error as ImagingError {
+            #expect(error.code == .encode)
+            #expect(error.message.contains("more than \(format) can be encoded of"), "\(error.message)")
+            #expect(error.message.contains("some \(most) million"), "\(error.message)")
+        }
+    }
+
+    /// One that is chosen from others isn't asked.
+    @Test func whatIsTooLargeIsNotChosen() throws {
+        let made = try make(TestImages.png(8, 8), "a=x,auto:jxl+jpeg,pad:0:3900:3900:0:white")
+        #expect(made.report.renditions[0].format == .jpeg)
+    }
+
+    @Test func jpegXLTakesLessEffortForWhatIsLarge() {
+        let encoding = Encoding(.jxl, quality: nil, VariantOptions())
+        #expect(encoding.effort(pixels: 8_000_000) == 7)
+        #expect(encoding.effort(pixels: 8_000_001) == 3)
+    }
+
+    /// A file in which a decoder finds nothing is no success, whatever the encoder said.
+    @Test func aFileWithoutAPictureIsFound() throws {
+        let file = try make(one: TestImages.png(40, 30), "x,avif")
+        try EncodedFile(file).checkHeader(PixelSize(width: 40, height: 30))
+        #expect(throws: VipsFailure.self) { try EncodedFile(file).checkHeader(PixelSize(width: 41, height: 30)) }
+        #expect(throws: VipsFailure.self) {
+            try EncodedFile(Array(file.prefix(200))).checkHeader(PixelSize(width: 40, height: 30))
+        }
+    }
+}
