@@ -58,7 +58,7 @@ struct HostKeeper: Sendable {
 
     /// What other workers were told by an origin, and what people have changed.
     private func read(_ ledger: inout Ledger) async throws(JobsError) {
-        let now = store.currentTime
+        let now = try await store.cacheTime()
         for memory in try await store.hostMemories() where ledger.seen[memory.host] != memory.notBefore {
             ledger.seen[memory.host] = memory.notBefore
             let left = memory.remaining(at: now)
@@ -82,7 +82,7 @@ struct HostKeeper: Sendable {
     }
 
     private func write(_ ledger: inout Ledger) async throws(JobsError) {
-        let now = store.currentTime
+        let now = try await store.cacheTime()
         let hosts = downloader.hosts
         let memories = hosts.compactMap { memory(of: $0, now, &ledger) }
         let load = load(of: hosts, &ledger)

@@ -54,6 +54,28 @@ struct ClockTests {
         }
     }
 
+    @Test(arguments: [years, -years])
+    func `A host is left alone for as long as it asked for`(_ jump: Int64) async throws {
+        try await withStores { store, other, wall, uptime in
+            let worker = try await store.register(host: "test", pid: 1)
+            _ = try await store.enqueue(NewJob(urls: ["https://clock.example/a.png"]))
+            let item = try #require(try await store.claim(limit: 1, worker: worker).items.first)
+            let busy = FailureRecord(.http(503), "It is busy.")
+            _ = try await store.finish([(item, .retry(at: wall.now + 3_600_000, busy, blockingHost: true))])
+            wall.advance(jump)
+            // What people are told is by the machine's clock.
+            let expected = ["clock.example": wall.now + 3_600_000]
+            #expect(try await other.blockedHosts() == expected)
+            try await store.keepCacheClock()
+            try await store.heartbeat(worker: worker)
+            #expect(try await other.blockedHosts() == expected)
+            #expect(try await other.hostStatuses().map(\.notBefore) == [wall.now + 3_600_000])
+            for clock in [wall, uptime] { clock.advance(3_600_001) }
+            #expect(try await other.blockedHosts().isEmpty)
+            #expect(try await other.hostMemories().isEmpty)
+        }
+    }
+
     @Test func `What is claimed after a jump keeps its lease as well`() async throws {
         try await withStores { store, other, wall, uptime in
             let worker = try await store.register(host: "test", pid: 1)

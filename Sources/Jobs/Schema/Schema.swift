@@ -34,6 +34,9 @@ enum Schema {
         migrator.registerMigration("8-steady-time") { db in
             try db.execute(sql: steadyTime)
         }
+        migrator.registerMigration("9-steady-hosts") { db in
+            try db.execute(sql: steadyHosts)
+        }
         return migrator
     }
 

@@ -153,7 +153,9 @@ extension JobStore {
             let failure = FailureRecord(entry.failure, "On the blacklist: \(entry.message ?? entry.failure.rawValue)")
             return try fail(item, failure, blacklisted: true, tries: 0, now: now.wall, in: db)
         case .retry(let time, let failure, let blockingHost):
-            if blockingHost { try block(host: URLText.host(item.url), until: time, now: now.wall, in: db) }
+            if blockingHost {
+                try block(host: URLText.host(item.url), until: now.steadily(time), now: now.steady, in: db)
+            }
             return try delay(item, until: now.steadily(time), failure: failure, in: db)
         case .wait(let time, let host, let reason):
             return try update(

@@ -3,9 +3,9 @@ internal import GRDB
 /// What is remembered of a host from one worker to the next.
 public struct HostMemory: Hashable, Sendable {
     public var host: String
-    /// Nothing is asked of it before; UTC milliseconds, 0 for a host that may be asked.
+    /// Nothing is asked of it before; milliseconds by `cacheTime`, 0 for a host that may be asked.
     public var notBefore: Int64
-    /// When that was written down.
+    /// When that was written down, by the same clock.
     public var setAt: Int64
     /// A word: `asked` or `parked`.
     public var reason: String?
@@ -25,8 +25,9 @@ public struct HostMemory: Hashable, Sendable {
         self.parks = parks
     }
 
-    /// Milliseconds for which it is left alone yet. Never more than was asked for, so that a clock which was set back
-    /// doesn't make an hour a day.
+    /// Milliseconds for which it is left alone yet. Never more than was asked for, whatever became of the clock.
+    ///
+    /// - Parameter now: by `cacheTime`.
     public func remaining(at now: Int64) -> Int64 {
         max(0, min(notBefore - now, notBefore - setAt))
     }
@@ -75,8 +76,9 @@ extension JobStore {
     static let hostMemory: Int64 = 3_600_000
 
     public func hostMemories() async throws(JobsError) -> [HostMemory] {
-        let now = now()
+        let reading = reading
         return try await read { db in
+            let now = try Self.cacheTime(reading, in: db)
             let statement = try db.cachedStatement(
                 sql: "SELECT * FROM hosts WHERE not_before > ? OR width IS NOT NULL OR parks > 0")
             return try Row.fetchAll(statement, arguments: [now]).map(memory)
@@ -140,9 +142,10 @@ extension JobStore {
 
     /// The hosts that anything is known of, the busiest first.
     public func hostStatuses(limit: Int = 1_000) async throws(JobsError) -> [HostStatus] {
-        let now = now()
+        let reading = reading
         let living = Set(try await workers().map(\.id))
         return try await read { db in
+            let steady = try Self.cacheTime(reading, in: db)
             var found: [String: HostTally] = [:]
             for row in try Row.fetchAll(db, sql: "SELECT * FROM host_load") where living.contains(row["worker"]) {
                 found[row["host"], default: HostTally()].add(load: row)
@@ -162,7 +165,8 @@ extension JobStore {
             for row in try Row.fetchAll(db, sql: "SELECT host, class, count FROM host_failures") {
                 found[row["host"], default: HostTally()].failures[row["class"]] = row["count"]
             }
-            return found.map { $1.status(of: $0, now: now) }.sorted(by: Self.isBusier).prefix(limit).map { $0 }
+            return found.map { $1.status(of: $0, left: $1.memory?.remaining(at: steady) ?? 0, now: reading.wall) }
+                .sorted(by: Self.isBusier).prefix(limit).map { $0 }
         }
     }
 
@@ -184,9 +188,11 @@ private struct HostTally {
         rate += row["rate"] as Double
     }
 
-    func status(of host: String, now: Int64) -> HostStatus {
-        let left = memory?.remaining(at: now) ?? 0
-        return HostStatus(
+    /// - Parameters:
+    ///   - left: for how long it is left alone yet.
+    ///   - now: by the machine's clock, which people go by.
+    func status(of host: String, left: Int64, now: Int64) -> HostStatus {
+        HostStatus(
             host: host, running: running, waiting: waiting, rate: rate, failures: failures,
             notBefore: left > 0 ? now + left : nil, reason: left > 0 ? memory?.reason : nil, width: memory?.width)
     }

@@ -35,17 +35,19 @@ extension JobStore {
             try db.execute(sql: "UPDATE workers SET seen_at = ? WHERE id = ?", arguments: [now, worker])
             try db.execute(
                 sql: """
-                    DELETE FROM leases WHERE worker = ? AND claimed_at < ? AND NOT EXISTS
+                    DELETE FROM leases WHERE worker = ? AND claimed_at NOT BETWEEN ? AND ? AND NOT EXISTS
                         (SELECT 1 FROM items WHERE state = 'active' AND lease = leases.id)
                     """,
-                arguments: [worker, now - 1_000],
+                // Those of a clock that was ahead are as old as any.
+                arguments: [worker, now - 1_000, now + 1_000],
             )
+            let steady = try Self.cacheTime(reading, in: db)
             try db.execute(
                 sql: "DELETE FROM hosts WHERE not_before < ?1 AND ifnull(set_at, 0) < ?1",
-                arguments: [now - Self.hostMemory])
+                arguments: [steady - Self.hostMemory])
             try db.execute(
                 sql: "UPDATE leases SET expires_at = ? WHERE worker = ?",
-                arguments: [try Self.cacheTime(reading, in: db) + leaseDuration, worker],
+                arguments: [steady + leaseDuration, worker],
             )
         }
     }
@@ -200,12 +202,10 @@ extension JobStore {
         }
     }
 
-    /// Hosts that are left alone, with the time until which, in UTC milliseconds.
+    /// Hosts that are left alone, with the time until which, in UTC milliseconds by the machine's clock.
     public func blockedHosts() async throws(JobsError) -> [String: Int64] {
-        let now = now()
-        let memories = try await hostMemories()
-        return Dictionary(
-            memories.filter { $0.remaining(at: now) > 0 }.map { ($0.host, now + $0.remaining(at: now)) },
-            uniquingKeysWith: max)
+        let (now, steady) = (now(), try await cacheTime())
+        let left = try await hostMemories().map { (host: $0.host, time: $0.remaining(at: steady)) }
+        return Dictionary(left.filter { $0.time > 0 }.map { ($0.host, now + $0.time) }, uniquingKeysWith: max)
     }
 }

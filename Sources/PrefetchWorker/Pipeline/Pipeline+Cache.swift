@@ -89,16 +89,23 @@ extension Pipeline {
         return try opened.get()
     }
 
+    /// Ages are told by the machine's clock, as HTTP does. One that was set costs a small request, and no source stays
+    /// unasked about for years because of it.
     private func needsAsking(_ source: SourceRecord, _ item: ClaimedItem, _ plan: JobPlan) -> Bool {
         if plan.options.contains(.refreshCached) { return true }
+        let now = settings.now()
         if plan.options.contains(.httpCache) {
             guard let facts = source.http, let freshness = source.freshness else { return true }
             let varied = request(for: item, plan).varied(by: facts.vary, userAgent: downloader.userAgent)
-            return varied == nil || varied != facts.varied || !freshness.isFresh(at: settings.now() / 1_000)
+            return varied == nil || varied != facts.varied || !freshness.isFresh(at: now / 1_000)
+                || Self.isAhead(facts.answeredAt, of: now)
         }
         let maxAge = plan.settings.maxAge ?? settings.maxAge
-        return maxAge >= 0 && settings.now() - source.fetchedAt > maxAge
+        return maxAge >= 0 && (now - source.fetchedAt > maxAge || Self.isAhead(source.fetchedAt, of: now))
     }
+
+    /// Whether something can't have been at that time yet: the clock was set back. Ten minutes are for clocks that differ.
+    private static func isAhead(_ time: Int64, of now: Int64) -> Bool { time - now > 600_000 }
 
     /// The item under the key that the delegate or its job's rule makes of its URL.
     func keyed(_ item: ClaimedItem, _ plan: JobPlan) async throws(FetchFailure) -> ClaimedItem {

@@ -69,7 +69,7 @@ final class Gate: Sendable {
     func open() { isOpen.withLock { $0 = true } }
 
     /// Waits, but not for ever, so that a test which failed can end.
-    func wait() {
-        for _ in 0..<4_000 where !isOpen.withLock({ $0 }) { usleep(5_000) }
+    func wait(atMost seconds: Int = 20) {
+        for _ in 0..<(200 * seconds) where !isOpen.withLock({ $0 }) { usleep(5_000) }
     }
 }

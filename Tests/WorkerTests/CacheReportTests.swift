@@ -1,0 +1,115 @@
+import TestSupport
+import Testing
+
+/// What `worker cache stats` and `worker cache verify` say, and to whom damage is handed out: to nobody.
+@Suite(.timeLimit(.minutes(15))) struct CacheReportTests {
+    private struct Stats: Decodable {
+        struct Totals: Decodable {
+            let blobs, hits, misses: Int
+            let bytes, revalidatedBytes, dedupedBytes: Int64
+        }
+        struct Share: Decodable {
+            let name: String
+            let files: Int
+            let bytes: Int64
+        }
+        let totals: Totals
+        let formats, variants, hosts, ages: [Share]
+        let pinned, quarantinedFiles: Int
+    }
+
+    private struct Verified: Decodable {
+        let good: Int
+        let missing, damaged: [String]
+    }
+
+    /// Two URLs have the same bytes, and an origin says that nothing has changed.
+    private static func origin(_ request: LoopbackOrigin.Request) -> LoopbackReply {
+        guard request.header("If-None-Match") == nil else { return .status(304) }
+        return .ok(Pictures.png(request.path == "/other.png" ? 2 : 1), headers: [(name: "ETag", value: "\"1\"")])
+    }
+
+    private func stats(_ w: TestWorker) async throws -> Stats {
+        try await w.run("cache", "stats", "--json").json(Stats.self)
+    }
+
+    @Test func `The cache is told by its parts, and by what it has saved`() async throws {
+        try await withWorker(Self.origin) { w in
+            let size = Int64(Pictures.png(1).count)
+            try await w.enqueue(w.url("/one.png"), "--variant", "thumb=16x12,webp")
+            try await w.drain()
+            try await w.enqueue(w.url("/same.png"))
+            try await w.enqueue("http://localhost:\(w.origin.port)/other.png")
+            try await w.drain()
+            let first = try await stats(w)
+            #expect((first.totals.hits, first.totals.misses, first.totals.blobs) == (0, 3, 3))
+            #expect(first.totals.dedupedBytes == size)
+            #expect(first.totals.revalidatedBytes == 0)
+            try await w.enqueue(w.url("/one.png"))
+            try await w.drain()
+            try await w.enqueue(w.url("/one.png"), "--option", "refresh-cached")
+            try await w.drain()
+            try await w.run("cache", "pin", w.url("/one.png"))
+            let last = try await stats(w)
+            #expect((last.totals.hits, last.totals.misses, last.totals.blobs) == (2, 3, 3))
+            #expect(last.totals.revalidatedBytes == size)
+            #expect(last.pinned == 1)
+            #expect(last.formats.map(\.name).sorted() == ["png", "webp"])
+            #expect(last.formats.first { $0.name == "png" }?.files == 2)
+            #expect(last.variants.map(\.name).sorted() == ["original", "thumb"])
+            #expect(last.hosts.map(\.name).sorted() == ["127.0.0.1", "localhost"])
+            #expect(last.hosts.first { $0.name == "localhost" }?.bytes == Int64(Pictures.png(2).count))
+            #expect(last.ages.reduce(0) { $0 + $1.files } == 3)
+            #expect(last.formats.reduce(0) { $0 + $1.bytes } == last.totals.bytes)
+        }
+    }
+
+    @Test func `Damage is found by a sample of all, put aside, and handed out to nobody`() async throws {
+        try await withWorker { w in
+            try await w.enqueue((0..<3).map { w.url("/\($0).png") })
+            try await w.drain()
+            try w.flipByte(of: try await w.path(w.url("/1.png")))
+            #expect(try await w.run("cache", "verify", "--sample", "0", "--json").json(Verified.self).good == 3)
+            let found = try await w.run("cache", "verify", "--sample", "100", "--json", expecting: 74)
+                .json(Verified.self)
+            #expect((found.good, found.damaged.count, found.missing.count) == (2, 1, 0))
+            #expect(try await stats(w).quarantinedFiles == 1)
+            try await w.run("get", w.url("/1.png"), expecting: 1)
+            try await w.run("cache", "verify", "--sample", "100")
+            // Whoever asks for it has it fetched anew.
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain()
+            #expect(try w.bytes(of: try await w.path(w.url("/1.png"))) == Pictures.png(1))
+            #expect(w.origin.requestCount("/1.png") == 2)
+        }
+    }
+
+    @Test func `What get finds damaged is put aside, too`() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain()
+            let path = try await w.path(w.url("/1.png"))
+            try w.flipByte(of: path)
+            let answer = try await w.run("get", w.url("/1.png"), expecting: 1)
+            #expect(answer.output == "")
+            #expect(try await stats(w).quarantinedFiles == 1)
+        }
+    }
+
+    @Test func `A verification that was killed goes on where it was`() async throws {
+        try await withWorker { w in
+            try await w.enqueue((0..<450).map { w.url("/\($0).png") })
+            try await w.drain()
+            let all = try await w.run("cache", "verify", "--json").json(Verified.self).good
+            // As one leaves it that is killed after its first page; the whole of it takes no time here.
+            try await w.sql(
+                """
+                INSERT INTO cache_properties (name, value)
+                    SELECT 'verify', hash FROM blobs ORDER BY hash LIMIT 1 OFFSET 199
+                """)
+            let rest = try await w.run("cache", "verify", "--resume", "--json").json(Verified.self).good
+            #expect(rest == all - 200)
+            #expect(try await w.run("cache", "verify", "--resume", "--json").json(Verified.self).good == all)
+        }
+    }
+}
