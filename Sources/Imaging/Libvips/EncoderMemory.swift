@@ -26,7 +26,7 @@ enum EncoderMemory {
         case .jxl where encoding.isLossless: effort <= 3 ? 113 : 150
         case .jxl: effort <= 3 ? 72 : effort <= 7 ? 96 : 150
         case .avif: 33
-        case .webp: encoding.isLossless ? 18 : 10
+        case .webp: encoding.isLossless ? 30 : 10
         case .gif: 60
         case .jpeg, .png, .tiff: 8
         }
