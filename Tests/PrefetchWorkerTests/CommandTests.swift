@@ -95,6 +95,13 @@ import Testing
         #expect(clock.now - started < .seconds(45))
     }
 
+    @Test func whatItLeavesInTheBackgroundIsEnded() async throws {
+        let mark = "PW\(UInt32.random(in: 0 ... .max))"
+        let script = "\(mark)=1; export \(mark); sleep 300 >/dev/null 2>&1 & \(Self.answer)"
+        #expect(try await run(script) == .success("picture"))
+        try await waitUntilGone(mark)
+    }
+
     @Test func aCancelledOneIsEnded() async throws {
         let mark = "PW\(UInt32.random(in: 0 ... .max))"
         let task = Task { try await run("\(mark)=1; export \(mark); sleep 60") }

@@ -73,8 +73,9 @@ struct VariantPlan {
             throw refusal(output, "and \(format.rawValue) ends at \(format.largestSide) a side")
         }
         // Scaled is the larger of the two where a crop follows.
-        guard max(output.pixels, placement.scaled.pixels) <= limits.pixels else {
-            throw refusal(output, "and the limit is \(limits.pixels) in all")
+        let largest = output.pixels < placement.scaled.pixels ? placement.scaled : output
+        guard largest.pixels <= limits.pixels else {
+            throw refusal(largest, "and the limit is \(limits.pixels) in all")
         }
     }
 

@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Glibc
 internal import Subprocess
 internal import SystemPackage
 
@@ -60,13 +61,17 @@ struct CommandRun: Sendable {
                 return await withTaskCancellationHandler {
                     async let complaint = Self.read(execution.standardError, limit: 4_096, overflow: {})
                     let output = await Self.read(execution.standardOutput, limit: limits.bytes, overflow: end)
-                    return (output: output, complaint: await complaint)
+                    return (
+                        output: output, complaint: await complaint, group: execution.processIdentifier.value
+                    )
                 } onCancel: {
                     end()
                 }
             }
             withExtendedLifetime(input) {}
-            let (output, complaint) = result.closureResult
+            let (output, complaint, group) = result.closureResult
+            // What it has left running in the background. Its group is gone where there is nothing.
+            kill(-group, SIGKILL)
             return Result { () throws(CommandFailure) in
                 try judged(output, Self.firstLine(complaint), result.terminationStatus)
             }
