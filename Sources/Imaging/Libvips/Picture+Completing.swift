@@ -16,7 +16,9 @@ extension Picture {
             }
             let completed =
                 switch format {
-                case .heic, .avif: try picture.owningItsBlobs()
+                case .heic, .avif:
+                    try picture.owningItsBlobs()
+                        .unpremultiplied(if: HEIFReferences(ByteReader(bytes)).isPremultiplied)
                 case .tiff: try picture.unpacked().with(SourceExif(bytes, format), xmp: nil)
                 case .jxl: try picture.with(SourceExif(bytes, format), xmp: xmp(in: bytes))
                 case .jpeg, .png, .webp, .gif, .bmp: picture
@@ -43,6 +45,13 @@ extension Picture {
             }
         }
         return copy
+    }
+
+    /// With the colours that its pixels have before they are multiplied with their alpha.
+    private func unpremultiplied(if isPremultiplied: Bool) throws(VipsFailure) -> Picture {
+        guard isPremultiplied, hasAlpha else { return self }
+        let format = bandFormat
+        return try then { pw_vips_unpremultiply($0, &$1) }.then { pw_vips_round($0, &$1, format) }
     }
 
     private static func isXMP(_ blob: UnsafeRawBufferPointer) -> Bool {
