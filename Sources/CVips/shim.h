@@ -309,6 +309,20 @@ static inline int pw_vips_recomb(VipsImage *in, VipsImage *_Nullable *_Nonnull o
     return result;
 }
 
+// Of three channels: each becomes a sum of all, by a row of factors, and a constant.
+static inline int pw_vips_mix(
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, const double *nine, const double *constants
+) {
+    VipsImage *mixed = NULL;
+    const double ones[3] = {1, 1, 1};
+    int result = pw_vips_recomb(in, &mixed, nine);
+    if (result == 0) {
+        result = vips_linear(mixed, out, ones, constants, 3, NULL);
+    }
+    g_clear_object(&mixed);
+    return result;
+}
+
 static inline int pw_vips_join_bands(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsImage *more) {
     return vips_bandjoin2(in, more, out, NULL);
 }

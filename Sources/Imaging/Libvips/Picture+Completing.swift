@@ -19,7 +19,10 @@ extension Picture {
                 case .heic, .avif:
                     try picture.owningItsBlobs()
                         .unpremultiplied(if: HEIFReferences(ByteReader(bytes)).isPremultiplied)
-                case .tiff: try picture.unpacked().with(SourceExif(bytes, format), xmp: nil)
+                case .tiff:
+                    try picture.unpacked()
+                        .inRGB(from: TIFFColours(TIFFDirectory(ByteReader(bytes))).yCbCr)
+                        .with(SourceExif(bytes, format), xmp: nil)
                 case .jxl: try picture.with(SourceExif(bytes, format), xmp: xmp(in: bytes))
                 case .jpeg, .png, .webp, .gif, .bmp: picture
                 }
@@ -33,6 +36,16 @@ extension Picture {
     /// CIELAB of eight bits comes packed, which counts as four channels and an alpha.
     private func unpacked() throws(VipsFailure) -> Picture {
         lend { vips_image_get_coding($0) } == VIPS_CODING_LABQ ? try then { pw_vips_unpack_lab($0, &$1) } : self
+    }
+
+    /// - Parameter colours: how luma and its differences are stored; nil where these are none.
+    private func inRGB(from colours: YCbCrColours?) throws(VipsFailure) -> Picture {
+        guard let colours else { return self }
+        let format = bandFormat
+        // As the directory says.
+        guard bands == 3 else { throw VipsFailure.take() }
+        return try then { pw_vips_mix($0, &$1, colours.factors, colours.constants) }
+            .then { pw_vips_round($0, &$1, format) }
     }
 
     /// What its HEIC loader lends ends with the opened picture, and not with those that were made from it.
