@@ -193,6 +193,7 @@ struct DecodedSource {
             throw ImagingError(code: .badImage, message: "The jpeg is damaged: \(damage)")
         }
         if isDamaged { throw ImagingError(code: .badImage, message: "The tiff has damaged JPEG data.") }
+        if format == .tiff, let objection = TIFFDeflate(ByteReader(bytes))?.objection { throw objection }
         do throws(VipsFailure) {
             return try decoded.upright().inWebColours(keepingProfile: keepingProfile).inMemory()
         } catch {
