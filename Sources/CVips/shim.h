@@ -157,6 +157,17 @@ static inline int pw_vips_cast(VipsImage *in, VipsImage *_Nullable *_Nonnull out
     return vips_cast(in, out, format, NULL);
 }
 
+// To whole numbers, the nearest: a cast alone cuts off. What doesn't fit is the largest there is.
+static inline int pw_vips_round(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsBandFormat format) {
+    VipsImage *raised = NULL;
+    int result = -1;
+    if (vips_linear1(in, &raised, 1, 0.5, NULL) == 0) {
+        result = vips_cast(raised, out, format, NULL);
+    }
+    g_clear_object(&raised);
+    return result;
+}
+
 // Turns and mirrors as the orientation tag says, and takes the tag off.
 static inline int pw_vips_autorot(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
     return vips_autorot(in, out, NULL);
@@ -288,6 +299,20 @@ static inline int pw_vips_recomb(VipsImage *in, VipsImage *_Nullable *_Nonnull o
     }
     int result = vips_recomb(in, out, matrix, NULL);
     g_object_unref(matrix);
+    return result;
+}
+
+// Of three channels: each becomes a sum of all, by a row of factors, and a constant.
+static inline int pw_vips_mix(
+    VipsImage *in, VipsImage *_Nullable *_Nonnull out, const double *nine, const double *constants
+) {
+    VipsImage *mixed = NULL;
+    const double ones[3] = {1, 1, 1};
+    int result = pw_vips_recomb(in, &mixed, nine);
+    if (result == 0) {
+        result = vips_linear(mixed, out, ones, constants, 3, NULL);
+    }
+    g_clear_object(&mixed);
     return result;
 }
 

@@ -44,7 +44,7 @@ extension TestImages {
         bits.putAgain(0b0_0000_1010_0011, 13, times: matches / 8 * 8)
         bits.put(0, 7)
         // Adler-32 of zeros: one, and the count.
-        return [0x78, 0x01] + bits.finished + big(count % 65_521 << 16 | 1, 4)
+        return [0x78, 0x01] + bits.finished + big((count % 65_521) << 16 | 1, 4)
     }
 
     /// A PNG of one colour, black unless another is given, compressed a thousandfold.

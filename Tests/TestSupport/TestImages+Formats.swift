@@ -77,21 +77,22 @@ extension TestImages {
     /// - Parameters:
     ///   - samples: in the file's byte order.
     ///   - format: 1 whole numbers, 2 signed ones, 3 fractions, 6 complex ones.
-    ///   - photometric: what the samples mean by TIFF 6.0: 1 grey, 2 RGB, 5 CMYK, 8 CIELAB.
+    ///   - photometric: what the samples mean by TIFF 6.0: 1 grey, 2 RGB, 5 CMYK, 6 YCbCr, 8 CIELAB.
+    ///   - tags: others, or other values; none at all takes a tag out. Of type 3, 4, or 5, which has two numbers a value.
     public static func tiff(
         _ width: Int, _ height: Int, samples: [UInt8], channels: Int, bits: Int = 8, format: Int = 1, photometric: Int,
-        profile: [UInt8] = [], bigEndian: Bool = false,
+        profile: [UInt8] = [], bigEndian: Bool = false, tags: [(tag: Int, type: Int, values: [Int])] = [],
     ) -> [UInt8] {
         let number: (Int, Int) -> [UInt8] = { bigEndian ? big($0, $1) : little($0, $1) }
         let depths = 8 + samples.count
         let formats = depths + 2 * 4
         let colours = formats + 2 * 4
-        let directory = colours + profile.count + profile.count % 2
+        let others = colours + profile.count + profile.count % 2
         func entry(_ tag: Int, _ type: Int, _ values: [Int], at place: Int = 0) -> [UInt8] {
             let size = type == 3 ? 2 : 4
             let inline = values.flatMap { number($0, size) }
             let field = inline.count > 4 ? number(place, 4) : inline + [UInt8](repeating: 0, count: 4 - inline.count)
-            return number(tag, 2) + number(type, 2) + number(values.count, 4) + field
+            return number(tag, 2) + number(type, 2) + number(type == 5 ? values.count / 2 : values.count, 4) + field
         }
         var entries = [
             entry(256, 4, [width]), entry(257, 4, [height]),
@@ -105,11 +106,21 @@ extension TestImages {
         if !profile.isEmpty {
             entries.append(number(34_675, 2) + number(7, 2) + number(profile.count, 4) + number(colours, 4))
         }
+        var more: [UInt8] = []
+        for (tag, type, values) in tags {
+            entries.removeAll { $0.starts(with: number(tag, 2)) }
+            guard !values.isEmpty else { continue }
+            entries.append(entry(tag, type, values, at: others + more.count))
+            more += values.flatMap { number($0, type == 3 ? 2 : 4) }
+        }
+        let directory = others + more.count
+        let place: ([UInt8]) -> Int = { Int($0[bigEndian ? 0 : 1]) << 8 | Int($0[bigEndian ? 1 : 0]) }
+        entries.sort { place($0) < place($1) }
         let start = bigEndian ? Array("MM".utf8) : Array("II".utf8)
         let lists = [bits, format].flatMap { value in (0..<4).flatMap { _ in number(value, 2) } }
         let padding = [UInt8](repeating: 0, count: profile.count % 2)
         let table = number(entries.count, 2) + entries.flatMap { $0 } + number(0, 4)
-        return start + number(42, 2) + number(directory, 4) + samples + lists + profile + padding + table
+        return start + number(42, 2) + number(directory, 4) + samples + lists + profile + padding + more + table
     }
 }
 

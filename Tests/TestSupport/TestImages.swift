@@ -103,7 +103,7 @@ extension TestImages {
     }
 
     /// RFC 1950 and 1951: deflate's stored blocks, of at most 65,535 bytes.
-    static func zlibStored(_ data: [UInt8]) -> [UInt8] {
+    public static func zlibStored(_ data: [UInt8]) -> [UInt8] {
         var result: [UInt8] = [0x78, 0x01]
         var start = 0
         repeat {

@@ -1,5 +1,3 @@
-internal import CZlib
-
 /// What a PNG has compressed beside its pixels: profiles and texts, which unpack to a thousand times their size.
 ///
 /// libpng gives up on them without a word, after some work; a file that is made to cost memory is better refused.
@@ -19,7 +17,7 @@ enum PNGTexts {
                     offset += 12 + length
                     continue
                 }
-                left -= unpackedBytes(UnsafeRawBufferPointer(rebasing: content[start...]), most: left)
+                left -= Inflated(UnsafeRawBufferPointer(rebasing: content[start...]), most: left).count
                 if left <= 0 {
                     return ImagingError(
                         code: .badImage, message: "The PNG's texts and profiles unpack to more than \(most >> 20) MiB.")
@@ -40,24 +38,5 @@ enum PNGTexts {
             let translation = content[(language + 1)...].firstIndex(of: 0)
         else { return nil }
         return translation + 1
-    }
-
-    /// How many bytes come of it, as far as it can be unpacked, and no more than one above `most`.
-    private static func unpackedBytes(_ data: UnsafeRawBufferPointer, most: Int) -> Int {
-        var stream = z_stream()
-        guard pw_inflate_init(&stream) == Z_OK else { return 0 }
-        defer { inflateEnd(&stream) }
-        // zlib doesn't write to it, and its length is below 2³¹, the most a chunk has.
-        stream.next_in = UnsafeMutablePointer(mutating: data.bindMemory(to: UInt8.self).baseAddress)
-        stream.avail_in = UInt32(data.count)
-        return withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 1) { room in
-            var result = Z_OK
-            while result == Z_OK, Int(stream.total_out) <= most {
-                stream.next_out = room.bindMemory(to: UInt8.self).baseAddress
-                stream.avail_out = UInt32(room.count)
-                result = inflate(&stream, Z_NO_FLUSH)
-            }
-            return min(Int(stream.total_out), most + 1)
-        }
     }
 }

@@ -16,8 +16,13 @@ extension Picture {
             }
             let completed =
                 switch format {
-                case .heic, .avif: try picture.owningItsBlobs()
-                case .tiff: try picture.unpacked().with(SourceExif(bytes, format), xmp: nil)
+                case .heic, .avif:
+                    try picture.owningItsBlobs()
+                        .unpremultiplied(if: HEIFReferences(ByteReader(bytes)).isPremultiplied)
+                case .tiff:
+                    try picture.unpacked()
+                        .inRGB(from: TIFFColours(TIFFDirectory(ByteReader(bytes))).yCbCr)
+                        .with(SourceExif(bytes, format), xmp: nil)
                 case .jxl: try picture.with(SourceExif(bytes, format), xmp: xmp(in: bytes))
                 case .jpeg, .png, .webp, .gif, .bmp: picture
                 }
@@ -33,6 +38,16 @@ extension Picture {
         lend { vips_image_get_coding($0) } == VIPS_CODING_LABQ ? try then { pw_vips_unpack_lab($0, &$1) } : self
     }
 
+    /// - Parameter colours: how luma and its differences are stored; nil where these are none.
+    private func inRGB(from colours: YCbCrColours?) throws(VipsFailure) -> Picture {
+        guard let colours else { return self }
+        let format = bandFormat
+        // As the directory says.
+        guard bands == 3 else { throw VipsFailure.take() }
+        return try then { pw_vips_mix($0, &$1, colours.factors, colours.constants) }
+            .then { pw_vips_round($0, &$1, format) }
+    }
+
     /// What its HEIC loader lends ends with the opened picture, and not with those that were made from it.
     private func owningItsBlobs() throws(VipsFailure) -> Picture {
         let copy = try then { pw_vips_copy($0, &$1) }
@@ -43,6 +58,13 @@ extension Picture {
             }
         }
         return copy
+    }
+
+    /// With the colours that its pixels have before they are multiplied with their alpha.
+    private func unpremultiplied(if isPremultiplied: Bool) throws(VipsFailure) -> Picture {
+        guard isPremultiplied, hasAlpha else { return self }
+        let format = bandFormat
+        return try then { pw_vips_unpremultiply($0, &$1) }.then { pw_vips_round($0, &$1, format) }
     }
 
     private static func isXMP(_ blob: UnsafeRawBufferPointer) -> Bool {

@@ -59,6 +59,7 @@ struct DecodedSource {
         let verdict = HeaderInspector(limits: limits, coders: coders).inspect(bytes)
         if case .refused(let error) = verdict, error.code == .tooManyPixels { throw error }
         if format == .png, let objection = PNGTexts.objection(ByteReader(bytes)) { throw objection }
+        if format == .tiff, let objection = TIFFColours(TIFFDirectory(ByteReader(bytes))).objection { throw objection }
         if let objection = DecoderCost(bytes, as: format, limits: limits).objection(limits) { throw objection }
         if [.heic, .avif].contains(format), let objection = HEIFBoxes(ByteReader(bytes)).objection(limits) {
             throw objection
@@ -192,6 +193,7 @@ struct DecodedSource {
             throw ImagingError(code: .badImage, message: "The jpeg is damaged: \(damage)")
         }
         if isDamaged { throw ImagingError(code: .badImage, message: "The tiff has damaged JPEG data.") }
+        if format == .tiff, let objection = TIFFDeflate(ByteReader(bytes))?.objection { throw objection }
         do throws(VipsFailure) {
             return try decoded.upright().inWebColours(keepingProfile: keepingProfile).inMemory()
         } catch {
