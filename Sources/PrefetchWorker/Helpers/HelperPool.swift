@@ -8,7 +8,8 @@ internal import Synchronization
 /// Helper processes that decode, transform and encode, each one image at a time.
 ///
 /// A decoder that crashes or runs away costs one image and one helper: the image is tried once more in a fresh helper,
-/// since the crash may have been somebody's `kill`, and then fails as `decoder-crash`.
+/// since the crash may have been somebody's `kill`, and then fails as `decoder-crash`; as `transform` where it can be
+/// decoded when nothing is made of it.
 final class HelperPool: Sendable {
     let configuration: HelperConfiguration
     let limits: ImageLimits
@@ -45,9 +46,8 @@ final class HelperPool: Sendable {
         }
         return .failed(
             .transform,
-            "The picture can be decoded, but its variants took more memory or time than a helper may have "
-                + "(\(HelperMain.memoryLimit >> 20) MiB, \(configuration.processorSeconds) s of CPU); ask for smaller or cheaper ones."
-        )
+            "The picture can be decoded, but no helper could make its variants with \(HelperMain.memoryLimit >> 20) MiB and "
+                + "\(configuration.processorSeconds) s of CPU; ask for smaller or cheaper ones.")
     }
 
     private func transformOnce(
