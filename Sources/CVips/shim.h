@@ -202,11 +202,6 @@ static inline int pw_vips_to_sixteen_bits(
     return result;
 }
 
-// Only what it is called is changed.
-static inline int pw_vips_as(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsInterpretation interpretation) {
-    return vips_copy(in, out, "interpretation", interpretation, NULL);
-}
-
 // CIELAB of 32 bits a pixel, packed, as three numbers.
 static inline int pw_vips_unpack_lab(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
     return vips_LabQ2LabS(in, out, NULL);
@@ -322,10 +317,6 @@ static inline int pw_vips_join_bands(VipsImage *in, VipsImage *_Nullable *_Nonnu
 
 static inline int pw_vips_band(VipsImage *in, VipsImage *_Nullable *_Nonnull out, int band) {
     return vips_extract_band(in, out, band, NULL);
-}
-
-static inline int pw_vips_multiply(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsImage *other) {
-    return vips_multiply(in, other, out, NULL);
 }
 
 // `table` has an entry for each of the 256 values of a byte.

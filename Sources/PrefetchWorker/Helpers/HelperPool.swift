@@ -40,10 +40,9 @@ final class HelperPool: Sendable {
         let outcome = await transformOnce(source, into: variants, assets, outputs, firstFrameSuffices)
         guard case .failed(.decoderCrash, _) = outcome, !variants.isEmpty else { return outcome }
         // What ended the helpers may have been the decoder's work or the variants'. Only a picture that isn't decoded even
-        // when nothing is made of it is to blame.
-        guard case .made = await transformOnce(source, into: [], [:], OutputPlace(), firstFrameSuffices) else {
-            return outcome
-        }
+        // when nothing is made of it is to blame; and one that nobody could look at again, as when a worker stops, is not.
+        let alone = await transformOnce(source, into: [], [:], OutputPlace(), firstFrameSuffices)
+        guard case .made = alone else { return alone }
         return .failed(
             .transform,
             "The picture can be decoded, but no helper could make its variants with \(HelperMain.memoryLimit >> 20) MiB and "

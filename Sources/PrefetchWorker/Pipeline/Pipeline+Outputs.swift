@@ -61,7 +61,8 @@ extension Pipeline {
     }
 
     private var tooLarge: HelperOutcome {
-        .failed(.tooLarge, "The source and its variants come to more than the cache may hold.")
+        // The source by itself would fit: other variants of it may, so that the URL isn't to blame.
+        .failed(.transform, "The source and its variants come to more than the cache may hold.")
     }
 
     /// From memory to the cache, where there is room.

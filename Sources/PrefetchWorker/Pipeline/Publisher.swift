@@ -107,7 +107,9 @@ final class Publisher: Sendable {
                     return await publish(Array(group[(group.count / 2)...]))
                 }
                 let isHopeless = blobs.reduce(0) { $0 + $1.size } > (budget?.limit ?? .max)
-                await end(group, isHopeless ? .failed(FailureRecord(.tooLarge, reason)) : .release)
+                // Only a source that is too large by itself is too large for every job.
+                let failure: FailureClass = blobs.count > 1 ? .transform : .tooLarge
+                await end(group, isHopeless ? .failed(FailureRecord(failure, reason)) : .release)
                 if !isHopeless { disk.report(reason) }
             }
         } catch {

@@ -43,12 +43,12 @@ struct OutputTests {
     }
 
     @Test(arguments: [32 << 20, 3])
-    func `What is more than the cache may hold is too large`(_ memory: Int) async throws {
+    func `Variants that come to more than the cache may hold are not their source's fault`(_ memory: Int) async throws {
         let results = try await results { configuration in
             configuration.cachePolicy.maxBytes = Int64(Pictures.jpeg.count + 100)
             configuration.helpers.outputBytes = memory
         }
-        #expect(results == ["too-large: The source and its variants come to more than the cache may hold."])
+        #expect(results == ["transform: The source and its variants come to more than the cache may hold."])
     }
 
     @Test func `A file in memory is none of the cache's`() throws {
