@@ -28,8 +28,16 @@ public struct BlobHash: Hashable, Sendable, CustomStringConvertible {
     public var description: String { hex }
 
     static func text(_ digest: SHA256.Digest) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        let digits: StaticString = "0123456789abcdef"
+        return String(unsafeUninitializedCapacity: 2 * SHA256.Digest.byteCount) { text in
+            var end = 0
+            for byte in digest {
+                text[end] = digits.utf8Start[Int(byte >> 4)]
+                text[end + 1] = digits.utf8Start[Int(byte & 15)]
+                end += 2
+            }
+            return end
+        }
     }
 
     /// Reads a whole file from its start, without moving the descriptor's offset, which other processes may share.

@@ -99,7 +99,7 @@ extension ContentCache {
 
     private func link(_ blob: PendingBlob) throws(CacheError) {
         let raw = blob.file.descriptor.rawValue
-        let name = path(of: blob.hash).string
+        let name = name(of: blob.hash)
         for _ in 0..<2 {
             // AT_EMPTY_PATH would need a privilege; the way through /proc needs none (open(2), O_TMPFILE).
             if linkat(AT_FDCWD, "/proc/self/fd/\(raw)", AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 { return }

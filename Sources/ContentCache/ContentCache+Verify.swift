@@ -5,7 +5,7 @@ extension ContentCache {
     /// Whether a blob lies under its name with this size. Its bytes are not read.
     public func exists(_ hash: BlobHash, size: Int64) -> Bool {
         var info = stat()
-        return lstat(path(of: hash).string, &info) == 0 && info.st_mode & S_IFMT == S_IFREG
+        return lstat(name(of: hash), &info) == 0 && info.st_mode & S_IFMT == S_IFREG
             && Int64(info.st_size) == size
     }
 
@@ -45,7 +45,7 @@ extension ContentCache {
     /// - Returns: nil when it is missing or damaged.
     public func openWhole(_ hash: BlobHash) throws(CacheError) -> BlobFile? {
         var info = stat()
-        guard lstat(path(of: hash).string, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
+        guard lstat(name(of: hash), &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
         let file: BlobFile
         do {
             file = BlobFile(
@@ -71,7 +71,7 @@ extension ContentCache {
     /// needn't be read again until the next boot. Nil when it is no regular file.
     public func stamp(of hash: BlobHash) -> String? {
         var info = stat()
-        guard lstat(path(of: hash).string, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
+        guard lstat(name(of: hash), &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
         // A machine without /proc reads every time.
         guard let boot = try? Self.smallFile("/proc/sys/kernel/random/boot_id") else { return nil }
         let changed = "\(info.st_ctim.tv_sec).\(info.st_ctim.tv_nsec)"
@@ -90,14 +90,14 @@ extension ContentCache {
         if let file {
             var bad = stat()
             var present = stat()
-            if fstat(file.descriptor.rawValue, &bad) == 0, lstat(path(of: hash).string, &present) == 0,
+            if fstat(file.descriptor.rawValue, &bad) == 0, lstat(name(of: hash), &present) == 0,
                 bad.st_ino != present.st_ino
             {
                 return
             }
         }
         let target = quarantine.appending("\(hash.hex).\(getpid()).\(UInt32.random(in: 0 ... .max))")
-        if rename(path(of: hash).string, target.string) != 0, errno != ENOENT {
+        if rename(name(of: hash), target.string) != 0, errno != ENOENT {
             throw CacheError(Errno(rawValue: errno), "The blob \(hash) can't be moved to quarantine")
         }
     }
@@ -154,14 +154,14 @@ extension ContentCache {
     /// Whether anything lies under a blob's name.
     public func isThere(_ hash: BlobHash) -> Bool {
         var info = stat()
-        return lstat(path(of: hash).string, &info) == 0
+        return lstat(name(of: hash), &info) == 0
     }
 
     /// Reads a blob and says what it is.
     public func check(_ hash: BlobHash, size: Int64) -> Finding {
         // One look: between two, it may have been evicted and written anew.
         var info = stat()
-        guard lstat(path(of: hash).string, &info) == 0 else { return .missing }
+        guard lstat(name(of: hash), &info) == 0 else { return .missing }
         guard info.st_mode & S_IFMT == S_IFREG, Int64(info.st_size) == size else {
             // Of another size than it was published with. Quarantine may fail on a broken disk; the finding stands.
             try? moveToQuarantine(hash)

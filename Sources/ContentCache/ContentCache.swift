@@ -14,6 +14,8 @@ public struct ContentCache: Sendable {
     /// The cache's folder, absolute.
     public let directory: FilePath
     let blobs: FilePath
+    /// What the names of all blobs begin with.
+    private let prefix: String
     let quarantine: FilePath
     let syncing: Syncing
 
@@ -25,6 +27,7 @@ public struct ContentCache: Sendable {
         syncing = Syncing(isOn: syncs)
         self.directory = Self.absolute(directory)
         blobs = self.directory.appending("blobs").appending("sha256")
+        prefix = blobs.string + "/"
         quarantine = self.directory.appending("quarantine")
         try makeDirectory(self.directory)
         try checkVersion()
@@ -43,6 +46,7 @@ public struct ContentCache: Sendable {
         syncing = Syncing()
         self.directory = Self.absolute(directory)
         blobs = self.directory.appending("blobs").appending("sha256")
+        prefix = blobs.string + "/"
         quarantine = self.directory.appending("quarantine")
         guard try hasMarker(self.directory.appending("CACHE_VERSION")) else {
             throw CacheError(.notACache, "\(directory) is not a cache.")
@@ -50,9 +54,10 @@ public struct ContentCache: Sendable {
     }
 
     /// Where a blob lies, or would lie.
-    public func path(of hash: BlobHash) -> FilePath {
-        blobs.appending(hash.shard).appending(hash.hex)
-    }
+    public func path(of hash: BlobHash) -> FilePath { FilePath(name(of: hash)) }
+
+    /// The same as text, for the system's calls.
+    func name(of hash: BlobHash) -> String { prefix + hash.hex.prefix(2) + "/" + hash.hex }
 
     /// A new file without a name in the cache's own file system: if the process dies, nothing is left of it.
     public func makeFile() throws(CacheError) -> BlobFile {

@@ -116,6 +116,9 @@ public final class Downloader: Sendable {
         exchange.blocked(HostName.normal(host))
     }
 
+    /// Whether any host may be blocked; to ask for each of them is not needed where none is.
+    public var blocksHosts: Bool { exchange.holdsBack }
+
     /// Takes up what an earlier downloader had learnt of a host.
     public func restore(host: String, window: Double?, parks: Int) {
         exchange.restore(HostName.normal(host), window: window, parks: parks)

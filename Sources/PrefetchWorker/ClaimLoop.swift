@@ -165,18 +165,21 @@ final class ClaimLoop: Sendable {
 
     private func start(_ claim: Claim, _ plans: inout PlanCache) async throws(JobsError) {
         statistics.saw(jobs: claim.jobs.keys)
+        var usable: [JobID: JobPlan] = [:]
         for job in claim.jobs.values {
-            if case .failure(let error) = plans.plan(for: job) {
+            switch plans.plan(for: job) {
+            case .success(let plan): usable[job.id] = plan
+            case .failure(let error):
                 logger.error("Job \(job.id) can't be run.", metadata: ["error": "\(error.message)"])
                 try await store.fail(job: job.id, error: error.message)
             }
         }
         for item in claim.items {
-            guard let job = claim.jobs[item.job], case .success(let plan) = plans.plan(for: job) else { continue }
-            making.began(job.id)
-            tasks.start(item, precedence: job.precedence) { [self] in
+            guard let plan = usable[item.job] else { continue }
+            making.began(item.job)
+            tasks.start(item, precedence: plan.definition.precedence) { [self] in
                 let ending = await pipeline.process(item, plan) {
-                    making.cameThrough(job.id)
+                    making.cameThrough(item.job)
                     if hasRoom { wakeup.ring() }
                 }
                 statistics.count(ending)

@@ -122,7 +122,7 @@ struct UpgradeTests {
             #expect(try await store.progress(job: 1)?.total == 1)
             #expect(try await store.inconsistencies() == [])
             try await store.close()
-            let migrations = try Shell(database: path).expect("SELECT identifier FROM grdb_migrations ORDER BY 1;")
+            let migrations = try Shell(database: path).expect("SELECT identifier FROM grdb_migrations ORDER BY rowid;")
             #expect(migrations.prefix(2) == ["1-queue-and-cache-index", "2-source-facts"])
         }
     }

@@ -138,6 +138,8 @@ extension Exchange {
         state.withLock { $0.queue.blocked(host) }
     }
 
+    var holdsBack: Bool { state.withLock { $0.queue.holdsBack } }
+
     func snapshots() -> [HostSnapshot] { state.withLock { $0.queue.snapshots(now: .now) } }
 
     func setLimits(concurrency: Int, limits: HostLimits, special: [String: HostLimits]) {

@@ -26,6 +26,9 @@ struct WaitingQueue {
 
     var count: Int { waiting.count }
 
+    /// Whether any host may be held back.
+    var holdsBack: Bool { releases.count > 0 }
+
     /// When the next host that is held back is free again.
     var nextRelease: ContinuousClock.Instant? { releases.min?.until }
 
@@ -156,13 +159,16 @@ extension WaitingQueue {
         var place: Place
     }
 
-    struct Host {
+    /// A class, so that a change of one number copies neither the rest nor the heap.
+    final class Host {
         var gate: HostGate
         var places = CountedHeap<Place>()
         /// Places that still stand for something; the others are left over.
         var live = 0
         var running = 0
         var silent = 0
+
+        init(gate: HostGate) { self.gate = gate }
     }
 
     struct Place: Comparable {
@@ -263,7 +269,6 @@ extension WaitingQueue {
         return nil
     }
 
-    // A function of its own, so that no copy of the host lives while its heap is changed: that would copy the heap.
     private func mayStart(_ host: String) -> Bool {
         guard let state = hosts[host] else { return false }
         return state.gate.mayStart(running: state.running)

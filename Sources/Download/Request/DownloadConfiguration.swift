@@ -34,6 +34,11 @@ public struct DownloadConfiguration: Sendable {
     public var userAgent = "PrefetchWorker/1"
     /// Sent to every host, but where the request has its own header of that name.
     public var headers: [(name: String, value: String)] = []
+    /// The same, with the kinds of bodies that we ask for where nobody says otherwise.
+    var commonHeaders: [(name: String, value: String)] {
+        if headers.contains(where: { $0.name.lowercased() == "accept" }) { return headers }
+        return headers + [("Accept", "image/*,*/*;q=0.8")]
+    }
     /// A PEM file of certificate authorities, instead of the system's.
     public var caFile: String?
     /// A proxy's URL. Without one the environment's proxy variables are ignored. With one the address guard is blind:

@@ -45,7 +45,7 @@ public struct DownloadResponse: Sendable, Equatable {
 }
 
 /// How a download ended. Every download ends in exactly one of these.
-public enum DownloadOutcome: Sendable {
+public indirect enum DownloadOutcome: Sendable {
     case body(BodyFile, DownloadResponse)
     case notModified(DownloadResponse)
     case failed(DownloadFailure)

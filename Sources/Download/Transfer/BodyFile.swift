@@ -103,9 +103,15 @@ final class BodyWriter {
     }
 }
 
-func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+private func hexadecimal(_ digest: SHA256.Digest) -> String {
+    func digit(_ value: UInt8) -> UInt8 { value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
+    return String(unsafeUninitializedCapacity: 2 * SHA256.Digest.byteCount) { text in
+        for (place, byte) in digest.enumerated() {
+            text[2 * place] = digit(byte >> 4)
+            text[2 * place + 1] = digit(byte & 15)
+        }
+        return text.count
+    }
 }
 
 func digest(of text: String) -> String { hexadecimal(SHA256.hash(data: Array(text.utf8))) }

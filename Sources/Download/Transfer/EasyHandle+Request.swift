@@ -1,12 +1,19 @@
 import CCurl
 
 extension EasyHandle {
-    /// Sets every option of one hop. Nothing is left over from the hop or the request before.
+    /// Sets every option of one hop. Nothing is left over from the hop or the request before: what an unusual one has set
+    /// is taken back before the next, and what is another for each is set each time.
     func prepare(_ transfer: Transfer) throws(OptionError) {
-        try reset()
-        try setHabits(transfer.configuration)
-        try setSecurity(transfer)
-        try setCallbacks(transfer)
+        let isUsual = transfer.isUsual
+        if !isUsual || !isSetUp {
+            try reset()
+            try setHabits(transfer.configuration)
+            try setSecurity(transfer)
+            try setCallbacks()
+        }
+        isSetUp = false
+        forgetError()
+        try setContext(transfer)
         try set(CURLOPT_URL, transfer.hop.text)
         if let authorization = transfer.hopAuthorization {
             try set(CURLOPT_HTTPAUTH, authorization.scheme == .basic ? ccurl_auth_basic() : ccurl_auth_digest())
@@ -15,11 +22,12 @@ extension EasyHandle {
         }
         // Rather one more stream on a connection than one more connection. Only TLS says at once which protocol it is:
         // without it the others would wait for the first answer.
-        if transfer.hop.origin.scheme == "https" { try set(CURLOPT_PIPEWAIT, 1) }
+        try set(CURLOPT_PIPEWAIT, transfer.hop.origin.scheme == "https" ? 1 : 0)
         if let jar = transfer.jar { try use(jar) }
         // A range is one of the bytes as they are sent, so they must come as they are.
         if transfer.isResuming { try Self.check(ccurl_set_text(pointer, CURLOPT_ACCEPT_ENCODING, nil)) }
         try set(headers: transfer.hopHeaders)
+        isSetUp = isUsual
     }
 
     private func setHabits(_ configuration: DownloadConfiguration) throws(OptionError) {
@@ -51,7 +59,14 @@ extension EasyHandle {
         }
     }
 
-    private func setCallbacks(_ transfer: Transfer) throws(OptionError) {
+    private func setCallbacks() throws(OptionError) {
+        try Self.check(ccurl_set_data_callback(pointer, CURLOPT_HEADERFUNCTION, receiveHeaderLine))
+        try Self.check(ccurl_set_data_callback(pointer, CURLOPT_WRITEFUNCTION, receiveBodyBytes))
+        try Self.check(ccurl_set_socket_callback(pointer, openSocket))
+        try Self.check(ccurl_set_request_callback(pointer, judgeConnection))
+    }
+
+    private func setContext(_ transfer: Transfer) throws(OptionError) {
         // Unretained: the loop keeps a transfer for as long as its handle is in the multi handle.
         let context = Unmanaged.passUnretained(transfer).toOpaque()
         try set(CURLOPT_PRIVATE, context)
@@ -59,10 +74,6 @@ extension EasyHandle {
         try set(CURLOPT_WRITEDATA, context)
         try set(CURLOPT_OPENSOCKETDATA, context)
         try set(CURLOPT_PREREQDATA, context)
-        try Self.check(ccurl_set_data_callback(pointer, CURLOPT_HEADERFUNCTION, receiveHeaderLine))
-        try Self.check(ccurl_set_data_callback(pointer, CURLOPT_WRITEFUNCTION, receiveBodyBytes))
-        try Self.check(ccurl_set_socket_callback(pointer, openSocket))
-        try Self.check(ccurl_set_request_callback(pointer, judgeConnection))
     }
 }
 

@@ -30,13 +30,14 @@ final class EasyHandle {
         errorText.deallocate()
     }
 
+    /// Whether the options that all usual requests share are set, and none of an unusual one.
+    var isSetUp = false
+
     /// Back to no options at all, so that nothing of one request can reach the next. Connections are the multi
     /// handle's and stay.
     func reset() throws(OptionError) {
+        isSetUp = false
         curl_easy_reset(pointer)
-        curl_slist_free_all(headers)
-        headers = nil
-        errorText.pointee = 0
         try set(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(errorText))
     }
 
@@ -60,14 +61,24 @@ final class EasyHandle {
         try set(CURLOPT_COOKIEFILE, "")
     }
 
+    /// Sends these lines, and none of those before.
     func set(headers lines: [String]) throws(OptionError) {
+        var list: UnsafeMutablePointer<curl_slist>?
         for line in lines {
-            guard let longer = curl_slist_append(headers, line) else { throw OptionError(code: CURLE_OUT_OF_MEMORY) }
-            headers = longer
+            guard let longer = curl_slist_append(list, line) else {
+                curl_slist_free_all(list)
+                throw OptionError(code: CURLE_OUT_OF_MEMORY)
+            }
+            list = longer
         }
-        guard let headers else { return }
-        try set(CURLOPT_HTTPHEADER, UnsafeMutableRawPointer(headers))
+        let old = headers
+        headers = list
+        // Only now does nobody read the old ones any more.
+        defer { curl_slist_free_all(old) }
+        try Self.check(ccurl_set_pointer(pointer, CURLOPT_HTTPHEADER, list), CURLOPT_HTTPHEADER)
     }
+
+    func forgetError() { errorText.pointee = 0 }
 
     func long(_ info: CURLINFO) -> Int { ccurl_get_long(pointer, info) }
 

@@ -21,11 +21,11 @@ struct ResponseHeaders {
     mutating func absorb(_ line: UnsafeRawBufferPointer) {
         guard let colon = line.firstIndex(of: 0x3A), let field = Field(name: line[..<colon]) else { return }
         let value = Self.value(line[(colon + 1)...])
-        let text = String(decoding: value, as: UTF8.self)
+        let text = Self.text(value)
         switch field {
         case .contentLength: contentLength = Int64(text)
         // The first one, as curl and browsers do.
-        case .location: location = location ?? value
+        case .location: location = location ?? value.filter { $0 == 0x20 || Self.isVisible($0) }
         case .retryAfter: retryAfter = text
         case .etag: etag = text
         case .lastModified: lastModified = text
@@ -60,15 +60,15 @@ struct ResponseHeaders {
         case contentRange = "content-range"
         case acceptRanges = "accept-ranges"
 
-        private static let names = allCases.map { (field: $0, bytes: Array($0.rawValue.utf8)) }
+        private static let longest = allCases.map(\.rawValue.utf8.count).max() ?? 0
 
         init?(name: Slice<UnsafeRawBufferPointer>) {
+            guard name.count <= Self.longest else { return nil }
             // Setting bit 5 makes ASCII letters lower case and leaves the hyphen alone.
-            let match = Self.names.first { known in
-                known.bytes.count == name.count && zip(known.bytes, name).allSatisfy { $0 == $1 | 0x20 }
+            let lower = String(unsafeUninitializedCapacity: name.count) { buffer in
+                buffer.initialize(fromContentsOf: name.lazy.map { $0 | 0x20 })
             }
-            guard let match else { return nil }
-            self = match.field
+            self.init(rawValue: lower)
         }
     }
 
@@ -80,8 +80,20 @@ struct ResponseHeaders {
         return etag
     }
 
-    private static func value(_ bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
-        // Control characters, the line's end among them, are never part of a value worth keeping.
-        bytes.filter { $0 >= 0x20 && $0 != 0x7F }.trimmingSpaces()
+    /// Without the space around it and the line's end.
+    private static func value(_ bytes: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
+        var bytes = bytes.drop { !isVisible($0) }
+        while let last = bytes.last, !isVisible(last) { bytes = bytes.dropLast() }
+        return bytes
     }
+
+    /// Control characters are never part of a value worth keeping.
+    private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        if bytes.allSatisfy({ $0 == 0x20 || isVisible($0) }) {
+            return String(decoding: UnsafeRawBufferPointer(rebasing: bytes), as: UTF8.self)
+        }
+        return String(decoding: bytes.filter { $0 == 0x20 || isVisible($0) }, as: UTF8.self)
+    }
+
+    private static func isVisible(_ byte: UInt8) -> Bool { byte > 0x20 && byte != 0x7F }
 }

@@ -119,6 +119,11 @@ extension Transfer {
         return ticket.request.authorization ?? ticket.beginning.credentials.map(Authorization.init(basic:))
     }
 
+    /// Whether nothing is asked of libcurl but what every request asks.
+    var isUsual: Bool {
+        hopAuthorization == nil && jar == nil && !isResuming && !ticket.request.allowInvalidCertificates
+    }
+
     /// Whether this hop asks for the rest of a body only.
     var isResuming: Bool { resume.map { $0.url == hop.text } ?? false && !ticket.request.hasValidators }
 
@@ -133,16 +138,15 @@ extension Transfer {
         let own =
             isAtOrigin ? request.headers.filter { !isClear || $0.name.lowercased() != "authorization" } : []
         let names = Set(own.map { $0.name.lowercased() })
-        var common = configuration.headers
-        if !common.contains(where: { $0.name.lowercased() == "accept" }) {
-            common.append(("Accept", "image/*,*/*;q=0.8"))
+        var lines: [String] = []
+        if !own.isEmpty {
+            let taken = Set(configuration.commonHeaders.map { $0.name.lowercased() })
+            // An empty one takes away what would be sent without it, or else is sent as it is.
+            lines = own.map { header in
+                header.value.isEmpty && taken.contains(header.name.lowercased()) ? "\(header.name):" : line(header)
+            }
         }
-        let taken = Set(common.map { $0.name.lowercased() })
-        // An empty one takes away what would be sent without it, or else is sent as it is.
-        var lines = own.map { header in
-            header.value.isEmpty && taken.contains(header.name.lowercased()) ? "\(header.name):" : line(header)
-        }
-        lines += common.filter { !names.contains($0.name.lowercased()) }.map(line)
+        lines += configuration.commonHeaders.filter { !names.contains($0.name.lowercased()) }.map(line)
         if let etag = request.etag, !names.contains("if-none-match") { lines.append("If-None-Match: \(etag)") }
         if let date = request.lastModified, !names.contains("if-modified-since") {
             lines.append("If-Modified-Since: \(date)")

@@ -1,4 +1,6 @@
-/// What HTTP said of a source, as far as it matters for how long it may be used. Stored as JSON in `sources.http`.
+internal import FoundationEssentials
+
+/// What HTTP said of a source, as far as it matters for how long it may be used. Stored as text in `sources.http`.
 public struct HTTPFacts: Hashable, Sendable, Codable {
     public var cacheControl: String?
     public var expires: String?
@@ -23,5 +25,45 @@ public struct HTTPFacts: Hashable, Sendable, Codable {
         self.varied = varied
         self.askedAt = askedAt
         self.answeredAt = answeredAt
+    }
+}
+
+extension HTTPFacts {
+    /// What stands between two facts; a header's value has no such character.
+    private static let separator = UInt8(0x1F)
+    /// Before a fact that is known.
+    private static let known = UInt8(ascii: "=")
+
+    /// As it is stored: the facts in their order, each after `=` where it is known, with separators between them. It is read
+    /// and written for each item, and takes a tenth of JSON's time.
+    var text: String {
+        let facts = [cacheControl, expires, date, age, vary, varied, String(askedAt), String(answeredAt)]
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(128)
+        for (place, fact) in facts.enumerated() {
+            if place > 0 { bytes.append(Self.separator) }
+            guard let fact else { continue }
+            bytes.append(Self.known)
+            bytes += fact.utf8.lazy.filter { $0 != Self.separator }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// - Returns: nil for what can't be read; then it isn't known, and the origin is asked.
+    init?(text: String) {
+        // As versions before stored it.
+        if text.utf8.first == UInt8(ascii: "{") {
+            guard let facts = try? JSONDecoder().decode(HTTPFacts.self, from: Data(text.utf8)) else { return nil }
+            self = facts
+            return
+        }
+        let facts = text.utf8.split(separator: Self.separator, omittingEmptySubsequences: false).map { fact in
+            fact.first == Self.known ? String(Substring(fact.dropFirst())) : nil
+        }
+        guard facts.count == 8, let asked = facts[6].flatMap(Int64.init), let answered = facts[7].flatMap(Int64.init)
+        else { return nil }
+        self.init(
+            cacheControl: facts[0], expires: facts[1], date: facts[2], age: facts[3], vary: facts[4], varied: facts[5],
+            askedAt: asked, answeredAt: answered)
     }
 }

@@ -53,36 +53,54 @@ public struct JobDefinition: Hashable, Sendable {
 }
 
 /// An item that a worker holds a lease on.
-public struct ClaimedItem: Hashable, Sendable {
+///
+/// A class, since it goes from hand to hand: a copy of all that it holds costs more than most that is done with it.
+public final class ClaimedItem: Sendable {
     public let id: Int64
     public let job: JobID
     public let url: String
     /// What the URL is looked up by in the cache and on the blacklist.
-    public private(set) var key: String
+    public let key: String
     /// Tries that failed before.
     public let attempts: Int
     /// The fencing token: a finish counts only while the item still carries it.
     public let lease: Int64
-    public private(set) var source: SourceRecord?
-    public private(set) var blacklisting: BlacklistEntry?
+    public let source: SourceRecord?
+    public let blacklisting: BlacklistEntry?
+    /// Whether the blacklist may have an entry of it, though that may be over.
+    let isListed: Bool
 
     /// The request that was just made for it; nil where none was.
-    public private(set) var lastTry: TryRecord?
+    public let lastTry: TryRecord?
+
+    init(
+        id: Int64, job: JobID, url: String, key: String, attempts: Int, lease: Int64, source: SourceRecord?,
+        blacklisting: BlacklistEntry?, isListed: Bool, lastTry: TryRecord? = nil,
+    ) {
+        self.isListed = isListed
+        self.id = id
+        self.job = job
+        self.url = url
+        self.key = key
+        self.attempts = attempts
+        self.lease = lease
+        self.source = source
+        self.blacklisting = blacklisting
+        self.lastTry = lastTry
+    }
 
     /// The same item, with the request that was just made for it.
     public func tried(_ record: TryRecord) -> ClaimedItem {
-        var item = self
-        item.lastTry = record
-        return item
+        ClaimedItem(
+            id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, source: source,
+            blacklisting: blacklisting, isListed: isListed, lastTry: record)
     }
 
     /// The same item, looked up by another key.
     func looked(upBy key: String, _ source: SourceRecord?, _ blacklisting: BlacklistEntry?) -> ClaimedItem {
-        var item = self
-        item.key = key
-        item.source = source
-        item.blacklisting = blacklisting
-        return item
+        ClaimedItem(
+            id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, source: source,
+            blacklisting: blacklisting, isListed: true, lastTry: lastTry)
     }
 }
 

@@ -37,6 +37,9 @@ enum Schema {
         migrator.registerMigration("9-steady-hosts") { db in
             try db.execute(sql: steadyHosts)
         }
+        migrator.registerMigration("10-plain-checks") { db in
+            try db.execute(sql: plainChecks)
+        }
         return migrator
     }
 

@@ -35,7 +35,7 @@ struct IndexRecord {
             try add(rendition, of: completion, in: db)
             let entry = CacheEntry(
                 key: item.key, variant: rendition.name, blob: rendition.blob, format: rendition.format)
-            try add(entry, in: db)
+            try add(entry, isLikelyNew: !completion.isCached, in: db)
         }
         if completion.isCached {
             hits += 1
@@ -51,20 +51,17 @@ struct IndexRecord {
     /// A blob that is about to go stays, now that it is wanted again.
     private mutating func add(_ rendition: RenditionRecord, of completion: Completion, in db: Database) throws {
         let isSource = rendition.name == "original"
-        let known = try Row.fetchOne(
-            db.cachedStatement(sql: "SELECT dying, used_at, is_source FROM blobs WHERE hash = ?"),
-            arguments: [rendition.blob])
-        guard let known else {
-            added[rendition.blob] = rendition.size
-            return try db.cachedStatement(
-                sql: """
-                    INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source) VALUES (?, ?, ?, ?, ?, ?)
-                    """
-            ).execute(arguments: [rendition.blob, rendition.size, now, now, now, isSource])
+        // What was made just now is new, most often, and then nothing has to be looked up.
+        if !completion.isCached, try insert(rendition, isSource, in: db) { return }
+        let isCurrent = try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT dying = 0 AND used_at > ? AND is_source >= ? FROM blobs WHERE hash = ?"),
+            arguments: [now - JobStore.useResolution, isSource, rendition.blob])
+        guard let isCurrent else {
+            _ = try insert(rendition, isSource, in: db)
+            return
         }
         if isSource, !completion.isCached { dedupedBytes += rendition.size }
-        let isCurrent = known["used_at"] as Int64 > now - JobStore.useResolution && known["dying"] as Int64 == 0
-        if isCurrent, completion.isCached, !isSource || known["is_source"] as Bool { return }
+        if isCurrent, completion.isCached { return }
         try db.cachedStatement(
             sql: """
                 UPDATE blobs SET dying = 0, used_at = max(used_at, ?), is_source = max(is_source, ?),
@@ -74,12 +71,46 @@ struct IndexRecord {
         ).execute(arguments: [now, isSource, completion.isCached, now, rendition.blob])
     }
 
-    private mutating func add(_ entry: CacheEntry, in db: Database) throws {
-        let known = try JobStore.cacheEntry(key: entry.key, variant: entry.variant, in: db)
-        guard known != entry else { return }
+    /// - Returns: whether the index didn't have it.
+    private mutating func insert(_ rendition: RenditionRecord, _ isSource: Bool, in db: Database) throws -> Bool {
         try db.cachedStatement(
-            sql: "INSERT OR REPLACE INTO entries (key, variant, blob, format) VALUES (?, ?, ?, ?)"
+            sql: """
+                INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source) VALUES (?, ?, ?, ?, ?, ?)
+                    ON CONFLICT (hash) DO NOTHING
+                """
+        ).execute(arguments: [rendition.blob, rendition.size, now, now, now, isSource])
+        guard db.changesCount > 0 else { return false }
+        added[rendition.blob] = rendition.size
+        return true
+    }
+
+    /// - Parameter isLikelyNew: whether the index most likely has none of this name.
+    private mutating func add(_ entry: CacheEntry, isLikelyNew: Bool, in db: Database) throws {
+        if isLikelyNew, try insert(entry, orReplace: false, in: db) { return try link(entry, replacing: nil, in: db) }
+        guard try !has(entry, in: db) else { return }
+        let known = try JobStore.cacheEntry(key: entry.key, variant: entry.variant, in: db)
+        _ = try insert(entry, orReplace: true, in: db)
+        try link(entry, replacing: known, in: db)
+    }
+
+    private func has(_ entry: CacheEntry, in db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT EXISTS (SELECT 1 FROM entries WHERE key = ? AND variant = ? AND blob = ? AND format = ?)"),
+            arguments: [entry.key, entry.variant, entry.blob, entry.format]) ?? false
+    }
+
+    /// - Returns: whether it was written down.
+    private func insert(_ entry: CacheEntry, orReplace: Bool, in db: Database) throws -> Bool {
+        try db.cachedStatement(
+            sql: """
+                INSERT OR \(orReplace ? "REPLACE" : "IGNORE") INTO entries (key, variant, blob, format) VALUES (?, ?, ?, ?)
+                """
         ).execute(arguments: [entry.key, entry.variant, entry.blob, entry.format])
+        return db.changesCount > 0
+    }
+
+    private mutating func link(_ entry: CacheEntry, replacing known: CacheEntry?, in db: Database) throws {
         guard let folder else { return }
         let keepsLinks = try self.keepsLinks ?? JobStore.keepsLinks(in: db)
         self.keepsLinks = keepsLinks

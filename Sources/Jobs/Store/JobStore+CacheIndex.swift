@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import GRDB
 
 /// The part of the queue's file that says what is in the cache.
@@ -110,7 +109,8 @@ extension JobStore {
             SourceRecord(
                 key: row[0], hash: row[1], size: row[2], isKept: row[3], finalURL: row[4], format: row[5],
                 width: row[6], height: row[7], frames: row[8], hasAlpha: row[9], looks: looks(row, from: 14),
-                etag: row[10], lastModified: row[11], http: http(row[12]), fetchedAt: row[13],
+                etag: row[10], lastModified: row[11], http: (row[12] as String?).flatMap(HTTPFacts.init(text:)),
+                fetchedAt: row[13],
             )
         }
     }
@@ -135,7 +135,7 @@ extension JobStore {
         try db.cachedStatement(
             sql: "UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ? WHERE key = ? AND hash = ?"
         ).execute(arguments: [
-            source.etag, source.lastModified, try source.http.map(json), source.fetchedAt, source.key, source.hash,
+            source.etag, source.lastModified, source.http?.text, source.fetchedAt, source.key, source.hash,
         ])
         return db.changesCount > 0
     }
@@ -149,7 +149,7 @@ extension JobStore {
                 """
         ).execute(arguments: [
             source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
-            source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, try source.http.map(json),
+            source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.http?.text,
             source.fetchedAt, now,
         ])
         if let looks = source.looks { try save(looks, hash: source.hash, in: db) }
@@ -178,15 +178,6 @@ extension JobStore {
             item, rendition.name, rendition.blob, rendition.size, rendition.format, rendition.width, rendition.height,
         ])
     }
-}
-
-private func json(_ facts: HTTPFacts) throws -> String {
-    String(decoding: try JSONEncoder().encode(facts), as: UTF8.self)
-}
-
-/// What can't be read is as good as not known: then the origin is asked.
-private func http(_ text: String?) -> HTTPFacts? {
-    text.flatMap { try? JSONDecoder().decode(HTTPFacts.self, from: Data($0.utf8)) }
 }
 
 private func variant(_ row: Row) -> VariantRecord {

@@ -27,10 +27,8 @@ extension JobStore {
             let jobs = sparing.choose(from: try Self.claimableJobs(order: order, above: above, eldest: eldest, in: db))
             guard !jobs.isEmpty else { return Claim(items: [], jobs: [:]) }
             let steady = try Self.cacheTime(reading, in: db)
-            try db.execute(
-                sql: "INSERT INTO leases (worker, claimed_at, expires_at) VALUES (?, ?, ?)",
-                arguments: [worker, now, steady + leaseDuration],
-            )
+            try db.cachedStatement(sql: "INSERT INTO leases (worker, claimed_at, expires_at) VALUES (?, ?, ?)")
+                .execute(arguments: [worker, now, steady + leaseDuration])
             let lease = db.lastInsertedRowID
             let others = try Self.keysOfOthers(than: worker, in: db)
             var items: [ClaimedItem] = []
@@ -168,12 +166,11 @@ extension JobStore {
                 """)
         let rows = try Row.fetchAll(select, arguments: [job.id, limit])
         guard !rows.isEmpty else { return [] }
-        try db.execute(
+        let begin = try db.cachedStatement(
             sql: """
                 UPDATE jobs SET state = 'running', started_at = ifnull(started_at, ?) WHERE id = ? AND state = 'queued'
-                """,
-            arguments: [now, job.id],
-        )
+                """)
+        try begin.execute(arguments: [now, job.id])
         return try rows.compactMap { row in
             let id: Int64 = row["id"]
             let url: String = row["url"]
@@ -188,11 +185,12 @@ extension JobStore {
                 return nil
             }
             moves.count(job.id, from: .queued, to: .active)
+            let known = try KnownOfKey(key, in: db)
             return ClaimedItem(
                 id: id, job: job.id, url: url, key: key, attempts: row["attempts"], lease: lease,
-                source: try source(key: key, in: db), blacklisting: try blacklisting(key: key, now: steady, in: db),
-                lastTry: nil,
-            )
+                source: known.hasSource ? try source(key: key, in: db) : nil,
+                blacklisting: known.isListed ? try blacklisting(key: key, now: steady, in: db) : nil,
+                isListed: known.isListed)
         }
     }
 }
@@ -228,5 +226,23 @@ extension JobDefinition {
     /// The job's place in the line.
     public var precedence: JobStore.Precedence {
         JobStore.Precedence(priority: priority, order: order, job: id)
+    }
+}
+
+/// What there is of a cache key. To ask for a number costs a fraction of asking for rows, which most often aren't there.
+private struct KnownOfKey {
+    let hasSource: Bool
+    /// Whether the blacklist has an entry, though it may be over.
+    let isListed: Bool
+
+    init(_ key: String, in db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT EXISTS (SELECT 1 FROM sources WHERE key = ?1)
+                    + 2 * EXISTS (SELECT 1 FROM blacklist_entries WHERE url = ?1)
+                """)
+        let bits = try Int.fetchOne(statement, arguments: [key]) ?? 0
+        hasSource = bits & 1 != 0
+        isListed = bits & 2 != 0
     }
 }

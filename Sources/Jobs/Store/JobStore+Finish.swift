@@ -37,7 +37,7 @@ public struct Completion: Sendable {
 }
 
 /// How a worker lets go of an item.
-public enum ItemEnding: Sendable {
+public indirect enum ItemEnding: Sendable {
     case done(Completion)
     /// Ends it, and blacklists the URL as the class says.
     case failed(FailureRecord)
@@ -185,7 +185,7 @@ extension JobStore {
             try save(rendition, item: item.id, in: db)
         }
         for variant in completion.newVariants { try save(variant, now: now.wall, in: db) }
-        if !completion.isCached { try unblacklist(key: item.key, in: db) }
+        if !completion.isCached, item.isListed { try unblacklist(key: item.key, in: db) }
         return true
     }
 

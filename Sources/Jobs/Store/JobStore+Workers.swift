@@ -83,10 +83,9 @@ extension JobStore {
         var count = 0
         for worker in workers {
             for lease in try Int64.fetchAll(db, sql: "SELECT id FROM leases WHERE worker = ?", arguments: [worker]) {
-                try db.execute(
-                    sql: "UPDATE items SET state = 'queued', lease = NULL WHERE state = 'active' AND lease = ?",
-                    arguments: [lease],
-                )
+                let release = try db.cachedStatement(
+                    sql: "UPDATE items SET state = 'queued', lease = NULL WHERE state = 'active' AND lease = ?")
+                try release.execute(arguments: [lease])
                 count += db.changesCount
             }
             try db.execute(sql: "DELETE FROM leases WHERE worker = ?", arguments: [worker])

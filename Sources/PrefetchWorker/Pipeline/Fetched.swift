@@ -5,7 +5,7 @@ internal import Synchronization
 internal import SystemPackage
 
 /// What a fetch brought, shared by all items that wanted it.
-enum Fetched: Sendable {
+indirect enum Fetched: Sendable {
     case source(FetchedSource)
     /// What is cached is still current.
     case notModified(DownloadResponse)
@@ -15,7 +15,7 @@ enum Fetched: Sendable {
 }
 
 /// A source that has arrived whole: an unnamed file in the cache's file system, hashed on the way.
-struct FetchedSource: Sendable {
+final class FetchedSource: Sendable {
     let file: BlobFile
     let hash: BlobHash
     let size: Int64
@@ -24,7 +24,7 @@ struct FetchedSource: Sendable {
     /// None of what didn't come over the network.
     let receipt: BodyFile?
     /// What its first bytes say it is; nil where only a decoder can tell.
-    var format: String?
+    let format: String?
 
     private init(_ old: FetchedSource, file: BlobFile, hash: BlobHash, size: Int64) {
         self.file = file
@@ -32,6 +32,7 @@ struct FetchedSource: Sendable {
         self.size = size
         response = old.response
         receipt = old.receipt
+        format = nil
     }
 
     init(local blob: PendingBlob) {
@@ -40,6 +41,7 @@ struct FetchedSource: Sendable {
         size = blob.size
         response = DownloadResponse.local(bytes: blob.size)
         receipt = nil
+        format = nil
     }
 
     /// The same answer with other bytes.

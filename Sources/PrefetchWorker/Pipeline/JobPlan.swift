@@ -2,8 +2,8 @@ internal import ContentCache
 internal import Imaging
 internal import Jobs
 
-/// A job's wishes, parsed once for all its items.
-struct JobPlan: Sendable {
+/// A job's wishes, parsed once for all its items, which share it.
+final class JobPlan: Sendable {
     let definition: JobDefinition
     let options: JobOptions
     let settings: JobSettings

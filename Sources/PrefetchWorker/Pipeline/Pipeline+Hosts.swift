@@ -10,6 +10,7 @@ extension Pipeline {
     /// To wait because the origin said so costs no try. To wait for a host that can't be reached does: else the items of
     /// one that is gone for good would wait for ever.
     func blocked(_ item: ClaimedItem) -> ItemResult? {
+        guard downloader.blocksHosts else { return nil }
         let host = Downloader.host(of: item.url) ?? URLText.host(item.url)
         guard let (instant, reason) = downloader.blocked(host) else { return nil }
         let left = ContinuousClock.now.duration(to: instant)

@@ -1,0 +1,35 @@
+import TestSupport
+import Testing
+
+@testable import Jobs
+
+/// What HTTP said, as it is stored.
+@Suite struct HTTPFactsTests {
+    @Test func `What is written down is read again as it was`() throws {
+        var random = SeededGenerator(seed: 7)
+        let values: [String?] = [nil, "", "=", "max-age=60, public", "Mon, 01 Jan 2024 00:00:00 GMT", "{", "ä\u{1E}"]
+        for _ in 0..<500 {
+            func any() -> String? { values.randomElement(using: &random) ?? nil }
+            let facts = HTTPFacts(
+                cacheControl: any(), expires: any(), date: any(), age: any(), vary: any(), varied: any(),
+                askedAt: .random(in: .min ... .max, using: &random), answeredAt: .random(in: 0...1, using: &random))
+            #expect(HTTPFacts(text: facts.text) == facts)
+        }
+    }
+
+    @Test func `A fact can't pose as another`() throws {
+        let facts = HTTPFacts(cacheControl: "a\u{1F}=b", askedAt: 1, answeredAt: 2)
+        #expect(HTTPFacts(text: facts.text)?.cacheControl == "a=b")
+        #expect(HTTPFacts(text: facts.text)?.expires == nil)
+    }
+
+    @Test func `What earlier versions wrote is read`() throws {
+        let old = #"{"answeredAt":2,"askedAt":1,"cacheControl":"no-cache","varied":""}"#
+        #expect(HTTPFacts(text: old) == HTTPFacts(cacheControl: "no-cache", varied: "", askedAt: 1, answeredAt: 2))
+    }
+
+    @Test(arguments: ["", "{", "null", "=a", "\u{1F}\u{1F}\u{1F}\u{1F}\u{1F}\u{1F}=x\u{1F}=1", #"{"askedAt":1}"#])
+    func `What can't be read is not known`(_ text: String) {
+        #expect(HTTPFacts(text: text) == nil)
+    }
+}
