@@ -26,6 +26,12 @@ extension ContentCache {
         return now - (Int64(info.st_ctim.tv_sec) * 1_000 + Int64(info.st_ctim.tv_nsec) / 1_000_000)
     }
 
+    /// The size of what lies under a blob's name; nil when nothing does.
+    public func size(of hash: BlobHash) -> Int64? {
+        var info = stat()
+        return lstat(name(of: hash), &info) == 0 ? Int64(info.st_size) : nil
+    }
+
     /// What a file in quarantine takes up, in all.
     public func quarantined() throws(CacheError) -> (files: Int, bytes: Int64) {
         guard let folder = opendir(quarantine.string) else {

@@ -23,7 +23,9 @@ public struct Collector: Sendable {
     let policy: CachePolicy
     let logger: Logger
     let folder: CacheFolder
-    private let disk = BlockingQueue("cache.collector")
+    /// What must not be taken for what a crash left.
+    let inHand = FilesInHand()
+    let disk = BlockingQueue("cache.collector")
 
     public init(store: JobStore, cache: ContentCache, policy: CachePolicy, logger: Logger) {
         self.store = store
@@ -45,7 +47,8 @@ public struct Collector: Sendable {
             try await evict(&report, downTo: lowWater(of: limit))
         }
         try await makeFree(policy.minimumFree, &report)
-        if orphans { try await removeOrphans(&report, myself: myself) }
+        let dead = try await store.deadReservations(myself: myself)
+        if orphans || !dead.isEmpty { try await removeOrphans(&report, of: dead, myself: myself) }
         try await store.noteSlices()
         return report
     }
@@ -171,28 +174,5 @@ public struct Collector: Sendable {
             // Cancellation only cuts the nap short.
             try? await Task.sleep(for: .milliseconds(2))
         }
-    }
-
-    /// Files without a row, once they are older than the grace. Whoever is about to write the row of one notices under the
-    /// write lock that it is gone, and its item is done again.
-    private func removeOrphans(_ report: inout Report, myself: Int64?) async throws {
-        let dead = try await store.deadReservations(myself: myself)
-        let now = store.currentTime
-        var isComplete = true
-        for shard in 0..<256 {
-            if Task.isCancelled { return }
-            let hashes = try await disk.run { [cache] in Result { try cache.files(inShard: shard) } }.get()
-            let unknown = try await store.unknown(blobs: hashes.map(\.hex))
-            let old = unknown.filter { name in
-                guard let age = BlobHash(name).flatMap({ cache.age(of: $0, now: now) }) else { return false }
-                return age >= policy.orphanGrace || policy.orphanGrace == 0
-            }
-            if old.count < unknown.count { isComplete = false }
-            for start in stride(from: 0, to: old.count, by: 64) {
-                let group = Array(old[start..<min(start + 64, old.count)])
-                report.orphans += try await store.removeUnknown(group, in: folder).count
-            }
-        }
-        if isComplete { try await store.dropReservations(of: dead) }
     }
 }
