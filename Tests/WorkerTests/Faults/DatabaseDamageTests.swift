@@ -21,7 +21,9 @@ struct DatabaseDamageTests {
                 // It may not have come across the damage, or have found it and said what to do.
                 #expect([.code(0), .code(2), .code(74)].contains(run.exit), "\(what): \(run.exit) \(run.errors)")
                 if run.exit == .code(74) { #expect(run.errors.contains("worker db rebuild"), "\(what): \(run.errors)") }
-                let rebuilt = try await worker.run("db", "rebuild")
+                let rebuilt = try await worker.run("db", "rebuild", expecting: nil)
+                // It says whether everything was read.
+                #expect(rebuilt.exit == .code(rebuilt.errors.isEmpty ? 0 : 74), "\(what): \(rebuilt.errors)")
                 #expect(try await worker.value("PRAGMA integrity_check") == "ok", "\(what)")
                 // What was saved can be finished.
                 try await worker.sql("UPDATE jobs SET state = 'queued' WHERE state = 'paused'")
