@@ -77,6 +77,7 @@ public struct Collector: Sendable {
         var report = Report()
         try await removeMarked(&report)
         try await evict(&report) { .max }
+        try await store.forgetLostFiles(foundBefore: .max)
         try await store.noteSlices()
         return report
     }
@@ -93,6 +94,7 @@ public struct Collector: Sendable {
     private func evictOld(_ report: inout Report) async throws {
         guard policy.maxAge >= 0 else { return }
         let cutoff = try await store.cacheTime() - policy.maxAge
+        try await store.forgetLostFiles(foundBefore: cutoff)
         var next: JobStore.EvictionCandidate?
         repeat {
             let page: [JobStore.EvictionCandidate]
