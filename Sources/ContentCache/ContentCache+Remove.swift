@@ -32,19 +32,10 @@ extension ContentCache {
         return lstat(name(of: hash), &info) == 0 ? Int64(info.st_size) : nil
     }
 
-    /// What a file in quarantine takes up, in all.
+    /// What the files in quarantine take up, in all.
     public func quarantined() throws(CacheError) -> (files: Int, bytes: Int64) {
-        guard let folder = opendir(quarantine.string) else {
-            throw CacheError(Errno(rawValue: errno), "The folder \(quarantine) can't be read")
-        }
-        defer { closedir(folder) }
         var found: (files: Int, bytes: Int64) = (0, 0)
-        while let entry = readdir(folder) {
-            let name = withUnsafePointer(to: entry.pointee.d_name) { tuple in
-                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            var info = stat()
-            guard name != ".", name != "..", lstat(quarantine.appending(name).string, &info) == 0 else { continue }
+        try forEachEntry(of: quarantine) { _, info in
             found.files += 1
             found.bytes += Int64(info.st_size)
         }

@@ -51,6 +51,9 @@ public struct CacheAudit: Sendable, Encodable {
     public var lost: [LostFile] = []
     /// Files that were lost and that a job is about to fetch again.
     public var onTheirWay = 0
+    /// What is kept of damaged blobs.
+    public var quarantinedFiles = 0
+    public var quarantinedBytes: Int64 = 0
 
     /// Whether every invariant holds.
     public var isSound: Bool {
@@ -70,6 +73,7 @@ public struct CacheAudit: Sendable, Encodable {
             (audit.repairJobs, audit.unrepairable) = (repairs.jobs, repairs.unknown)
         }
         audit.lost = try await store.lostFiles(limit: 10_000)
+        (audit.quarantinedFiles, audit.quarantinedBytes) = try cache.quarantined()
         audit.onTheirWay = try await store.lostFilesOnTheirWay()
         try await audit.checkFolders(store, cache)
         audit.inconsistencies += try await store.inconsistencies()

@@ -95,10 +95,13 @@ private struct Wishes {
             WHERE items.state = 'done' AND items.url %@ ORDER BY items.id DESC LIMIT 20
             """
         let exact = try db.cachedStatement(sql: sql.replacing("%@", with: "= ?"))
-        let open = try db.cachedStatement(sql: sql.replacing("%@", with: "> ? AND items.url < ?"))
+        let open = try db.cachedStatement(sql: sql.replacing("%@", with: ">= ? AND items.url < ?"))
         // '$' comes after '#'.
         let rows = try Row.fetchAll(exact, arguments: [key]) + Row.fetchAll(open, arguments: [key + "#", key + "$"])
-        return rows.first { rule(of: $0)?.key(of: $0["url"]) ?? key == key }
+        return rows.first { row in
+            guard let rule = rule(of: row) else { return true }
+            return Self.key(of: row, by: rule) == key
+        }
     }
 
     /// Among all that has ended, for URLs that a rule has made keys of, or a delegate; the latter by what came of them.
@@ -122,12 +125,17 @@ private struct Wishes {
             let options: String = row["options"] ?? ""
             let rule = rules[options] ?? Self.rule(of: row)
             rules[options] = .some(rule)
-            if let key = rule?.key(of: row["url"]), keys.contains(key) { byKey[key] = row.copy() }
+            if let rule, let key = Self.key(of: row, by: rule), keys.contains(key) { byKey[key] = row.copy() }
             if let hash: String = row["source"], wanted.contains(hash) { bySource[hash] = row.copy() }
         }
         for key in keys {
             if let row = byKey[key] ?? sources[key].flatMap({ bySource[$0] }) { add(row, key) }
         }
+    }
+
+    private static func key(of row: Row, by rule: CacheKeyRule) -> String? {
+        // A pattern that takes too long has made no key.
+        try? rule.key(of: row["url"])
     }
 
     private static func rule(of row: Row) -> CacheKeyRule? {

@@ -12,6 +12,8 @@ public struct Collector: Sendable {
         public var evictedBytes: Int64 = 0
         /// Files that no row of the index knew: what a crash leaves between publishing and writing down.
         public var orphans = 0
+        /// Files that had been in quarantine for long enough.
+        public var quarantined = 0
         /// Why files could not be deleted.
         public var trouble: String?
 
@@ -49,8 +51,26 @@ public struct Collector: Sendable {
         try await makeFree(policy.minimumFree, &report)
         let dead = try await store.deadReservations(myself: myself)
         if orphans || !dead.isEmpty { try await removeOrphans(&report, of: dead, myself: myself) }
+        if orphans { try await removeLeftovers(&report) }
         try await store.noteSlices()
         return report
+    }
+
+    /// What is in quarantine goes, however long it has been there.
+    public func clearQuarantine() async throws -> (files: Int, bytes: Int64) {
+        try await disk.run { [cache] in Result { try cache.removeQuarantined(before: .max) } }.get()
+    }
+
+    private func removeLeftovers(_ report: inout Report) async throws {
+        let now = store.currentTime
+        let age = policy.quarantineAge
+        report.quarantined = try await disk.run { [cache] in
+            Result {
+                // Whoever makes a cache is done within an hour.
+                try cache.removeDrafts(before: now - 3_600_000)
+                return age < 0 ? 0 : try cache.removeQuarantined(before: now - age).files
+            }
+        }.get()
     }
 
     /// Evicts until `bytes` more fit into the cache's limit, or nothing is left that may go.

@@ -33,7 +33,10 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         guard (quick ? 1 : 0) + (sample == nil ? 0 : 1) + (full ? 1 : 0) < 2 else {
             throw ValidationError("--quick, --sample and --full exclude each other.")
         }
-        if let sample, !(0...100).contains(sample) { throw ValidationError("--sample takes a number from 0 to 100.") }
+        if let sample, !(sample > 0 && sample <= 100) {
+            throw ValidationError(
+                "--sample takes a number above 0 and up to 100; --quick looks at names and sizes alone.")
+        }
     }
 
     func run() async throws {
@@ -67,6 +70,11 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         lines += some(audit.lost.map(\.name)) { "lost, and not there again: \($0)" }
         if audit.lost.count > 0 { lines.append("queue what is lost with: worker cache verify --repair") }
         if audit.onTheirWay > 0 { lines.append("\(audit.onTheirWay) lost files are on their way") }
+        if audit.quarantinedFiles > 0 {
+            lines.append(
+                "\(audit.quarantinedFiles) files are in quarantine (\(Output.bytes(audit.quarantinedBytes))); they go after "
+                    + "--quarantine-age, or with: worker cache clear --quarantine")
+        }
         if audit.unrepairable > 0 {
             lines.append("\(audit.unrepairable) URLs can't be queued again: their jobs were removed")
         }

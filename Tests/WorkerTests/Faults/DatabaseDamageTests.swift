@@ -45,13 +45,25 @@ struct DatabaseDamageTests {
         }
     }
 
-    @Test func `Without its shared memory and its log a database is what was committed to it`() async throws {
+    /// Not at random: what every claim has to read.
+    @Test(arguments: ["jobs", "items", "items_queued", "the first page"])
+    func `Where nothing can be claimed any more, work ends with 74 and what to do`(_ part: String) async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
-            try await worker.drain()
-            unlink(worker.database + "-shm")
-            try await worker.drain()
-            try await bench.check(worker, "without -shm")
+            let number = part == "the first page" ? "1" : "(SELECT rootpage FROM sqlite_schema WHERE name = '\(part)')"
+            let page = try #require(Int(try await worker.value("SELECT \(number)")))
+            var bytes = try worker.bytes(of: worker.database)
+            for index in (page - 1) * 4_096..<page * 4_096 { bytes[index] = 0xFF }
+            try worker.write(bytes, to: worker.database)
+            for _ in 0..<2 {
+                let run = try await worker.run(
+                    ["run", "--drain", "--quiet"] + TestWorker.quick, expecting: 74)
+                #expect(
+                    run.errors.contains("worker db rebuild") && run.errors.contains("worker db backup"), "\(run.errors)"
+                )
+            }
+            #expect(worker.blobs == [])
+            #expect(worker.processes == [])
         }
     }
 
