@@ -50,6 +50,7 @@ public struct Worker: Sendable {
                 syncs: configuration.syncs)
             if let links = configuration.keepsLinks { try await keepLinks(links, store) }
             pipeline = try makePipeline(store)
+            try await CacheBond.check(store, pipeline.cache)
             // Before anything is claimed, let alone fetched.
             if configuration.helpers.requiresSandbox { try await pipeline.helpers.checkSandbox() }
             worker = try await JobStore.retrying { () throws(JobsError) in
