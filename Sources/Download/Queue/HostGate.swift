@@ -141,7 +141,7 @@ enum HostLesson: Sendable {
         switch failure.code {
         case .dns, .connect, .timeout, .tlsHandshake: self = .unreachable
         case .http(429), .http(503): self = .tooMuch
-        case .cancelled, .internalError, .invalidURL, .forbiddenAddress, .disk: self = .nothing
+        case .cancelled, .internalError, .invalidURL, .invalidRequest, .forbiddenAddress, .disk: self = .nothing
         default: self = .answered
         }
     }

@@ -11,6 +11,8 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
         /// The file could not be made or written: our disk's fault, never the origin's.
         case disk(Errno)
         case cancelled, internalError
+        /// The request has what can't be sent: the caller's fault, before anybody is asked.
+        case invalidRequest
         /// It waited for a host that is blocked, or behind many others of a busy one, and was sent away.
         case crowded
         /// The site keeps it from machines like us, and the request says that this counts.

@@ -147,10 +147,8 @@ extension Transfer {
             }
         }
         lines += configuration.commonHeaders.filter { !names.contains($0.name.lowercased()) }.map(line)
-        if let etag = request.etag, !names.contains("if-none-match") { lines.append("If-None-Match: \(etag)") }
-        if let date = request.lastModified, !names.contains("if-modified-since") {
-            lines.append("If-Modified-Since: \(date)")
-        }
+        if let etag = request.etag { lines.append("If-None-Match: \(etag)") }
+        if let date = request.lastModified { lines.append("If-Modified-Since: \(date)") }
         if isResuming, let resume { lines += ["Range: bytes=\(resume.writer.size)-", "If-Range: \(resume.etag)"] }
         return lines
     }

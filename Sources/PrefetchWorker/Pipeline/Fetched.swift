@@ -111,3 +111,4 @@ extension FailureClass {
             }
     }
 }
+            case .invalidRequest: .delegate
