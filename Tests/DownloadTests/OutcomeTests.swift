@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [201, 204, 206, 299]) func accepts(status: Int) async throws {
+    @Test(arguments: [201, 203, 204, 299]) func accepts(status: Int) async throws {
         let origin = try LoopbackOrigin { _ in .status(status) }
         try await withDownloader { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))

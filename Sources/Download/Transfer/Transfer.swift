@@ -18,6 +18,8 @@ final class Transfer {
     var headerBytes = 0
     var phase = Phase.headers
     var guardState = GuardState.untouched
+    /// Where a body that is gone on with has to end.
+    var assembly: Assembly?
     /// Why we ended the transfer ourselves. It outranks whatever libcurl says about that.
     private(set) var cut: DownloadFailure?
 
