@@ -42,7 +42,8 @@ final class Exchange: Sendable {
         case closed
     }
 
-    init(configuration: DownloadConfiguration, bell: Bell) {
+    /// - Parameter bell: nil where no thread is to be woken.
+    init(configuration: DownloadConfiguration, bell: Bell?) {
         state = Mutex(
             State(
                 queue: WaitingQueue(limits: configuration.hostLimits, parking: configuration.parking),
