@@ -64,9 +64,9 @@ func openFiles(in folder: FilePath) -> Int {
     }
 }
 
-/// Waits until a condition holds, at most five seconds.
+/// Waits until a condition holds, at most half a minute.
 func eventually(_ condition: () -> Bool) async -> Bool {
-    for _ in 0..<500 {
+    for _ in 0..<3_000 {
         if condition() { return true }
         // A cancelled wait just looks again at once.
         try? await Task.sleep(for: .milliseconds(10))

@@ -147,16 +147,6 @@ enum HostLesson: Sendable {
     }
 }
 
-extension HostLesson {
-    /// What a failure at the end of a redirect to another host says of the host that was asked: that it answers.
-    var fromElsewhere: HostLesson {
-        switch self {
-        case .nothing: .nothing
-        default: .answered
-        }
-    }
-}
-
 extension Duration {
     var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

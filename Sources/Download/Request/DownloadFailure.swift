@@ -27,7 +27,15 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
     /// What HTTP said, when it came that far.
     public let response: DownloadResponse?
 
-    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil, response: DownloadResponse? = nil) {
+    /// Whose failure it is, as budgets and blocks spell it: after a redirect another host than the request's. Nil where it was
+    /// nobody's turn yet.
+    public internal(set) var host: String?
+
+    public init(
+        _ code: Code, _ message: String, retryAfter: Duration? = nil, response: DownloadResponse? = nil,
+        host: String? = nil,
+    ) {
+        self.host = host
         self.code = code
         self.message = Self.printable(message)
         self.retryAfter = retryAfter
@@ -37,7 +45,7 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
     public var description: String { message }
 
     static func crowded(_ host: String) -> DownloadFailure {
-        DownloadFailure(.crowded, "It waited for \(host), which can take no more requests now.")
+        DownloadFailure(.crowded, "It waited for \(host), which can take no more requests now.", host: host)
     }
 
     static let cancelled = DownloadFailure(.cancelled, "The download was cancelled.")

@@ -12,11 +12,14 @@ struct Partial {
 
 /// What belongs to one request and to no other.
 struct PartialKey: Hashable {
+    let beginning: DownloadURL.Origin
     let url: String
     let headers: [String]
     let allowInvalidCertificates: Bool
 
     init(_ ticket: Ticket) {
+        // It decides whether the headers are sent.
+        beginning = ticket.beginning.origin
         url = ticket.url.text
         headers = ticket.request.headers.map { "\($0.name.lowercased()): \($0.value)" }.sorted()
         allowInvalidCertificates = ticket.request.allowInvalidCertificates
@@ -56,11 +59,11 @@ struct ContentRange: Equatable {
     /// Nil for a length that is not known.
     let total: Int64?
 
+    var length: Int64 { last - first + 1 }
+
     init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
-    var length: Int64 { last - first + 1 }
-
         let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)

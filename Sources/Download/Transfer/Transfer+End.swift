@@ -72,7 +72,7 @@ extension Transfer {
         guard redirects < configuration.maxRedirects else {
             throw DownloadFailure(
                 .tooManyRedirects,
-                "\(ticket.host) redirects more than \(configuration.maxRedirects) times.",
+                "\(ticket.beginning.host) redirects more than \(configuration.maxRedirects) times.",
             )
         }
         do throws(DownloadFailure) {
