@@ -57,6 +57,20 @@ struct JobOptionTests {
         }
     }
 
+    /// As one that was inserted by SQL, which nobody looks at before a worker does.
+    @Test func `A header that can't be sent ends the job, with the reason`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace { (place) async throws in
+            let headers = ["X-Key": "1\r\nHost: evil"]
+            let job = try #require(try await place.store.enqueue(NewJob(urls: [origin.url("/a")], headers: headers)))
+            try await place.drain()
+            let progress = try await place.progress(job)
+            #expect(progress.state == .failed)
+            #expect(progress.error?.hasPrefix("The header X-Key has a value that can't be sent") == true)
+            #expect(origin.requests.isEmpty)
+        }
+    }
+
     /// The secure origin has no pictures: that what it sends is none is only known once the certificate was taken.
     @Test(.enabled(if: SecureOrigin.isAvailable))
     func `allow-invalid-ssl-certificates: who is asked needn't prove who it is`() async throws {
