@@ -57,7 +57,12 @@ struct WorkerFaultTests {
             while !isOpen.withLock({ $0 }) { usleep(2_000) }
             return .ok(Pictures.jpeg)
         }
-        try await withWorkplace(configure: { $0.downloads.concurrency = 2 }) { place in
+        try await withWorkplace(configure: {
+            $0.downloads.concurrency = 2
+            // On a slow machine it may take long until all is back.
+            $0.downloads.settlingPatience = .seconds(600)
+            $0.grace = 600_000
+        }) { place in
             let stop = StopSignal()
             let job = try await place.enqueue((0..<20).map { origin.url("/\($0).jpg") })
             async let summary = place.run(stop)
