@@ -97,17 +97,30 @@ extension ContentCache {
         }
     }
 
-    private func link(_ blob: PendingBlob) throws(CacheError) {
+    private func link(_ blob: PendingBlob, isCopy: Bool = false) throws(CacheError) {
         let raw = blob.file.descriptor.rawValue
         let name = name(of: blob.hash)
         for _ in 0..<2 {
             // AT_EMPTY_PATH would need a privilege; the way through /proc needs none (open(2), O_TMPFILE).
             if linkat(AT_FDCWD, "/proc/self/fd/\(raw)", AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 { return }
+            // It had its name before and lost it, to a collector: a file whose last name is gone never gets one again.
+            if errno == ENOENT, !isCopy { return try link(copied(blob), isCopy: true) }
             guard errno == EEXIST else { throw CacheError(Errno(rawValue: errno), "A new blob can't be named") }
             // Another worker was first, or what lies there has the wrong length and makes room.
             if exists(blob.hash, size: blob.size) { return }
             try moveToQuarantine(blob.hash)
         }
         throw CacheError(.disk, "The name of a blob stays taken by a file of another length.")
+    }
+
+    /// The same bytes in a new file, on the disk.
+    private func copied(_ blob: PendingBlob) throws(CacheError) -> PendingBlob {
+        let copy = PendingBlob(file: try makeFile(), hash: blob.hash, size: blob.size)
+        try self.copy(blob.file, to: copy.file, size: blob.size)
+        try complete(copy)
+        if let reason = syncing.failure(copy.file.descriptor.rawValue) {
+            throw CacheError(failedSync: reason, "A new blob can't be synced")
+        }
+        return copy
     }
 }

@@ -41,6 +41,17 @@ struct PublishTests {
         }
     }
 
+    @Test func `A file that was removed since it got its name gets it again`() throws {
+        try withCache { cache in
+            let blob = try cache.pending("removed")
+            #expect(cache.publish([blob])[0] == nil)
+            #expect(unlink(cache.path(of: blob.hash).string) == 0)
+            #expect(cache.publish([blob])[0] == nil)
+            #expect(try bytes(of: cache.path(of: blob.hash)) == Array("removed".utf8))
+            #expect(try information(cache.path(of: blob.hash)).st_mode & 0o777 == 0o444)
+        }
+    }
+
     @Test func `A file of the wrong length makes room, and is kept for a look`() throws {
         try withCache { cache in
             let blob = try cache.pending("the whole text")

@@ -69,12 +69,37 @@ import Testing
 
     @Test func aSecretThatVariesIsKeptAsItsHash() {
         let request = DownloadRequest(
-            url: "http://a.example/", headers: [("Authorization", "Bearer secret"), ("X", "1")])
-        let varied = request.varied(by: "Authorization, x ,Accept", userAgent: "u")
-        #expect(varied?.contains("secret") == false)
-        #expect(varied?.contains("x: 1") == true)
+            url: "http://a.example/", headers: [("Authorization", "Bearer secret"), ("X-Api-Key", "hidden")])
+        let varied = request.varied(by: "Authorization, x-api-key ,Accept", userAgent: "u")
+        #expect(varied?.contains("secret") == false && varied?.contains("hidden") == false)
+        #expect(varied?.contains("x-api-key: ") == true)
         #expect(request.varied(by: "x, *", userAgent: "u") == nil)
-        #expect(request.varied(by: nil, userAgent: "u") == "")
+        #expect(DownloadRequest(url: "http://a.example/x@2").varied(by: nil, userAgent: "u") == "")
         #expect(request.varied(by: "User-Agent", userAgent: "u") != request.varied(by: "User-Agent", userAgent: "v"))
+    }
+
+    @Test func whatWasAskedForWithCredentialsVariesByThem() {
+        func varied(_ url: String, _ secret: String? = nil) -> String? {
+            DownloadRequest(url: url, headers: secret.map { [("Authorization", $0)] } ?? []).varied(
+                by: nil, userAgent: "u")
+        }
+        let all = [
+            varied("http://a.example/"), varied("http://a.example/", "one"), varied("http://a.example/", "two"),
+            varied("http://ann:one@a.example/"),
+        ]
+        #expect(Set(all).count == 4)
+        #expect(varied("http://a.example/?q=a@b") == varied("http://a.example/"))
+    }
+
+    @Test(arguments: [
+        ("private, max-age=60", false, false), ("private=\"Set-Cookie\", max-age=60", true, false),
+        ("max-age=60", true, false), ("public, max-age=60", true, true), ("s-maxage=60", true, true),
+        ("max-age=60, must-revalidate", true, true),
+    ])
+    func aSharedCacheKeepsToWhatIsForAll(_ control: String, _ isFresh: Bool, _ isForAuthorized: Bool) {
+        let freshness = Freshness(
+            cacheControl: control, expires: nil, date: Self.date, age: nil, lastModified: nil, askedAt: Self.now,
+            answeredAt: Self.now)
+        #expect((freshness.isFresh(at: Self.now), freshness.isForAuthorized) == (isFresh, isForAuthorized))
     }
 }

@@ -153,6 +153,15 @@ struct CachingTests {
                 _ = try await run(place, origin.url("/a.jpg?sig=\(signature)"), "cache-key=drop-query")
             }
             #expect(origin.requests.map(\.path) == ["/a.jpg?sig=1"])
+            // What a rule has put under another key is found by the URL as it was enqueued.
+            let url = origin.url("/a.jpg?sig=2")
+            #expect(try await place.store.keys(ofURL: url) == [url, origin.url("/a.jpg")])
+            #expect(try await place.store.cacheEntry(ofURL: url, variant: "original")?.key == origin.url("/a.jpg"))
+            #expect(try await place.store.cacheEntry(ofURL: origin.url("/a.jpg?sig=8"), variant: "original") == nil)
+            try await place.store.pin([url])
+            #expect(try await place.store.pinned() == [origin.url("/a.jpg"), url])
+            #expect(try await place.store.unpin([url]) == 1)
+            #expect(try await place.store.pinned().isEmpty)
             #expect(try await run(place, origin.url("/a.jpg?sig=9"), nil).done == 1)
         }
     }

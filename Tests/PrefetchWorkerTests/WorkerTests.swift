@@ -48,6 +48,27 @@ struct WorkerTests {
         }
     }
 
+    /// A picture for what has none stands at thousands of URLs. Each of its items once waited until the one before it was
+    /// written down, and kept others from their places meanwhile.
+    @Test(arguments: ["", "small=8x8"])
+    func `Those with the same picture don't wait for each other`(_ variants: String) async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace { place in
+            let job = try await place.enqueue(
+                (0..<60).map { origin.url("/\($0).jpg") }, variants: variants.isEmpty ? nil : variants)
+            try await place.drain()
+            let rows = try await place.store.results(job: job, after: 0, limit: 200)
+            #expect(
+                rows.count == (variants.isEmpty ? 60 : 120) && rows.allSatisfy { $0.failure == nil && $0.width != nil })
+            // A group ends at one time. They are more than items only where each waits for the last.
+            var groups: Set<Int64> = []
+            for number in 0..<60 {
+                groups.insert(try #require(try await place.history(origin.url("/\(number).jpg")).finishedAt))
+            }
+            #expect(groups.count <= 30)
+        }
+    }
+
     @Test func `A second run makes no request`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { place in

@@ -81,15 +81,29 @@ import Testing
             child.send(signal)
             try await Task.sleep(for: .milliseconds(300))
             #expect(child.exit == nil)
-            let clock = ContinuousClock()
-            let told = clock.now
-            child.send(signal)
+            // On a busy machine both may be noticed together, and are one wish then.
+            for _ in 0..<20 where child.exit == nil {
+                child.send(signal)
+                try await Task.sleep(for: .milliseconds(300))
+            }
             #expect(try await child.wait() == .code(128 + signal))
-            #expect(clock.now - told < .seconds(1))
             isSlow.withLock { $0 = false }
             try await w.drain()
             #expect(try await w.counts("1") == "10|0|0|0|0")
             #expect(try await w.value("SELECT max(attempts) FROM items") == "1")
+        }
+    }
+
+    /// timeout(1) sends to the process, and then to its group.
+    @Test func twoSignalsAtOnceAreOneWish() async throws {
+        try await withWorker({ .delayed(milliseconds: 1_000, then: Pictures.reply($0)) }) { w in
+            try await w.enqueue((0..<10).map { w.url("/\($0).png") })
+            let child = try w.start()
+            try await w.eventually("downloads have begun") { w.origin.requests.count >= 6 }
+            child.send(SIGTERM)
+            child.send(SIGTERM)
+            #expect(try await child.wait() == .code(0))
+            #expect(try await w.value("SELECT count(*) FROM items WHERE state = 'active'") == "0")
         }
     }
 

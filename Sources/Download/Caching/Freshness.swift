@@ -7,8 +7,10 @@ public struct Freshness: Sendable, Hashable {
     /// How old it was when it came.
     public let initialAge: Int64
     public let answeredAt: Int64
-    /// `no-cache`, or `no-store`, which we take for it: each use is asked for first.
+    /// `no-cache`, or `no-store` and `private`, which we take for it: each use is asked for first.
     public let mustAsk: Bool
+    /// Whether an answer to a request with credentials may be used for another (RFC 9111, section 3.5).
+    public let isForAuthorized: Bool
     /// `must-revalidate` and its like: never to be used when it is stale, not even when the origin fails.
     public let isStrict: Bool
 
@@ -24,7 +26,8 @@ public struct Freshness: Sendable, Hashable {
         let told = age.flatMap(Self.seconds) ?? 0
         initialAge = max(max(0, answeredAt - date), told + max(0, answeredAt - askedAt))
         self.answeredAt = answeredAt
-        mustAsk = directives["no-cache"] != nil || directives["no-store"] != nil
+        mustAsk = ["no-cache", "no-store", "private"].contains { directives[$0] != nil }
+        isForAuthorized = ["public", "must-revalidate", "s-maxage"].contains { directives[$0] != nil }
         isStrict = ["must-revalidate", "proxy-revalidate", "s-maxage", "no-cache", "no-store"].contains {
             directives[$0] != nil
         }
@@ -59,7 +62,7 @@ public struct Freshness: Sendable, Hashable {
             let name = halves[0].filter { $0 != " " && $0 != "\t" }.lowercased()
             let value = halves.count > 1 ? halves[1].filter { $0 != " " && $0 != "\t" } : ""
             // A field in no-cache="…" or private="…" makes it one for that field only, which we don't keep.
-            if name.isEmpty || (name == "no-cache" && !value.isEmpty) { continue }
+            if name.isEmpty || (["no-cache", "private"].contains(name) && !value.isEmpty) { continue }
             found[name] = found[name] ?? value
         }
         return found
@@ -75,23 +78,32 @@ public struct Freshness: Sendable, Hashable {
 }
 
 extension DownloadRequest {
-    /// The headers that a response's `Vary` names, as this request sends them; nil for `*`, which never matches.
+    /// Whether it carries credentials.
+    public var isAuthorized: Bool {
+        headers.contains { $0.name.lowercased() == "authorization" } || hasCredentialsInURL
+    }
+
+    private var hasCredentialsInURL: Bool {
+        guard url.utf8.contains(UInt8(ascii: "@")), let scheme = url.firstRange(of: "://") else { return false }
+        return url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }.contains("@")
+    }
+
+    /// The headers that a response's `Vary` names, as this request sends them, and its credentials, whether named or not;
+    /// nil for `*`, which never matches. Values are told by their hashes, since any may be a secret.
     public func varied(by vary: String?, userAgent: String) -> String? {
-        guard let vary else { return "" }
-        var lines: Set<String> = []
-        for part in vary.lowercased().split(separator: ",") {
-            let name = part.filter { $0 != " " && $0 != "\t" }
-            if name == "*" { return nil }
-            let own = headers.filter { $0.name.lowercased() == name }.map(\.value).joined(separator: ", ")
-            // Credentials are compared and stored as their hash.
-            let isSecret = name == "authorization" || name == "cookie"
+        var names = Set((vary ?? "").lowercased().split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } })
+        if names.contains("*") { return nil }
+        if isAuthorized { names.insert("authorization") }
+        let lines = names.map { name in
+            var own = headers.filter { $0.name.lowercased() == name }.map(\.value).joined(separator: ", ")
+            if own.isEmpty, name == "authorization", isAuthorized { own = url }
             let value =
                 switch name {
-                case "user-agent" where own.isEmpty: userAgent
+                case "user-agent" where own.isEmpty: digest(of: userAgent)
                 case "accept" where own.isEmpty, "accept-encoding" where own.isEmpty: "ours"
-                default: isSecret && !own.isEmpty ? digest(of: own) : own
+                default: own.isEmpty ? "" : digest(of: own)
                 }
-            lines.insert("\(name): \(value)")
+            return "\(name): \(value)"
         }
         return lines.sorted().joined(separator: "\n")
     }

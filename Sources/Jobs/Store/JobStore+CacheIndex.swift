@@ -95,6 +95,15 @@ extension JobStore {
         }
     }
 
+    /// A source with these bytes, whatever its URL, whose pixels were seen.
+    public func source(ofBytes hash: String) async throws(JobsError) -> SourceRecord? {
+        try await read { db in
+            let statement = try db.cachedStatement(
+                sql: "SELECT key FROM sources WHERE hash = ? AND frames IS NOT NULL LIMIT 1")
+            return try String.fetchOne(statement, arguments: [hash]).flatMap { try Self.source(key: $0, in: db) }
+        }
+    }
+
     static func source(key: String, in db: Database) throws -> SourceRecord? {
         let statement = try db.cachedStatement(
             sql: """

@@ -5,12 +5,14 @@ extension JobStore {
     /// The entry of a URL, whatever job made it, as long as its file is in the index.
     public func cacheEntry(ofURL url: String, variant: String) async throws(JobsError) -> CacheEntry? {
         try await read { db in
-            guard let entry = try Self.cacheEntry(key: URLText.cacheKey(url), variant: variant, in: db) else {
-                return nil
+            for key in try Self.keys(ofURL: url, in: db) {
+                guard let entry = try Self.cacheEntry(key: key, variant: variant, in: db) else { continue }
+                let isThere = try Bool.fetchOne(
+                    db, sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE hash = ? AND dying = 0)", arguments: [entry.blob]
+                )
+                if isThere == true { return entry }
             }
-            let isThere = try Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE hash = ? AND dying = 0)", arguments: [entry.blob])
-            return isThere == true ? entry : nil
+            return nil
         }
     }
 

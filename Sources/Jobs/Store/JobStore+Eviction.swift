@@ -207,9 +207,26 @@ extension JobStore {
     /// The hashes of the sources that items at work may be about to use.
     private static func leasedSources(in db: Database) throws -> Set<String> {
         let source = try db.cachedStatement(sql: "SELECT hash FROM sources WHERE key = ?")
-        let urls = try String.fetchAll(db, sql: "SELECT url FROM items WHERE state = 'active'")
-        return try urls.reduce(into: []) { hashes, url in
-            if let hash = try String.fetchOne(source, arguments: [URLText.cacheKey(url)]) { hashes.insert(hash) }
+        let items = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT items.url, CASE WHEN jobs.options LIKE '%cache-key=%' THEN jobs.options END
+                FROM items CROSS JOIN jobs ON jobs.id = items.job WHERE items.state = 'active'
+                """)
+        var rules: [String: CacheKeyRule] = [:]
+        return try items.reduce(into: []) { hashes, item in
+            let url: String = item[0]
+            var keys = [URLText.cacheKey(url)]
+            // What can't be read is of a job that doesn't run.
+            if let options = item[1] as String?,
+                let rule = rules[options] ?? (try? JobSettings(parsing: options))?.cacheKey
+            {
+                rules[options] = rule
+                if let key = try? rule.key(of: url) { keys.append(key) }
+            }
+            for key in keys {
+                if let hash = try String.fetchOne(source, arguments: [key]) { hashes.insert(hash) }
+            }
         }
     }
 

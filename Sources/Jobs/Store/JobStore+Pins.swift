@@ -6,9 +6,10 @@ extension JobStore {
         let now = now()
         try await write { db in
             for url in urls {
-                try db.execute(
-                    sql: "INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)",
-                    arguments: [URLText.cacheKey(url), now])
+                for key in try Self.keys(ofURL: url, in: db) {
+                    try db.execute(
+                        sql: "INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", arguments: [key, now])
+                }
             }
         }
     }
@@ -17,8 +18,12 @@ extension JobStore {
     public func unpin(_ urls: [String]) async throws(JobsError) -> Int {
         try await write { db in
             try urls.reduce(0) { count, url in
-                try db.execute(sql: "DELETE FROM pins WHERE key = ?", arguments: [URLText.cacheKey(url)])
-                return count + db.changesCount
+                var isPinned = false
+                for key in try Self.keys(ofURL: url, in: db) {
+                    try db.execute(sql: "DELETE FROM pins WHERE key = ?", arguments: [key])
+                    isPinned = isPinned || db.changesCount > 0
+                }
+                return count + (isPinned ? 1 : 0)
             }
         }
     }

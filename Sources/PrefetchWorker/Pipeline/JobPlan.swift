@@ -11,6 +11,8 @@ final class JobPlan: Sendable {
     let variants: [VariantSpec]
     /// The pictures that the variants' effects name.
     let assetNames: Set<String>
+    /// Whether its requests say more of who asks than those of other jobs.
+    var asksForItself: Bool { !definition.headers.isEmpty }
 
     /// - Throws: what is wrong with the job, as a sentence for `jobs.error`.
     init(_ definition: JobDefinition) throws(JobPlanError) {

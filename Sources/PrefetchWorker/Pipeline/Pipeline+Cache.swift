@@ -34,7 +34,6 @@ extension Pipeline {
                 else { continue }
                 let original = PendingBlob(file: copy, hash: hash, size: source.size)
                 guard case .made(let made) = await make(source, plan, file: { copy }, &holdings) else {
-                    holdings.releaseSource(sources)
                     continue
                 }
                 return made.result(plan: plan, isCached: true, original: original)
@@ -61,15 +60,12 @@ extension Pipeline {
         case .failed(let failure):
             // Bytes that were kept without a look at them: their origin may have better ones.
             if plan.hasToSee(source), !plan.options.contains(.fromCacheOnly) {
-                holdings.releaseSource(sources)
                 return nil
             }
             return decided(failure, of: source.key, attempts: 0, isFetched: false)
         case .release(let reason):
             return .release(reason)
         case .sourceMissing:
-            // The network may bring the same bytes again, and their lock can't be taken twice.
-            holdings.releaseSource(sources)
             return nil
         }
     }
@@ -96,7 +92,9 @@ extension Pipeline {
         let now = settings.now()
         if plan.options.contains(.httpCache) {
             guard let facts = source.http, let freshness = source.freshness else { return true }
-            let varied = request(for: item, plan).varied(by: facts.vary, userAgent: downloader.userAgent)
+            let request = request(for: item, plan)
+            let varied = request.varied(by: facts.vary, userAgent: downloader.userAgent)
+            if request.isAuthorized, !freshness.isForAuthorized { return true }
             return varied == nil || varied != facts.varied || !freshness.isFresh(at: now / 1_000)
                 || Self.isAhead(facts.answeredAt, of: now)
         }
@@ -109,7 +107,12 @@ extension Pipeline {
 
     /// The item under the key that the delegate or its job's rule makes of its URL.
     func keyed(_ item: ClaimedItem, _ plan: JobPlan) async throws(FetchFailure) -> ClaimedItem {
-        let key = try await delegatedKey(item) ?? plan.settings.cacheKey?.key(of: item.url)
+        var key = try await delegatedKey(item)
+        do throws(JobsError) {
+            if key == nil { key = try plan.settings.cacheKey?.key(of: item.url) }
+        } catch {
+            throw FetchFailure(failure: .delegate, message: error.message)
+        }
         guard let key, key != item.key, !key.isEmpty else { return item }
         do throws(JobsError) {
             return try await store.look(up: item, by: key)
@@ -127,8 +130,6 @@ extension Pipeline {
             let failure = result.failure, failure.isTheOrigins,
             !(plan.options.contains(.httpCache) && source.freshness?.isStrict ?? false)
         else { return nil }
-        // What was fetched may be the same bytes, and their lock can't be taken twice.
-        holdings.releaseSource(sources)
         return await completeFromCache(source, plan, &holdings)
     }
 }

@@ -67,15 +67,23 @@ extension Pipeline {
                 return .made(collect(source, wanted, known, made: []))
             }
             // Whoever makes variants of these bytes does it alone; the second finds what the first has made.
+            holdings.join(makings, source.hash)
             await sources.lock(source.hash)
-            holdings.sourceLock = source.hash
+            defer { sources.unlock(source.hash) }
             known = try await existing(wanted.map(\.identity))
-            let missing = wanted.filter { known[$0.identity] == nil }
+            let source = try await seen(source, plan)
+            let shared = makings.found(source.hash).variants
+            var made: [(VariantRecord, PendingBlob)] = []
+            var missing: [Wanted] = []
+            // Two names for one rendition are one piece of work.
+            for wish in wanted.distinct where known[wish.identity] == nil {
+                if let shared = shared[wish.identity] { made.append(shared) } else { missing.append(wish) }
+            }
             if missing.isEmpty, plan.isSatisfied(with: source) {
-                return .made(collect(source, wanted, known, made: []))
+                return .made(collect(source, wanted, known, made: made))
             }
             guard let file = try await file() else { return .sourceMissing }
-            return await transform(source, plan, file, assets, wanted, known, missing)
+            return await transform(source, plan, file, assets, wanted, known, made, missing)
         } catch let error as AssetError {
             return .failed(FetchFailure(failure: .transform, message: error.message))
         } catch let error as CacheError {
@@ -85,15 +93,23 @@ extension Pipeline {
         }
     }
 
+    /// A source with what others have seen of the same bytes, where this one's pixels have to be seen.
+    private func seen(_ source: SourceRecord, _ plan: JobPlan) async throws(JobsError) -> SourceRecord {
+        guard plan.decodes, !plan.isSatisfied(with: source) else { return source }
+        var known = makings.found(source.hash).source
+        if known == nil || known?.isUnseen == true { known = try await store.source(ofBytes: source.hash) }
+        guard let known, known.frames != nil else { return source }
+        var source = source
+        source.takeFacts(from: known)
+        return source
+    }
+
     private func transform(
         _ source: SourceRecord, _ plan: JobPlan, _ file: BlobFile, _ assets: [String: Asset], _ wanted: [Wanted],
-        _ known: [String: VariantRecord], _ missing: [Wanted],
+        _ known: [String: VariantRecord], _ earlier: [(VariantRecord, PendingBlob)], _ missing: [Wanted],
     ) async -> MakeOutcome {
-        // Two names for one rendition are one piece of work.
-        var seen: Set<String> = []
-        let distinct = missing.filter { seen.insert($0.identity).inserted }
         let firstFrameSuffices = plan.options.contains(.decodeFirstFrameOnly)
-        switch await makeAll(distinct.map(\.spec), of: file, assets, firstFrameSuffices: firstFrameSuffices) {
+        switch await makeAll(missing.map(\.spec), of: file, assets, firstFrameSuffices: firstFrameSuffices) {
         case .failed(let failure, let message):
             return .failed(FetchFailure(failure: failure, message: message))
         case .disk(let error):
@@ -110,14 +126,16 @@ extension Pipeline {
             source.frames = report.facts.frames
             source.hasAlpha = report.facts.hasAlpha
             source.looks = report.facts.placeholders.flatMap(SourceLooks.init) ?? source.looks
-            let made = zip(zip(distinct, report.renditions), blobs).map { pair, blob in
+            let made = zip(zip(missing, report.renditions), blobs).map { pair, blob in
                 VariantRecord(
                     identity: pair.0.identity, source: source.hash, spec: pair.0.spec.canonical, coder: coder,
                     blob: blob.hash.hex, size: blob.size, format: pair.1.formatName, width: pair.1.width,
                     height: pair.1.height,
                 )
             }
-            return .made(collect(source, wanted, known, made: Array(zip(made, blobs))))
+            let new = Array(zip(made, blobs))
+            makings.add(source, new)
+            return .made(collect(source, wanted, known, made: earlier + new))
         }
     }
 
@@ -152,5 +170,13 @@ extension Pipeline {
         } catch {
             return .release("\(error)")
         }
+    }
+}
+
+extension [Pipeline.Wanted] {
+    /// Without those that are another's identity again.
+    fileprivate var distinct: [Element] {
+        var seen: Set<String> = []
+        return filter { seen.insert($0.identity).inserted }
     }
 }

@@ -16,7 +16,9 @@ extension Pipeline {
         holdings.lastTry = fetched.record(at: settings.now())
         switch fetched {
         case .failed(let failure):
-            return decided(failure, of: item.url, attempts: item.attempts, isFetched: true)
+            let result = decided(failure, of: item.url, attempts: item.attempts, isFetched: true)
+            // Somebody else may be let in.
+            return plan.asksForItself && failure.failure.isAboutWhoAsks ? result.unlisted : result
         case .notModified(let response):
             return await unchanged(item, plan, response, &holdings)
         case .crowded(let host):
@@ -162,7 +164,8 @@ extension Pipeline {
         return HTTPFacts(
             cacheControl: response.cacheControl ?? old?.cacheControl, expires: response.expires ?? old?.expires,
             date: response.date, age: response.age, vary: vary,
-            varied: vary == nil ? "" : request(for: item, plan).varied(by: vary, userAgent: downloader.userAgent),
+            varied: vary == nil && !plan.asksForItself && !item.url.utf8.contains(UInt8(ascii: "@"))
+                ? "" : request(for: item, plan).varied(by: vary, userAgent: downloader.userAgent),
             askedAt: now - response.timings.total.milliseconds, answeredAt: now)
     }
 
@@ -190,12 +193,28 @@ extension Pipeline {
 
 extension SourceRecord {
     /// The same bytes have the same facts; no pixel needs to be looked at again.
-    fileprivate mutating func takeFacts(from known: SourceRecord) {
+    mutating func takeFacts(from known: SourceRecord) {
         format = known.format
         width = known.width
         height = known.height
         frames = known.frames
         hasAlpha = known.hasAlpha
         looks = known.looks
+    }
+}
+
+extension FailureClass {
+    /// Whether another who asks may get another answer.
+    var isAboutWhoAsks: Bool {
+        if case .http(let status) = self { [401, 403, 407].contains(status) } else { false }
+    }
+}
+
+extension ItemResult {
+    /// The same end, after which the URL isn't listed.
+    fileprivate var unlisted: ItemResult {
+        guard case .ended(.failed(var record)) = kind else { return self }
+        record.isListed = false
+        return .failed(record)
     }
 }

@@ -23,6 +23,7 @@ final class Pipeline: Sendable {
     let crowds = Crowds()
     let retryBudget = RetryBudget()
     let sources = KeyedLock()
+    let makings = Makings()
     let reading: BlockingQueue
     let assets: Assets
     /// Nil where nobody watches.
@@ -83,7 +84,7 @@ final class Pipeline: Sendable {
         onMade()
         let published = await publisher.commit(ended, result.ending, blobs: result.blobs)
         // Only now does the index know what was made, so only now may others look for it there.
-        holdings.release(sources, fetches, item.id)
+        holdings.release(makings, fetches, item.id)
         return published
     }
 
@@ -107,7 +108,7 @@ final class Pipeline: Sendable {
             return .failed(FailureRecord(.notCached, "Not in the cache, and the job says from-cache-only."))
         }
         if !plan.options.contains(.retryFailed), let entry = item.blacklisting,
-            try await !overrules(entry)
+            !(plan.asksForItself && entry.failure.isAboutWhoAsks), try await !overrules(entry)
         {
             return .ending(.blacklisted(entry))
         }
@@ -153,18 +154,21 @@ struct ItemResult: Sendable {
 
 /// What an item keeps others from doing twice until it is durable.
 struct Holdings {
-    var sourceLock: String?
+    /// The bytes of which it has made something, or uses what others have.
+    private var bytes: String?
     var fetch: String?
     /// The request that was made for it.
     var lastTry: TryRecord?
 
-    mutating func releaseSource(_ sources: KeyedLock) {
-        if let sourceLock { sources.unlock(sourceLock) }
-        sourceLock = nil
+    mutating func join(_ makings: Makings, _ hash: String) {
+        guard bytes != hash else { return }
+        if let bytes { makings.leave(bytes) }
+        makings.join(hash)
+        bytes = hash
     }
 
-    func release(_ sources: KeyedLock, _ fetches: SharedFetches<Fetched>, _ user: Int64) {
-        if let sourceLock { sources.unlock(sourceLock) }
+    func release(_ makings: Makings, _ fetches: SharedFetches<Fetched>, _ user: Int64) {
+        if let bytes { makings.leave(bytes) }
         if let fetch { fetches.leave(fetch, user: user) }
     }
 }

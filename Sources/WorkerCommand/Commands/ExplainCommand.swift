@@ -34,12 +34,18 @@ struct ExplainCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try await common.withStore { store in
-                let source = try await store.source(key: URLText.cacheKey(url))
+                let keys = try await store.keys(ofURL: url, everyState: true)
+                var source: SourceRecord?
+                var entry: BlacklistEntry?
+                for key in keys {
+                    if source == nil { source = try await store.source(key: key) }
+                    if entry == nil { entry = try await store.blacklist(.url(key)).first }
+                }
                 var variants: [VariantRecord] = []
                 if let source { variants = try await store.variants(ofSource: source.hash) }
                 let report = Report(
                     url: URLText.withoutCredentials(url), source: source?.withoutCredentials, variants: variants,
-                    blacklisted: try await store.blacklist(.url(url)).first?.withoutCredentials,
+                    blacklisted: entry?.withoutCredentials,
                     hostBlockedUntil: try await store.blockedHosts()[URLText.host(url)],
                     items: try await store.history(ofURL: url), tries: try await store.tries(ofURL: url),
                 )

@@ -146,10 +146,14 @@ struct RunCommand: AsyncParsableCommand {
     /// The first signal asks for a clean stop, the second ends the process: the leases it leaves are taken back by
     /// whoever works next, so nothing is lost either way.
     private func watchSignals(_ stop: StopSignal, logger: Logger) async {
-        var count = 0
+        var first: ContinuousClock.Instant?
         for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
-            count += 1
-            if count > 1 { _exit(signal == .sigint ? 130 : 143) }
+            if let first {
+                // timeout(1) sends to the process and then to its group, which is one wish and two signals.
+                if .now - first < .milliseconds(100) { continue }
+                _exit(signal == .sigint ? 130 : 143)
+            }
+            first = .now
             logger.notice(
                 "Stopping: what is in flight is finished, the rest stays in the queue. Once more stops at once.")
             stop.request()
