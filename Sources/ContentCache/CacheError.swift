@@ -19,6 +19,8 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
     public let message: String
     /// Whether the disk did not confirm a file's data: the file is given up, whatever the disk says later.
     public internal(set) var isFailedSync = false
+    /// Whether the disk said that it can't give the bytes.
+    var isLost = false
 
     public init(_ code: Code, _ message: String) {
         self.code = code
@@ -28,6 +30,7 @@ public struct CacheError: Error, Sendable, CustomStringConvertible {
     init(_ errno: Errno, _ action: String) {
         let isFull = errno == .noSpace || errno == .diskQuotaExceeded
         self.init(isFull ? .diskFull : .disk, "\(action): \(errno).")
+        isLost = errno == .ioError
     }
 
     init(failedSync errno: Errno, _ action: String) {

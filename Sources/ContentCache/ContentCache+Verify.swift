@@ -34,10 +34,16 @@ extension ContentCache {
             }
         }
         var info = stat()
-        guard fstat(file.descriptor.rawValue, &info) == 0, info.st_mode & S_IFMT == S_IFREG,
-            try BlobHash.reading(file.descriptor).hash == hash
-        else { throw try putAside(hash, file) }
-        return file
+        guard fstat(file.descriptor.rawValue, &info) == 0, info.st_mode & S_IFMT == S_IFREG else {
+            throw try putAside(hash, file)
+        }
+        do throws(CacheError) {
+            if try BlobHash.reading(file.descriptor).hash == hash { return file }
+        } catch {
+            // Bytes that the disk has lost are damaged ones: their origin may still have them.
+            guard error.isLost else { throw error }
+        }
+        throw try putAside(hash, file)
     }
 
     /// Opens a blob after reading all of it, and leaves it where it is whatever it is: for caches that are never written to.
@@ -171,7 +177,8 @@ extension ContentCache {
             // Or evicted since.
             return try openedWhole(hash) == nil ? .missing : .good
         } catch {
-            return exists(hash, size: size) || error.code != .damaged ? .unreadable(error.message) : .damaged
+            return exists(hash, size: size) || error.code != .damaged
+                ? .unreadable("\(hash): \(error.message)") : .damaged
         }
     }
 }

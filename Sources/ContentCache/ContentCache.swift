@@ -21,14 +21,22 @@ public struct ContentCache: Sendable {
 
     /// Opens a cache, making the folder and everything in it where it is missing or empty.
     ///
-    /// - Parameter syncs: whether files are synced before they are said to exist. Off only for measuring.
+    /// - Parameters:
+    ///   - isNew: whether it may be made; one that is only looked at must be there.
+    ///   - syncs: whether files are synced before they are said to exist. Off only for measuring.
     /// - Throws: `cannotCreate`; `notACache` for a folder with other things in it or with an unknown version.
-    public init(directory: FilePath, syncs: Bool = true) throws(CacheError) {
+    public init(directory: FilePath, isNew: Bool = true, syncs: Bool = true) throws(CacheError) {
         syncing = Syncing(isOn: syncs)
         self.directory = Self.absolute(directory)
         blobs = self.directory.appending("blobs").appending("sha256")
         prefix = blobs.string + "/"
         quarantine = self.directory.appending("quarantine")
+        if !isNew, try Self.smallFile(self.directory.appending("CACHE_VERSION")) == nil {
+            throw CacheError(
+                .cannotCreate,
+                "There is no cache at \(self.directory). Name one with --cache or WORKER_CACHE, or make it with: worker init"
+            )
+        }
         try makeDirectory(self.directory)
         try checkVersion()
         try makeDirectory(self.directory.appending("blobs"))

@@ -45,59 +45,43 @@ public final class Downloader: Sendable {
         } catch {
             return .failed(error)
         }
-        guard request.respectsRobotsText else { return await transfer(request, url, from: url).outcome }
-        return await askingFirst(request, url)
+        return await travel(request, from: url)
     }
 
-    /// Asks the robots.txt of each host before it asks for anything else there.
-    private func askingFirst(_ request: DownloadRequest, _ beginning: DownloadURL) async -> DownloadOutcome {
-        var (url, redirects) = (beginning, 0)
+    /// Goes along the redirects that lead to other hosts. Each host is asked by its own rules: it has a queue, limits and
+    /// waits of its own. Where robots.txt counts, that of each hop is asked first.
+    private func travel(_ request: DownloadRequest, from beginning: DownloadURL) async -> DownloadOutcome {
+        var hop = Hop(url: beginning)
         while true {
-            let objection = await robots.objection(to: url, for: request) { [self] in await download($0) }
-            if let objection { return .failed(objection) }
-            switch await transfer(request, url, from: beginning, redirects: redirects) {
+            if request.respectsRobotsText {
+                let objection = await robots.objection(to: hop.url, for: request) { [self] in await download($0) }
+                if let objection { return .failed(objection) }
+            }
+            switch await transfer(request, hop, from: beginning) {
             case .outcome(let outcome): return outcome
-            case .redirect(let next): (url, redirects) = (next, redirects + 1)
+            case .redirect(let next): hop = next
             }
         }
     }
 
     private enum TransferEnd: Sendable {
         case outcome(DownloadOutcome)
-        case redirect(DownloadURL)
-
-        /// Of a transfer that follows redirects itself.
-        var outcome: DownloadOutcome {
-            switch self {
-            case .outcome(let outcome): outcome
-            case .redirect: .failed(.cancelled)
-            }
-        }
+        case redirect(Hop)
     }
 
-    private func transfer(
-        _ request: DownloadRequest, _ url: DownloadURL, from beginning: DownloadURL, redirects: Int = 0,
-    ) async -> TransferEnd {
+    private func transfer(_ request: DownloadRequest, _ hop: Hop, from beginning: DownloadURL) async -> TransferEnd {
         let id = exchange.nextID()
         return await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<TransferEnd, Never>) in
-                let asked = ticket(id, request, url, from: beginning, redirects) { continuation.resume(returning: $0) }
-                exchange.submit(asked, isCancelled: { Task.isCancelled })
+                let ticket = Ticket(
+                    id: id, request: request, hop: hop, beginning: beginning,
+                    onRedirect: { continuation.resume(returning: .redirect($0)) },
+                    answer: { continuation.resume(returning: .outcome($0)) })
+                exchange.submit(ticket, isCancelled: { Task.isCancelled })
             }
         } onCancel: {
             exchange.cancel(id)
         }
-    }
-
-    private func ticket(
-        _ id: UInt64, _ request: DownloadRequest, _ url: DownloadURL, from beginning: DownloadURL, _ redirects: Int,
-        _ end: @escaping @Sendable (TransferEnd) -> Void,
-    ) -> Ticket {
-        var onRedirect: (@Sendable (DownloadURL) -> Void)?
-        if request.respectsRobotsText { onRedirect = { end(.redirect($0)) } }
-        return Ticket(
-            id: id, request: request, url: url, beginning: beginning, redirects: redirects, onRedirect: onRedirect,
-            answer: { end(.outcome($0)) })
     }
 
     /// Moves the waiting downloads whose ``DownloadRequest/id`` is `id`; those that run or ended stay as they are.

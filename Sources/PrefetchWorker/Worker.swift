@@ -41,6 +41,12 @@ public struct Worker: Sendable {
     public func run(stop: StopSignal) async throws(WorkerError) -> Summary {
         // Every item in flight may hold a file for each of its variants.
         DescriptorLimit.raise()
+        guard DescriptorLimit.current >= DescriptorLimit.least else {
+            throw WorkerError(
+                .unavailable,
+                "Only \(DescriptorLimit.current) files may be open at once, and a worker needs \(DescriptorLimit.least): "
+                    + "raise it with ulimit -n or LimitNOFILE=.")
+        }
         let store: JobStore
         let worker: Int64
         let pipeline: Pipeline
@@ -50,6 +56,7 @@ public struct Worker: Sendable {
                 syncs: configuration.syncs)
             if let links = configuration.keepsLinks { try await keepLinks(links, store) }
             pipeline = try makePipeline(store)
+            try await CacheBond.check(store, pipeline.cache)
             // Before anything is claimed, let alone fetched.
             if configuration.helpers.requiresSandbox { try await pipeline.helpers.checkSandbox() }
             worker = try await JobStore.retrying { () throws(JobsError) in

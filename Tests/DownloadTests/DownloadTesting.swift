@@ -12,6 +12,8 @@ func withDownloader<R>(
 ) async throws -> R {
     var configuration = DownloadConfiguration()
     configuration.addresses = try AddressPolicy(allowing: ["loopback"])
+    // Origins are held up until something else has happened, which takes long on a slow machine.
+    configuration.silenceTimeout = .seconds(240)
     configure(&configuration)
     let downloader = try Downloader(configuration: configuration, makeFile: makeFile, inspect: inspect)
     let result = try await body(downloader)
@@ -64,9 +66,9 @@ func openFiles(in folder: FilePath) -> Int {
     }
 }
 
-/// Waits until a condition holds, at most five seconds.
+/// Waits until a condition holds, at most five minutes.
 func eventually(_ condition: () -> Bool) async -> Bool {
-    for _ in 0..<500 {
+    for _ in 0..<30_000 {
         if condition() { return true }
         // A cancelled wait just looks again at once.
         try? await Task.sleep(for: .milliseconds(10))

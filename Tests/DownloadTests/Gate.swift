@@ -1,14 +1,14 @@
 import Glibc
 import Synchronization
 
-/// Holds up threads until it is opened, at most ten seconds.
+/// Holds up threads until it is opened, at most four minutes.
 final class Gate: Sendable {
     private let isOpen = Atomic(false)
 
     func open() { isOpen.store(true, ordering: .releasing) }
 
     func wait() {
-        for _ in 0..<5000 where !isOpen.load(ordering: .acquiring) { usleep(2000) }
+        for _ in 0..<120_000 where !isOpen.load(ordering: .acquiring) { usleep(2000) }
     }
 }
 

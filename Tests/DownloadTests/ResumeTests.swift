@@ -88,6 +88,55 @@ import Testing
         #expect(origin.requests.map { $0.header("Range") != nil } == [false, true, false])
     }
 
+    /// A part that nobody asked for is no body, whatever it says of itself.
+    @Test(arguments: ["bytes 0-9/10", "bytes 0-9/200000", "bytes 5-14/200000", nil])
+    func aPartIsNotTheWhole(_ range: String?) async throws {
+        let headers = [("ETag", "\"v1\"")] + (range.map { [("Content-Range", $0)] } ?? [])
+        let origin = try LoopbackOrigin { _ in .status(206, headers: headers, body: Array(Self.body.prefix(10))) }
+        try await withDownloader { downloader in
+            let failure = await downloader.download(DownloadRequest(url: origin.url("/a"))).failure
+            #expect(failure?.code == .truncated)
+            #expect(failure?.message == "127.0.0.1 sent a part of the body, though it was asked for all of it.")
+        }
+    }
+
+    /// What the range says is compared with what is known and with what comes. Each is refused, and the try after is fresh.
+    @Test(arguments: ["F-199999/200001", "F-199998/199999", "F-199998/200000", "F-200000/*", "F-199999/x"])
+    func aRangeThatDoesNotAddUpIsNoBody(_ range: String) async throws {
+        let origin = try origin { request in
+            let first = Int(request.header("Range")?.dropFirst(6).dropLast() ?? "") ?? 0
+            let range = "bytes " + range.replacing("F", with: "\(first)")
+            return .status(
+                206, headers: [("ETag", "\"v1\""), ("Content-Range", range)], body: Array(Self.body[first...]))
+        }
+        try await withDownloader { downloader in
+            for _ in 0..<3 {
+                #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).code == .truncated)
+            }
+        }
+        #expect(origin.requests.map { $0.header("Range") != nil } == [false, true, false])
+    }
+
+    /// Part of the rest: gone on with, until it is whole.
+    @Test func partOfTheRestIsGoneOnWith() async throws {
+        let origin = try origin { request in
+            let first = Int(request.header("Range")?.dropFirst(6).dropLast() ?? "") ?? 0
+            let end = min(first + 60_000, Self.body.count)
+            let range = "bytes \(first)-\(end - 1)/\(first > 120_000 ? "*" : "\(Self.body.count)")"
+            return .status(
+                206, headers: [("ETag", "\"v1\""), ("Content-Range", range)], body: Array(Self.body[first..<end]))
+        }
+        try await withDownloader { downloader in
+            for _ in 0..<2 {
+                #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).code == .truncated)
+            }
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/a")))
+            let bytes = try outcome.file?.bytes()
+            #expect(bytes == Self.body)
+        }
+        #expect(origin.requests.map { $0.header("Range") != nil } == [false, true, true])
+    }
+
     @Test func anotherJobsHeadersMakeAnotherBody() async throws {
         let origin = try origin { part($0) }
         try await withDownloader { downloader in

@@ -10,7 +10,8 @@ import Testing
         _ id: UInt64, _ host: DownloadURL, priority: Int = 0, rank: Int64 = 0, name: Int64? = nil,
     ) -> Ticket {
         let request = DownloadRequest(url: host.text, priority: priority, rank: rank, id: name)
-        return Ticket(id: id, request: request, url: host) { _ in }
+        return Ticket(
+            id: id, request: request, hop: Hop(url: host), beginning: host, onRedirect: { _ in }, answer: { _ in })
     }
 
     fileprivate func host(_ name: String) throws -> DownloadURL { try DownloadURL("http://\(name)/", maxBytes: 100) }

@@ -54,6 +54,26 @@ struct DelegateHookTests {
         }
     }
 
+    @Test func `A header that it can't send is its own failure, and never tried again`() async throws {
+        struct Smuggler: WorkerDelegate {
+            func request(_ request: DelegatedRequest, job: JobID) async -> DelegatedRequest {
+                DelegatedRequest(url: request.url, headers: ["X-Key": "1\r\nHost: evil"])
+            }
+        }
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.delegate = Smuggler() }) { place in
+            let job = try await place.enqueue([origin.url("/a")])
+            try await place.drain()
+            let item = try await place.history(origin.url("/a"))
+            #expect(try await place.progress(job).failed == 1)
+            #expect(item.failure == "delegate")
+            #expect(item.message?.hasPrefix("The header X-Key has a value that can't be sent") == true)
+            #expect(item.attempts == 1)
+            #expect(origin.requests.isEmpty)
+            #expect(try await place.store.blacklist() == [])
+        }
+    }
+
     /// A shell script, which is a command like any other.
     private func command(_ folder: FilePath, _ script: String) throws -> String {
         let path = folder.appending("delegate").string

@@ -29,6 +29,9 @@ struct HostTests {
             let item = try await place.history("http://127.0.0.1:\(port)/49.jpg")
             #expect(item.failure == "connect")
             #expect(item.runAt ?? 0 > place.store.currentTime + 20_000)
+            // Who only waited has not failed at the host: no more were asked for than its places, and probes.
+            let failures = try await place.store.hostStatuses().first?.failures["connect"] ?? 0
+            #expect((1..<20).contains(failures))
             stop.request()
             _ = try await summary
             // Another worker knows, and asks nobody.

@@ -46,6 +46,31 @@ struct JobPlanTests {
         #expect((usage?.code, usage?.message) == (.usage, error?.message))
     }
 
+    static let badHeaders: [(name: String, value: String, part: String)] = [
+        ("X-Key", "1\r\nHost: evil", "The header X-Key has a value that can't be sent"), ("X-Key", "a\u{7F}", "X-Key"),
+        ("X\r\nY", "1", "A header named 'XY' can't be sent"), ("", "1", "A header without a name can't be sent"),
+        ("content-length", "3", "The header content-length can't be chosen: the worker sets it itself."),
+        ("Transfer-Encoding", "chunked", "Transfer-Encoding"), ("Connection", "close", "Connection"),
+        ("Range", "bytes=0-9", "Range"), ("If-Range", "\"1\"", "If-Range"), ("If-None-Match", "*", "If-None-Match"),
+        ("If-Modified-Since", "yesterday", "If-Modified-Since"), ("Upgrade", "h2c", "Upgrade"), ("TE", "gzip", "TE"),
+        ("Trailer", "X", "Trailer"), ("Expect", "100-continue", "Expect"),
+    ]
+
+    @Test(arguments: badHeaders)
+    func `A header that can't be sent is refused with its job`(_ row: (name: String, value: String, part: String))
+        throws
+    {
+        let job = NewJob(urls: ["https://a.example/"], headers: ["Accept": "image/webp", row.name: row.value])
+        let error = #expect(throws: WorkerError.self) { try WorkerJobs.check(job) }
+        #expect(error?.code == .usage)
+        #expect(error?.message.contains(row.part) == true, "\(error?.message ?? "no error")")
+    }
+
+    @Test func `Host and all else may be chosen`() throws {
+        let headers = ["Host": "b.example", "Authorization": "Basic a:b", "Cookie": "a=b", "Accept": "", "X": "a\tb é"]
+        try WorkerJobs.check(NewJob(urls: [], headers: headers))
+    }
+
     @Test func `A check before enqueuing knows the priorities too`() throws {
         try WorkerJobs.check(NewJob(urls: [], variants: "a=10x", priority: 100))
         let error = #expect(throws: WorkerError.self) { try WorkerJobs.check(NewJob(urls: [], priority: 101)) }

@@ -57,7 +57,14 @@ struct WorkerFaultTests {
             while !isOpen.withLock({ $0 }) { usleep(2_000) }
             return .ok(Pictures.jpeg)
         }
-        try await withWorkplace(configure: { $0.downloads.concurrency = 2 }) { place in
+        try await withWorkplace(configure: {
+            $0.downloads.concurrency = 2
+            // On a slow machine it may take long until all is back.
+            $0.downloads.settlingPatience = .seconds(600)
+            $0.downloads.silenceTimeout = .seconds(600)
+            $0.downloads.totalTimeout = .seconds(600)
+            $0.grace = 600_000
+        }) { place in
             let stop = StopSignal()
             let job = try await place.enqueue((0..<20).map { origin.url("/\($0).jpg") })
             async let summary = place.run(stop)
@@ -96,15 +103,48 @@ struct WorkerFaultTests {
         }
     }
 
+    /// Nothing but the cancelling ends a connection here: the origin waits for as long as the client stays, no timeout is
+    /// shorter than the suite's limit, and the worker isn't asked to stop before.
+    private static func waitForEver(_ configuration: inout WorkerConfiguration) {
+        configuration.downloads.silenceTimeout = .seconds(7_200)
+        configuration.downloads.totalTimeout = .seconds(7_200)
+        configuration.drains = false
+        configuration.grace = 100
+    }
+
     @Test func `Cancelling a job stops its downloads`() async throws {
         let origin = try LoopbackOrigin { _ in .silence }
-        try await withWorkplace(configure: { $0.downloads.silenceTimeout = Self.longerThanTheTest }) { place in
+        try await withWorkplace(configure: Self.waitForEver) { place in
+            let stop = StopSignal()
             let job = try await place.enqueue((0..<3).map { origin.url("/\($0).jpg") })
-            async let summary = place.drain()
-            #expect(await eventually { origin.requests.count == 3 })
+            async let summary = place.run(stop)
+            #expect(await eventually { origin.requests.count == 3 && origin.openConnections == 3 })
             try await place.store.cancel(job: job)
-            _ = try await summary
+            #expect(await eventually { origin.openConnections == 0 })
             #expect(try await place.progress(job).cancelled == 3)
+            stop.request()
+            _ = try await summary
+        }
+    }
+
+    @Test func `The last of two who wait for a URL takes the transfer along`() async throws {
+        let origin = try LoopbackOrigin { _ in .silence }
+        try await withWorkplace(configure: Self.waitForEver) { place in
+            let stop = StopSignal()
+            let first = try await place.enqueue([origin.url("/a.jpg")])
+            let second = try await place.enqueue([origin.url("/a.jpg")])
+            async let summary = place.run(stop)
+            #expect(
+                try await eventually { try await place.progress(second).active == 1 && origin.openConnections == 1 })
+            try await place.store.cancel(job: first)
+            #expect(try await eventually { try await place.progress(first).cancelled == 1 })
+            #expect(origin.openConnections == 1)
+            try await place.store.cancel(job: second)
+            #expect(await eventually { origin.openConnections == 0 })
+            #expect(try await place.progress(second).cancelled == 1)
+            #expect(origin.requests.count == 1)
+            stop.request()
+            _ = try await summary
         }
     }
 

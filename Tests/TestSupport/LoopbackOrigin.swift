@@ -59,6 +59,9 @@ public final class LoopbackOrigin: Sendable {
 
     public var connectionCount: Int { record.connectionCount }
 
+    /// Connections that neither side has ended, as far as this side has noticed.
+    public var openConnections: Int { record.openConnections }
+
     /// The most requests that were in flight at once.
     public var maxSimultaneous: Int { maxSimultaneous(under: "") }
 
@@ -111,6 +114,7 @@ final class LoopbackRecord: Sendable {
 
     var requests: [LoopbackOrigin.Request] { state.withLock { $0.requests } }
     var connectionCount: Int { state.withLock { $0.connectionCount } }
+    var openConnections: Int { state.withLock { $0.open.count } }
 
     func opened(_ socket: LoopbackSocket) -> Bool {
         let isWelcome = state.withLock { state in

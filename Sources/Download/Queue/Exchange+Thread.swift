@@ -30,6 +30,8 @@ extension Exchange {
                 return work
             }
             state.gatherUntil = nil
+            // Even where nothing can start: the thread would be woken for a time that is over, again and again.
+            state.queue.release(now)
             while state.room > 0, let ticket = state.queue.start(now: now, room: state.room) {
                 state.began(ticket, now)
                 work.starts.append(ticket)

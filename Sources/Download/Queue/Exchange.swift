@@ -42,7 +42,8 @@ final class Exchange: Sendable {
         case closed
     }
 
-    init(configuration: DownloadConfiguration, bell: Bell) {
+    /// - Parameter bell: nil where no thread is to be woken.
+    init(configuration: DownloadConfiguration, bell: Bell?) {
         state = Mutex(
             State(
                 queue: WaitingQueue(limits: configuration.hostLimits, parking: configuration.parking),
@@ -72,7 +73,10 @@ extension Exchange {
     func submit(_ ticket: Ticket, isCancelled: () -> Bool) {
         let isAccepted = state.withLock { state in
             guard case .open = state.phase, state.settlingSince == nil else { return false }
-            if state.queue.count == 0, state.running.isEmpty { state.gatherUntil = .now + Self.gathering }
+            // The next hop of a redirect comes alone.
+            if state.queue.count == 0, state.running.isEmpty, ticket.hop.redirects == 0 {
+                state.gatherUntil = .now + Self.gathering
+            }
             state.queue.insert(ticket)
             guard !isCancelled() else { return state.queue.remove(ticket.id) == nil }
             state.ring()

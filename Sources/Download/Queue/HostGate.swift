@@ -141,18 +141,8 @@ enum HostLesson: Sendable {
         switch failure.code {
         case .dns, .connect, .timeout, .tlsHandshake: self = .unreachable
         case .http(429), .http(503): self = .tooMuch
-        case .cancelled, .internalError, .invalidURL, .forbiddenAddress, .disk: self = .nothing
+        case .cancelled, .internalError, .invalidURL, .invalidRequest, .forbiddenAddress, .disk: self = .nothing
         default: self = .answered
-        }
-    }
-}
-
-extension HostLesson {
-    /// What a failure at the end of a redirect to another host says of the host that was asked: that it answers.
-    var fromElsewhere: HostLesson {
-        switch self {
-        case .nothing: .nothing
-        default: .answered
         }
     }
 }

@@ -1,31 +1,45 @@
-/// One call of ``Downloader/download(_:)``, from its arrival to its answer.
+/// Where a request has got to, by redirects.
+struct Hop: Sendable {
+    let url: DownloadURL
+    /// Redirects that led here from the URL that the request names.
+    var redirects = 0
+    /// What the transfers before this one took. Time in the queue isn't counted, at this hop as little as at the first.
+    var spent = Duration.zero
+}
+
+/// What one host is asked on the way of a ``Downloader/download(_:)``, from its arrival to its answer.
 final class Ticket: Sendable {
     let id: UInt64
     let request: DownloadRequest
-    let url: DownloadURL
+    let hop: Hop
     /// The host whose budget this counts against.
     let host: String
     /// Called exactly once.
     let answer: @Sendable (DownloadOutcome) -> Void
-    /// Redirects that led to this URL from the one the request names.
-    let redirects: Int
     /// Whom the request's own headers and credentials may be told: where it began.
     let beginning: DownloadURL
-    /// Called instead of following a redirect, and then instead of the answer.
-    let onRedirect: (@Sendable (DownloadURL) -> Void)?
+    /// Called with where a redirect leads that the transfer doesn't follow, and then instead of the answer.
+    let onRedirect: @Sendable (Hop) -> Void
 
     init(
-        id: UInt64, request: DownloadRequest, url: DownloadURL, beginning: DownloadURL? = nil, redirects: Int = 0,
-        onRedirect: (@Sendable (DownloadURL) -> Void)? = nil, answer: @escaping @Sendable (DownloadOutcome) -> Void,
+        id: UInt64, request: DownloadRequest, hop: Hop, beginning: DownloadURL,
+        onRedirect: @escaping @Sendable (Hop) -> Void, answer: @escaping @Sendable (DownloadOutcome) -> Void,
     ) {
-        self.beginning = beginning ?? url
-        self.redirects = redirects
-        self.onRedirect = onRedirect
         self.id = id
         self.request = request
-        self.url = url
+        self.hop = hop
+        self.beginning = beginning
+        self.onRedirect = onRedirect
         self.answer = answer
-        host = HostName.normal(url.host)
+        host = HostName.normal(hop.url.host)
+    }
+
+    var url: DownloadURL { hop.url }
+
+    /// Whether the transfer goes on by itself to where a redirect leads. Another host has a queue and limits of its own, and
+    /// where robots.txt counts, each URL is judged before it is asked for.
+    func follows(_ url: DownloadURL) -> Bool {
+        !request.respectsRobotsText && HostName.normal(url.host) == host
     }
 }
 

@@ -278,7 +278,8 @@ extension WaitingQueue {
         if let until = hosts[host]?.gate.blockedUntil { releases.insert(Release(until: until, host: host)) }
     }
 
-    private mutating func release(_ now: ContinuousClock.Instant) {
+    /// Lets go of the hosts whose time has come. Without it ``nextRelease`` stays where it was.
+    mutating func release(_ now: ContinuousClock.Instant) {
         while let release = releases.min, release.until <= now {
             releases.removeMin()
             // A later block of the same host has its own entry.

@@ -48,8 +48,11 @@ public struct DownloadConfiguration: Sendable {
 
     public init() {}
 
-    /// - Throws: what is wrong with the headers.
-    public func check() throws(DownloadFailure) { try HeaderRules.check(headers) }
+    /// - Throws: `invalidRequest`, with what is wrong with the headers or the user agent.
+    public func check() throws(DownloadFailure) {
+        try HeaderRules.check(headers)
+        try HeaderRules.check(userAgent, of: "User-Agent")
+    }
 
     /// Our product's name, in lower case: what robots.txt and X-Robots-Tag may call us.
     var agentName: String { userAgent.prefix { $0 != "/" && $0 != " " }.lowercased() }

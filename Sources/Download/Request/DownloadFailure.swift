@@ -11,6 +11,8 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
         /// The file could not be made or written: our disk's fault, never the origin's.
         case disk(Errno)
         case cancelled, internalError
+        /// The request has what can't be sent: the caller's fault, before anybody is asked.
+        case invalidRequest
         /// It waited for a host that is blocked, or behind many others of a busy one, and was sent away.
         case crowded
         /// The site keeps it from machines like us, and the request says that this counts.
@@ -25,7 +27,15 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
     /// What HTTP said, when it came that far.
     public let response: DownloadResponse?
 
-    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil, response: DownloadResponse? = nil) {
+    /// Whose failure it is, as budgets and blocks spell it: after a redirect another host than the request's. Nil where it was
+    /// nobody's turn yet.
+    public internal(set) var host: String?
+
+    public init(
+        _ code: Code, _ message: String, retryAfter: Duration? = nil, response: DownloadResponse? = nil,
+        host: String? = nil,
+    ) {
+        self.host = host
         self.code = code
         self.message = Self.printable(message)
         self.retryAfter = retryAfter
@@ -35,7 +45,7 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
     public var description: String { message }
 
     static func crowded(_ host: String) -> DownloadFailure {
-        DownloadFailure(.crowded, "It waited for \(host), which can take no more requests now.")
+        DownloadFailure(.crowded, "It waited for \(host), which can take no more requests now.", host: host)
     }
 
     static let cancelled = DownloadFailure(.cancelled, "The download was cancelled.")

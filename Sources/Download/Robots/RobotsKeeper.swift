@@ -28,7 +28,9 @@ final class RobotsKeeper: Sendable {
         switch await rules(of: url.origin, like: request, fetch).value {
         case .failure(let failure):
             forget(url.origin)
-            return DownloadFailure(failure.code, "The robots.txt of \(url.host) can't be had. \(failure.message)")
+            return DownloadFailure(
+                failure.code, "The robots.txt of \(url.host) can't be had. \(failure.message)",
+                retryAfter: failure.retryAfter, host: failure.host)
         case .success(let rules):
             guard !rules.allows(url.pathAndQuery) else { return nil }
             return DownloadFailure(.optOut, "The robots.txt of \(url.host) does not allow this URL.")

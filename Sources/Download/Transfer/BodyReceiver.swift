@@ -37,11 +37,14 @@ final class BodyReceiver {
         set { if !newValue { beginning = nil } }
     }
 
+    /// Bytes so far, those of an earlier try included.
+    var size: Int64 { writer?.size ?? 0 }
+
     /// The bytes so far, for a later try; this receiver has none then.
     func giveUp() -> BodyWriter? { writer.take() }
 
     func receive(_ bytes: UnsafeRawBufferPointer) throws(DownloadFailure) {
-        guard (writer?.size ?? 0) + Int64(bytes.count) <= limit else {
+        guard size + Int64(bytes.count) <= limit else {
             throw DownloadFailure(.tooLarge, "The body from \(host) is larger than \(limit) bytes.")
         }
         try inspect(bytes)

@@ -5,16 +5,21 @@ struct Partial {
     /// A strong validator: the bytes are those of this version and no other.
     let etag: String
     let writer: BodyWriter
+    /// Bytes of the whole body, where that was said.
+    let total: Int64?
     let since = ContinuousClock.now
 }
 
 /// What belongs to one request and to no other.
 struct PartialKey: Hashable {
+    let beginning: DownloadURL.Origin
     let url: String
     let headers: [String]
     let allowInvalidCertificates: Bool
 
     init(_ ticket: Ticket) {
+        // It decides whether the headers are sent.
+        beginning = ticket.beginning.origin
         url = ticket.url.text
         headers = ticket.request.headers.map { "\($0.name.lowercased()): \($0.value)" }.sorted()
         allowInvalidCertificates = ticket.request.allowInvalidCertificates
@@ -54,6 +59,8 @@ struct ContentRange: Equatable {
     /// Nil for a length that is not known.
     let total: Int64?
 
+    var length: Int64 { last - first + 1 }
+
     init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -66,5 +73,23 @@ struct ContentRange: Equatable {
         let total = Int64(parts[1])
         guard total != nil || parts[1] == "*", total.map({ $0 > last }) ?? true else { return nil }
         (self.first, self.last, self.total) = (first, last, total)
+    }
+}
+
+/// How long a body has to be that is put together from two responses.
+struct Assembly {
+    /// Where the second response ends.
+    let end: Int64
+    /// Where the body does.
+    let total: Int64
+
+    /// Nil where the response doesn't go on from what there is, or nobody knows where the body ends.
+    ///
+    /// - Parameter length: of the response's own body, where it says so.
+    init?(_ range: ContentRange, after partial: Partial, length: Int64?) {
+        guard range.first == partial.writer.size, let total = range.total ?? partial.total,
+            total == partial.total ?? total, range.last < total, length ?? range.length == range.length
+        else { return nil }
+        (end, self.total) = (range.last + 1, total)
     }
 }

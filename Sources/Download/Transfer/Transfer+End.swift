@@ -20,6 +20,12 @@ extension Transfer {
             return status()
         case .body(let receiver):
             guard code == CURLE_OK else { return .outcome(.failed(failure(code))) }
+            if let assembly, receiver.size != assembly.total {
+                let message = "\(hop.host) sent \(receiver.size) bytes in parts, of \(assembly.total)."
+                // It may be gone on with only if it is what the part was said to be.
+                if receiver.size != assembly.end { _ = receiver.giveUp() }
+                return .outcome(.failed(with(response: DownloadFailure(.truncated, message))))
+            }
             do throws(DownloadFailure) {
                 return .outcome(.body(try receiver.finish(onConsumed: onConsumed), response()))
             } catch {
@@ -55,7 +61,9 @@ extension Transfer {
         guard [.connectionLost, .timeout, .truncated].contains(failure.code), case .body(let receiver) = phase,
             let etag = headers.strongETag, let writer = receiver.giveUp(), writer.size >= Self.worthResuming
         else { return nil }
-        return Partial(url: hop.text, etag: etag, writer: writer)
+        // More than what was said to come doesn't belong together.
+        if let assembly, writer.size > assembly.end { return nil }
+        return Partial(url: hop.text, etag: etag, writer: writer, total: assembly?.total ?? headers.contentLength)
     }
 
     private static let worthResuming: Int64 = 16 << 10
@@ -64,7 +72,7 @@ extension Transfer {
         guard redirects < configuration.maxRedirects else {
             throw DownloadFailure(
                 .tooManyRedirects,
-                "\(ticket.host) redirects more than \(configuration.maxRedirects) times.",
+                "\(ticket.beginning.host) redirects more than \(configuration.maxRedirects) times.",
             )
         }
         do throws(DownloadFailure) {

@@ -87,11 +87,16 @@ extension Transfer {
         hopAuthorization?.scheme == .digest && easy.long(CURLINFO_RESPONSE_CODE) == 401
     }
 
-    /// What an earlier try got, where this response goes on from there; nil when it claims to and doesn't.
+    /// What an earlier try got, where this response goes on from there; nil for a part that doesn't fit or nobody asked for.
     private func earlierBytes() -> (bytes: BodyWriter?, Void)? {
-        guard isResuming, let resume, easy.long(CURLINFO_RESPONSE_CODE) == 206 else { return (nil, ()) }
+        guard easy.long(CURLINFO_RESPONSE_CODE) == 206 else { return (nil, ()) }
+        guard isResuming, let resume else {
+            cut(.truncated, "\(hop.host) sent a part of the body, though it was asked for all of it.")
+            return nil
+        }
         let range = headers.contentRange.flatMap(ContentRange.init)
-        guard range?.first == resume.writer.size, headers.etag == resume.etag, headers.contentEncoding == nil else {
+        assembly = range.flatMap { Assembly($0, after: resume, length: headers.contentLength) }
+        guard assembly != nil, headers.etag == resume.etag, headers.contentEncoding == nil else {
             cut(.truncated, "\(hop.host) sent another part of the body than the one it was asked for.")
             return nil
         }

@@ -1,7 +1,7 @@
 import CCurl
 import SystemPackage
 
-/// One download while it runs: its hops, its phase, its limits. Used by the curl thread alone.
+/// What one host is asked for a download while it runs: its hops there, its phase, its limits. Used by the curl thread alone.
 final class Transfer {
     let ticket: Ticket
     let easy: EasyHandle
@@ -18,9 +18,12 @@ final class Transfer {
     var headerBytes = 0
     var phase = Phase.headers
     var guardState = GuardState.untouched
+    /// Where a body that is gone on with has to end.
+    var assembly: Assembly?
     /// Why we ended the transfer ourselves. It outranks whatever libcurl says about that.
     private(set) var cut: DownloadFailure?
 
+    /// When it would have begun if its hops had followed each other at once.
     private let started: ContinuousClock.Instant
     private var hopStarted: ContinuousClock.Instant
     /// The last byte, once there is a connection.
@@ -55,20 +58,17 @@ final class Transfer {
     ) {
         self.jar = jar
         self.resume = resume
-        redirects = ticket.redirects
+        redirects = ticket.hop.redirects
         self.ticket = ticket
         self.easy = easy
         self.configuration = configuration
         self.tools = tools
         hop = ticket.url
-        started = now
+        started = now - ticket.hop.spent
         hopStarted = now
     }
 
     var elapsed: Duration { .now - started }
-
-    /// Whether it was redirected to another host.
-    var isElsewhere: Bool { hop.host != ticket.url.host }
 
     /// Bytes that were announced and never asked for again, because the body was refused.
     var savedBytes: Int64 {
@@ -85,7 +85,8 @@ final class Transfer {
 
     func quiet(_ now: ContinuousClock.Instant) -> Exchange.Quiet {
         // A connection that was made is no answer yet.
-        Exchange.Quiet(time: now - (lastByte ?? hopStarted), isNew: headerBytes == 0 && redirects == 0)
+        Exchange.Quiet(
+            time: now - (lastByte ?? hopStarted), isNew: headerBytes == 0 && redirects == ticket.hop.redirects)
     }
 
     /// Records why the transfer ends; only the first reason counts.
@@ -147,10 +148,8 @@ extension Transfer {
             }
         }
         lines += configuration.commonHeaders.filter { !names.contains($0.name.lowercased()) }.map(line)
-        if let etag = request.etag, !names.contains("if-none-match") { lines.append("If-None-Match: \(etag)") }
-        if let date = request.lastModified, !names.contains("if-modified-since") {
-            lines.append("If-Modified-Since: \(date)")
-        }
+        if let etag = request.etag { lines.append("If-None-Match: \(etag)") }
+        if let date = request.lastModified { lines.append("If-Modified-Since: \(date)") }
         if isResuming, let resume { lines += ["Range: bytes=\(resume.writer.size)-", "If-Range: \(resume.etag)"] }
         return lines
     }

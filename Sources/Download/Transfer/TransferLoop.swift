@@ -138,13 +138,13 @@ extension TransferLoop {
         switch transfer.end(code, onConsumed: { exchange.consumed() }) {
         case .outcome(let outcome):
             end(transfer, with: outcome, exchange)
-        case .redirect(let url) where transfer.ticket.onRedirect != nil:
-            release(transfer, .answered, withBody: false, exchange)
-            transfer.ticket.onRedirect?(url)
-        case .redirect(let url):
+        case .redirect(let url) where transfer.ticket.follows(url):
             curl_multi_remove_handle(multi, transfer.easy.pointer)
             transfer.follow(url)
             begin(transfer, exchange)
+        case .redirect(let url):
+            release(transfer, .answered, withBody: false, exchange)
+            transfer.ticket.onRedirect(Hop(url: url, redirects: transfer.redirects + 1, spent: transfer.elapsed))
         }
     }
 
@@ -152,9 +152,13 @@ extension TransferLoop {
         if case .failed(let failure) = outcome, let partial = transfer.partial(failure) {
             partials.keep(partial, PartialKey(transfer.ticket))
         }
+        var outcome = outcome
+        if case .failed(var failure) = outcome {
+            failure.host = transfer.ticket.host
+            outcome = .failed(failure)
+        }
         let withBody = if case .body = outcome { true } else { false }
-        let lesson = HostLesson(outcome)
-        release(transfer, transfer.isElsewhere ? lesson.fromElsewhere : lesson, withBody: withBody, exchange)
+        release(transfer, HostLesson(outcome), withBody: withBody, exchange)
         transfer.ticket.answer(outcome)
     }
 

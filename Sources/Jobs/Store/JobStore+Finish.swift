@@ -7,6 +7,10 @@ public struct FailureRecord: Hashable, Sendable {
     public let message: String
     /// Whether its URL is listed, where somebody has said so; nil leaves it to the class.
     public var isListed: Bool?
+    /// Whose failure it is, where that may be another host than the URL's.
+    public var host: String?
+    /// Whether a request has failed, and not just the wait for one: only then it counts among the host's failures.
+    public var hasAsked = true
 
     public init(_ failure: FailureClass, _ message: String) {
         self.failure = failure
@@ -112,8 +116,8 @@ extension JobStore {
                 }
                 moves.count(item.job, from: .active, to: ending.counter, bytes: ending.bytes)
                 if let lastTry = item.lastTry { try Self.save(lastTry, item: item.id, in: db) }
-                if let failure = ending.failedTry {
-                    failures[FailureCount(host: URLText.host(item.url), failure: failure), default: 0] += 1
+                if let failed = ending.failedTry, failed.hasAsked {
+                    failures[FailureCount(host: failed.host(of: item), failure: failed.failure), default: 0] += 1
                 }
                 if case .done(let completion) = ending { try record.add(completion, of: item, in: db) }
             }
@@ -154,7 +158,7 @@ extension JobStore {
             return try fail(item, failure, blacklisted: true, tries: 0, now: now.wall, in: db)
         case .retry(let time, let failure, let blockingHost):
             if blockingHost {
-                try block(host: URLText.host(item.url), until: now.steadily(time), now: now.steady, in: db)
+                try block(host: failure.host(of: item), until: now.steadily(time), now: now.steady, in: db)
             }
             return try delay(item, until: now.steadily(time), failure: failure, in: db)
         case .wait(let time, let host, let reason):
@@ -209,7 +213,7 @@ extension JobStore {
             state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, attempts = attempts + 1, class = ?,
             http_status = ?, message = ?
             """,
-            [time, URLText.host(item.url), failure.failure.rawValue, failure.httpStatus, failure.message], item, in: db,
+            [time, failure.host(of: item), failure.failure.rawValue, failure.httpStatus, failure.message], item, in: db,
         )
     }
 
@@ -225,11 +229,15 @@ extension JobStore {
 }
 
 extension ItemEnding {
-    /// The class of a try that failed just now.
-    fileprivate var failedTry: FailureClass? {
+    /// A try that failed just now.
+    fileprivate var failedTry: FailureRecord? {
         switch self {
-        case .failed(let failure), .retry(_, let failure, _): failure.failure
+        case .failed(let failure), .retry(_, let failure, _): failure
         case .done, .blacklisted, .wait, .release: nil
         }
     }
+}
+
+extension FailureRecord {
+    fileprivate func host(of item: ClaimedItem) -> String { host ?? URLText.host(item.url) }
 }

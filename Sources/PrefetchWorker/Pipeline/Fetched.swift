@@ -76,6 +76,10 @@ struct FetchFailure: Error, Sendable {
     var retryAfter: Int64?
     /// What HTTP said, when it came that far.
     var response: DownloadResponse?
+    /// Whose failure it is, where that may be another host than the URL's.
+    var host: String?
+    /// Whether a request has failed, and not just the wait for one.
+    var hasAsked = true
 }
 
 extension FetchFailure {
@@ -83,6 +87,7 @@ extension FetchFailure {
         failure = FailureClass(error.code)
         message = error.message
         response = error.response
+        host = error.host
         retryAfter = error.retryAfter.map { Int64($0.components.seconds) * 1_000 }
     }
 }
@@ -107,6 +112,7 @@ extension FailureClass {
             case .disk(let errno): errno == .noSpace || errno == .diskQuotaExceeded ? .diskFull : .diskError
             case .cancelled, .crowded: .cancelled
             case .optOut: .optOut
+            case .invalidRequest: .delegate
             case .internalError: .connectionLost
             }
     }

@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Download
 internal import Imaging
 internal import Jobs
 
@@ -19,6 +20,11 @@ final class JobPlan: Sendable {
         do {
             options = try JobOptions(parsing: definition.options)
             settings = try JobSettings(parsing: definition.options)
+        } catch {
+            throw JobPlanError(message: error.message)
+        }
+        do throws(DownloadFailure) {
+            try HeaderRules.check(definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) })
         } catch {
             throw JobPlanError(message: error.message)
         }

@@ -9,9 +9,11 @@ extension Pipeline {
     ///
     /// To wait because the origin said so costs no try. To wait for a host that can't be reached does: else the items of
     /// one that is gone for good would wait for ever.
-    func blocked(_ item: ClaimedItem) -> ItemResult? {
+    ///
+    /// - Parameter host: where a redirect has led; nil for the URL's own.
+    func blocked(_ item: ClaimedItem, at host: String? = nil) -> ItemResult? {
         guard downloader.blocksHosts else { return nil }
-        let host = Downloader.host(of: item.url) ?? URLText.host(item.url)
+        let host = host ?? self.host(of: item.url)
         guard let (instant, reason) = downloader.blocked(host) else { return nil }
         let left = ContinuousClock.now.duration(to: instant)
         guard left > Self.longestWait else { return nil }
@@ -24,10 +26,13 @@ extension Pipeline {
         case .parked:
             let failure = FetchFailure(
                 failure: .connect, message: "\(host) could not be reached several times in a row, and is left alone.",
-                retryAfter: left.milliseconds)
+                retryAfter: left.milliseconds, host: host, hasAsked: false)
             return decided(failure, of: item.url, attempts: item.attempts, isFetched: false)
         }
     }
+
+    /// The host that is asked for a URL first.
+    func host(of url: String) -> String { Downloader.host(of: url) ?? URLText.host(url) }
 
     /// The end of an item that made room for those of other hosts.
     func crowded(_ host: String) -> ItemResult {

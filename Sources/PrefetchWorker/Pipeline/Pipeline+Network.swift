@@ -22,7 +22,7 @@ extension Pipeline {
         case .notModified(let response):
             return await unchanged(item, plan, response, &holdings)
         case .crowded(let host):
-            return blocked(item) ?? crowded(host)
+            return blocked(item, at: host) ?? crowded(host)
         case .source(let fetched):
             return await finish(item, plan, try await delegated(fetched, item), &holdings)
         }
@@ -34,13 +34,12 @@ extension Pipeline {
         request.currentPlace = { [fetches] in fetches.place(key).map { ($0.priority, $0.rank) } }
         switch await downloader.download(request) {
         case .failed(let error) where error.code == .crowded:
-            return .crowded(Downloader.host(of: request.url) ?? URLText.host(request.url))
+            return .crowded(error.host ?? host(of: request.url))
         case .failed(let error):
             let failure = FetchFailure(error)
             if let wait = failure.retryAfter, wait > 0, failure.failure.treatment == .retry {
                 // At once for everybody here; other workers read it from the database.
-                downloader.block(
-                    host: Downloader.host(of: request.url) ?? URLText.host(request.url), for: .milliseconds(wait))
+                downloader.block(host: failure.host ?? host(of: request.url), for: .milliseconds(wait))
             }
             return .failed(failure)
         case .notModified(let response):
@@ -174,7 +173,9 @@ extension Pipeline {
     func decided(_ failure: FetchFailure, of url: String, attempts: Int, isFetched: Bool) -> ItemResult {
         // Cancelled from inside means that the worker is stopping or the job is gone; the fence sorts out which.
         if failure.failure == .cancelled { return .release() }
-        let record = FailureRecord(failure.failure, failure.message)
+        var record = FailureRecord(failure.failure, failure.message)
+        record.host = failure.host
+        record.hasAsked = failure.hasAsked
         switch settings.retries.decide(failure.failure, attempts: attempts, retryAfter: failure.retryAfter) {
         case .putBack:
             return .release(failure.message)
@@ -182,7 +183,9 @@ extension Pipeline {
             return .failed(record)
         case .retry(let delay):
             let blocks = isFetched && (failure.retryAfter ?? 0) > 0
-            let wait = isFetched ? min(retryBudget.take(URLText.host(url), now: monotonicMilliseconds()), 3_600_000) : 0
+            let wait =
+                isFetched
+                ? min(retryBudget.take(failure.host ?? URLText.host(url), now: monotonicMilliseconds()), 3_600_000) : 0
             return .ending(.retry(at: settings.now() + max(delay, wait), record, blockingHost: blocks))
         }
     }

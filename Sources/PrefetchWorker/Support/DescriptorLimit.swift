@@ -2,6 +2,9 @@ internal import Glibc
 
 /// How many files the process may have open.
 enum DescriptorLimit {
+    /// With fewer, Swift's runtime, SQLite, libcurl and the helpers leave none for the pictures.
+    static let least = 128
+
     static var current: Int { Int(clamping: limit.rlim_cur) }
 
     /// Raises it as far as it goes, up to what a worker can use.

@@ -40,8 +40,7 @@ struct CacheCollectCommand: AsyncParsableCommand {
             let settings = try common.settings()
             var policy = try limits.policy(settings)
             policy.minimumFree = try settings.bytes("min-free", flag: minFree, default: 0)
-            let cache = try common.openCache()
-            let report = try await common.withStore { store in
+            let report = try await common.withCache { store, cache in
                 try await Collector(store: store, cache: cache, policy: policy, logger: CacheCommand.logger).collect()
             }
             try show(report, json: json)
@@ -68,8 +67,7 @@ struct CacheClearCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let cache = try common.openCache()
-            let report = try await common.withStore { store in
+            let report = try await common.withCache { store, cache in
                 let collector = Collector(
                     store: store, cache: cache, policy: CachePolicy(), logger: CacheCommand.logger)
                 var report = try await collector.clear()

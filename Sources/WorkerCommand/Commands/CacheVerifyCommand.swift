@@ -41,14 +41,13 @@ struct CacheVerifyCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let cache = try common.openCache()
             var options = CacheAudit.Options()
             options.depth = quick ? .quick : sample.map { .sample(percent: $0) } ?? .full
             let settings = try common.settings()
             if rate != nil { options.rate = try settings.bytes("rate", flag: rate, default: 0) }
             options.resumes = resume
             options.repairs = repair
-            let audit = try await common.withStore { store in
+            let audit = try await common.withCache { store, cache in
                 try await CacheAudit.run(store: store, cache: cache, options: options) { count in
                     if Terminal.errorIsTerminal { Terminal.errorRaw("\r\(count) blobs are good ") }
                 }

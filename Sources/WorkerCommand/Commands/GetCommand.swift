@@ -36,10 +36,9 @@ struct GetCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let settings = try common.settings()
-            let cache = try common.openCache()
             let others = settings.list("read-only-cache", flag: readOnlyCache)
-            let found = try await common.withStore { store in
-                try await CacheReader(store: store, cache: cache, readOnly: others).find(url, variant: variant)
+            let (found, cache) = try await common.withCache { store, cache in
+                (try await CacheReader(store: store, cache: cache, readOnly: others).find(url, variant: variant), cache)
             }
             for damage in found.damage {
                 Terminal.error("worker: \(damage) The next job that wants it makes it anew.")

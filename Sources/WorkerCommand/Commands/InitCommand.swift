@@ -1,6 +1,7 @@
 import ArgumentParser
 import ContentCache
 import Jobs
+import PrefetchWorker
 
 struct InitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -19,8 +20,9 @@ struct InitCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let cache = try common.openCache()
+            let cache = try common.openCache(isNew: true)
             try await common.withStore(missing: .create) { store in
+                try await CacheBond.check(store, cache)
                 Terminal.print("database \(store.path)")
                 Terminal.print("cache    \(cache.directory)")
             }

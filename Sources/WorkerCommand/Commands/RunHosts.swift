@@ -59,7 +59,7 @@ struct RunHosts: ParsableArguments {
         do {
             try downloads.check()
         } catch {
-            throw SettingsError(message: "header: \(error.message)")
+            throw SettingsError(message: error.message)
         }
         configuration.downloads = downloads
         let folders = settings.text("allow-files", flag: allowFiles.isEmpty ? nil : allowFiles.joined(separator: ","))

@@ -1,5 +1,6 @@
 import ContentCache
 import Jobs
+import PrefetchWorker
 import SystemPackage
 
 extension CommonOptions {
@@ -17,7 +18,17 @@ extension CommonOptions {
         }
     }
 
-    func openCache() throws -> ContentCache {
-        try ContentCache(directory: FilePath(cachePath(try settings())))
+    /// - Parameter isNew: whether it may be made where it is missing.
+    func openCache(isNew: Bool = false) throws -> ContentCache {
+        try ContentCache(directory: FilePath(cachePath(try settings())), isNew: isNew)
+    }
+
+    /// Opens a cache that is there, with the database that it belongs to.
+    func withCache<R>(_ body: (JobStore, ContentCache) async throws -> R) async throws -> R {
+        try await withStore { store in
+            let cache = try openCache()
+            try await CacheBond.check(store, cache)
+            return try await body(store, cache)
+        }
     }
 }

@@ -1,0 +1,48 @@
+internal import Glibc
+internal import SystemPackage
+
+/// The name by which a cache and its index know each other, in `CACHE_ID` beside the marker of its version: whoever takes files
+/// that an index doesn't know for left-overs has to know that it is this cache's.
+extension ContentCache {
+    private var identityFile: FilePath { directory.appending("CACHE_ID") }
+
+    /// - Returns: nil for a cache that never had an index, or only ones of older versions.
+    public func identity() throws(CacheError) -> String? {
+        guard let text = try Self.smallFile(identityFile) else { return nil }
+        let name = text.filter { !$0.isWhitespace }
+        guard !name.isEmpty else { throw CacheError(.notACache, "\(identityFile) can't be read; it must hold a name.") }
+        return name
+    }
+
+    /// Gives the cache a name, unless it has one.
+    ///
+    /// - Returns: the one it has then.
+    public func identify(as name: String) throws(CacheError) -> String {
+        if let known = try identity() { return known }
+        let temporary = directory.appending("CACHE_VERSION.\(getpid()).\(UInt32.random(in: 0 ... .max))")
+        do {
+            let file = try FileDescriptor.open(
+                temporary, .writeOnly, options: [.create, .truncate, .closeOnExec],
+                permissions: [.ownerReadWrite, .groupRead, .otherRead])
+            try file.closeAfter {
+                try file.writeAll((name + "\n").utf8)
+                if let reason = syncing.failure(file.rawValue) { throw reason }
+            }
+            defer { Glibc.unlink(temporary.string) }
+            // A link, since another worker may be doing the same, and one name has to win.
+            guard Glibc.link(temporary.string, identityFile.string) == 0 || errno == EEXIST else {
+                throw Errno(rawValue: errno)
+            }
+            try syncDirectory(directory)
+        } catch {
+            throw CacheError((error as? Errno) ?? .ioError, "The cache \(directory) can't be given a name")
+        }
+        return try identity() ?? name
+    }
+
+    /// Whether there is no blob in it.
+    public func hasNoBlobs() throws -> Bool {
+        for shard in 0..<256 where try !files(inShard: shard).isEmpty { return false }
+        return true
+    }
+}

@@ -1,0 +1,87 @@
+import Download
+import Jobs
+import PrefetchWorker
+import TestSupport
+import Testing
+
+/// What a job says of its downloads reaches them.
+@Suite(
+    "A job's options and its downloads", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+struct JobOptionTests {
+    private func results(_ place: Workplace, _ urls: [String], _ options: String?) async throws -> [String?] {
+        let job = try await place.enqueue(urls, options: options)
+        try await place.drain()
+        return try await place.store.results(job: job, after: 0, limit: 10).map(\.failure)
+    }
+
+    @Test func `handle-cookies: the job's own, and nobody else's`() async throws {
+        let origin = try LoopbackOrigin { request in
+            .ok(Pictures.jpeg + Array(request.path.utf8), headers: [("Set-Cookie", "seen=yes")])
+        }
+        try await withWorkplace(configure: { $0.downloads.concurrency = 1 }) { (place) async throws in
+            let paths = ["/1", "/2"]
+            for (prefix, options) in [("/plain", nil), ("/cookies", "handle-cookies"), ("/again", "handle-cookies")] {
+                let found = try await results(place, paths.map { origin.url(prefix + $0) }, options)
+                #expect(found == [nil, nil])
+            }
+        }
+        // The first request of a job has none yet, whichever of the two it is.
+        func cookies(_ prefix: String) -> Set<String?> {
+            Set(origin.requests.filter { $0.path.hasPrefix(prefix) }.map { $0.header("Cookie") })
+        }
+        #expect(origin.requests.count == 6)
+        #expect(cookies("/plain") == [nil])
+        #expect(cookies("/cookies") == [nil, "seen=yes"])
+        #expect(cookies("/again") == [nil, "seen=yes"])
+    }
+
+    @Test func `respect-robots-tag: what is kept from machines isn't taken`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg, headers: [("X-Robots-Tag", "noai")]) }
+        try await withWorkplace { (place) async throws in
+            #expect(try await results(place, [origin.url("/a")], nil) == [nil])
+            #expect(try await results(place, [origin.url("/b")], "respect-robots-tag") == ["opt-out"])
+        }
+    }
+
+    @Test func `respect-robots-txt: it is asked first`() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.path == "/robots.txt" ? .ok(Array("User-agent: *\nDisallow: /b".utf8)) : .ok(Pictures.jpeg)
+        }
+        try await withWorkplace { (place) async throws in
+            #expect(try await results(place, [origin.url("/b/1")], nil) == [nil])
+            #expect(origin.requestCount("/robots.txt") == 0)
+            #expect(
+                try await results(place, [origin.url("/a"), origin.url("/b/2")], "respect-robots-txt")
+                    == [nil, "opt-out"])
+            #expect(origin.requestCount("/b/2") == 0)
+        }
+    }
+
+    /// As one that was inserted by SQL, which nobody looks at before a worker does.
+    @Test func `A header that can't be sent ends the job, with the reason`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace { (place) async throws in
+            let headers = ["X-Key": "1\r\nHost: evil"]
+            let job = try #require(try await place.store.enqueue(NewJob(urls: [origin.url("/a")], headers: headers)))
+            try await place.drain()
+            let progress = try await place.progress(job)
+            #expect(progress.state == .failed)
+            #expect(progress.error?.hasPrefix("The header X-Key has a value that can't be sent") == true)
+            #expect(origin.requests.isEmpty)
+        }
+    }
+
+    /// The secure origin has no pictures: that what it sends is none is only known once the certificate was taken.
+    @Test(.enabled(if: SecureOrigin.isAvailable))
+    func `allow-invalid-ssl-certificates: who is asked needn't prove who it is`() async throws {
+        try await withTemporaryDirectory { scratch in
+            let origin = try SecureOrigin(scratch: scratch)
+            try await withWorkplace { (place) async throws in
+                #expect(try await results(place, [origin.url(.own)], nil) == ["tls-certificate"])
+                let options = "allow-invalid-ssl-certificates retry-failed"
+                #expect(try await results(place, [origin.url(.own)], options) == ["not-an-image"])
+            }
+            origin.stop()
+        }
+    }
+}

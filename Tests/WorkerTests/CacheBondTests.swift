@@ -1,0 +1,58 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// A database and a cache belong together: with another's, a worker would take every file for a left-over.
+@Suite(.timeLimit(.minutes(15))) struct CacheBondTests {
+    @Test func `Another database touches nothing of a cache`() async throws {
+        try await withWorker { w in
+            try await w.enqueue([w.url("/1.png")])
+            try await w.drain()
+            let file = try await w.value("SELECT path FROM results LIMIT 1")
+            let other = w.database + ".other"
+            defer { for end in ["", ".lock", "-wal", "-shm"] { unlink(other + end) } }
+            try await w.run(["init", "--db", other, "--cache", w.cache + ".own"])
+            defer { _ = try? ChildProcess.run("rm", ["-r", w.cache + ".own"]) }
+            for command in [
+                ["run", "--drain", "--orphan-grace", "0"], ["cache", "gc", "--orphan-grace", "0"], ["cache", "clear"],
+                ["cache", "verify"], ["get", w.url("/1.png")],
+            ] {
+                let result = try await w.run(command + ["--db", other], expecting: 73)
+                #expect(result.errors.contains("belongs to another database"), "\(command): \(result.errors)")
+            }
+            #expect(access("\(w.cache)/\(file)", R_OK) == 0)
+            try await w.run(["cache", "verify"])
+            #expect(try await w.run(["get", w.url("/1.png")]).output.contains(file))
+        }
+    }
+
+    @Test func `A folder that is no cache makes an index forget nothing`() async throws {
+        try await withWorker { w in
+            try await w.enqueue([w.url("/1.png")])
+            try await w.drain()
+            let wrong = w.cache + ".wrong"
+            for command in [["cache", "verify"], ["cache", "gc"], ["cache", "clear"], ["get", w.url("/1.png")]] {
+                let result = try await w.run(command + ["--cache", wrong], expecting: 73)
+                #expect(result.errors.contains("There is no cache at"), "\(command): \(result.errors)")
+                #expect(access(wrong, F_OK) != 0)
+            }
+            #expect(try await w.value("SELECT count(*) FROM blobs") == "1")
+        }
+    }
+
+    @Test func `A cache that was emptied is filled again, and one of an older version is taken over`() async throws {
+        try await withWorker { w in
+            try await w.enqueue([w.url("/1.png")])
+            try await w.drain()
+            // Neither knows of the other, as with what an older version has made.
+            try await w.sql("DELETE FROM cache_properties WHERE name = 'cache-id'")
+            #expect(unlink(w.cache + "/CACHE_ID") == 0)
+            try await w.run(["cache", "verify"])
+            #expect(access(w.cache + "/CACHE_ID", R_OK) == 0)
+            #expect(try ChildProcess.run("rm", ["-r", w.cache]) == 0)
+            try await w.enqueue([w.url("/1.png")])
+            try await w.drain()
+            #expect(w.origin.requests.count == 2)
+        }
+    }
+}
