@@ -40,4 +40,25 @@ struct BackupTests {
             try await store.close()
         }
     }
+
+    @Test func `Several workers with one folder make one copy that is whole`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = folder.appending("worker.db").string
+            let stores = try (0..<4).map { _ in
+                try JobStore(path: path, now: { 1_800_000_000_000 }, uptime: { 0 })
+            }
+            _ = try await stores[0].enqueue(NewJob(urls: (0..<500).map { "https://a.example/\($0).jpg" }))
+            let plan = BackupPlan(folder: folder.appending("copies").string)
+            try await withThrowingTaskGroup { group in
+                for store in stores { group.addTask { try await plan.makeIfDue(of: store) } }
+                try await group.waitForAll()
+            }
+            let names = fileNames(in: plan.folder)
+            #expect(names == ["worker-20270115T080000Z.db"])
+            let copy = try JobStore(path: "\(plan.folder)/\(names.first ?? "")")
+            #expect(try await copy.backlog().queued == 500)
+            try await copy.close()
+            for store in stores { try await store.close() }
+        }
+    }
 }
