@@ -43,19 +43,22 @@ struct BackupPart {
     /// Removes what earlier copies have left.
     ///
     /// - Parameter isPart: whether a name is that of an unfinished copy.
-    static func removeLeftovers(in folder: String, now: Int64, where isPart: (String) -> Bool) {
+    static func removeLeftovers(in folder: String, where isPart: (String) -> Bool) {
+        // By the machine's clock, as the times of files are.
+        let now = JobStore.wallClock()
         // A folder that can't be read shows when the copy is made.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         for name in names where isPart(name) {
             let path = "\(folder)/\(name)"
+            var info = stat()
+            // Young ones aren't even opened: to close one would end the locks that SQLite has on it in this process.
+            guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG,
+                abs(now - Int64(info.st_mtim.tv_sec) * 1_000) >= grace
+            else { continue }
             let file = Glibc.open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
             guard file >= 0 else { continue }
             defer { Glibc.close(file) }
-            var info = stat()
-            guard fstat(file, &info) == 0, info.st_mode & S_IFMT == S_IFREG,
-                abs(now - Int64(info.st_mtim.tv_sec) * 1_000) >= grace, flock(file, LOCK_EX | LOCK_NB) == 0
-            else { continue }
-            unlinkAll(path)
+            if flock(file, LOCK_EX | LOCK_NB) == 0 { unlinkAll(path) }
         }
     }
 

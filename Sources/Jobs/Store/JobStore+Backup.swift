@@ -7,11 +7,11 @@ extension JobStore {
     /// - Parameter path: an older file there is replaced. Of two copies made at once, the one that is ready last stays.
     /// - Throws: `refused` where that is the database itself or a file beside it.
     public func backUp(to path: String) async throws(JobsError) {
-        let (source, now) = (self.path, currentTime)
+        let source = self.path
         let result: Result<Void, any Error> = await withCheckedContinuation { continuation in
             // On a connection and a thread of its own: others write meanwhile.
             DispatchQueue(label: "jobs.backup").async {
-                continuation.resume(returning: Result { try Self.copy(source, to: path, now: now) })
+                continuation.resume(returning: Result { try Self.copy(source, to: path) })
             }
         }
         do {
@@ -23,13 +23,13 @@ extension JobStore {
         }
     }
 
-    private static func copy(_ source: String, to path: String, now: Int64) throws {
+    private static func copy(_ source: String, to path: String) throws {
         guard !BackupPart.isPart(path, ofDatabase: source) else {
             throw JobsError(
                 .refused, "\(path) is the database itself or belongs to it; a copy needs a place of its own.")
         }
         let name = BackupPart.name(of: path)
-        removeLeftoverCopies(in: BackupPart.folder(of: path), now: now) { $0.hasPrefix(name + ".part") }
+        removeLeftoverCopies(in: BackupPart.folder(of: path)) { $0.hasPrefix(name + ".part") }
         let part = try BackupPart(of: source, for: path)
         defer { part.close() }
         do {
@@ -61,7 +61,7 @@ extension JobStore {
     /// Removes unfinished copies that a kill has left: those that are older than an hour and that nobody is at.
     ///
     /// - Parameter isPart: whether a name is that of one.
-    public static func removeLeftoverCopies(in folder: String, now: Int64, where isPart: (String) -> Bool) {
-        BackupPart.removeLeftovers(in: folder, now: now, where: isPart)
+    public static func removeLeftoverCopies(in folder: String, where isPart: (String) -> Bool) {
+        BackupPart.removeLeftovers(in: folder, where: isPart)
     }
 }
