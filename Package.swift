@@ -112,6 +112,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
+            exclude: ["Frozen"],
         ),
         .testTarget(name: "DownloadTests", dependencies: ["Download", "TestSupport"]),
         .testTarget(name: "ImagingTests", dependencies: ["Imaging", "TestSupport"]),

@@ -26,19 +26,16 @@ extension ContentCache {
         return now - (Int64(info.st_ctim.tv_sec) * 1_000 + Int64(info.st_ctim.tv_nsec) / 1_000_000)
     }
 
-    /// What a file in quarantine takes up, in all.
+    /// The size of what lies under a blob's name; nil when nothing does.
+    public func size(of hash: BlobHash) -> Int64? {
+        var info = stat()
+        return lstat(name(of: hash), &info) == 0 ? Int64(info.st_size) : nil
+    }
+
+    /// What the files in quarantine take up, in all.
     public func quarantined() throws(CacheError) -> (files: Int, bytes: Int64) {
-        guard let folder = opendir(quarantine.string) else {
-            throw CacheError(Errno(rawValue: errno), "The folder \(quarantine) can't be read")
-        }
-        defer { closedir(folder) }
         var found: (files: Int, bytes: Int64) = (0, 0)
-        while let entry = readdir(folder) {
-            let name = withUnsafePointer(to: entry.pointee.d_name) { tuple in
-                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            var info = stat()
-            guard name != ".", name != "..", lstat(quarantine.appending(name).string, &info) == 0 else { continue }
+        try forEachEntry(of: quarantine) { _, info in
             found.files += 1
             found.bytes += Int64(info.st_size)
         }

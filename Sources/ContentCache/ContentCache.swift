@@ -106,6 +106,9 @@ public struct ContentCache: Sendable {
         try write(Self.version + "\n", to: marker)
     }
 
+    /// What the names of markers begin with that aren't whole yet.
+    static let draftPrefix = "CACHE_VERSION."
+
     private func hasMarker(_ path: FilePath) throws(CacheError) -> Bool {
         guard let text = try Self.smallFile(path) else { return false }
         guard text == Self.version || text == Self.version + "\n" else {
@@ -119,7 +122,7 @@ public struct ContentCache: Sendable {
 
     /// Through a temporary file and a rename, so that two workers starting at once both see a whole marker.
     private func write(_ text: String, to path: FilePath) throws(CacheError) {
-        let temporary = directory.appending("CACHE_VERSION.\(getpid()).\(UInt32.random(in: 0 ... .max))")
+        let temporary = directory.appending("\(Self.draftPrefix)\(getpid()).\(UInt32.random(in: 0 ... .max))")
         do {
             let file = try FileDescriptor.open(
                 temporary, .writeOnly, options: [.create, .truncate, .closeOnExec],

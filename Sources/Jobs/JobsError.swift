@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Glibc
 
 /// What can go wrong with the queue.
 public struct JobsError: Error, Sendable, CustomStringConvertible {
@@ -60,6 +61,10 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
             self.init(.corrupt, "The database \(path) is damaged or not a database: \(detail). \(Self.advice)")
         case .SQLITE_FULL:
             self.init(.diskFull, "The disk of the database \(path) is full: \(detail).")
+        case .SQLITE_IOERR where Self.isForWantOfRoom(error, path):
+            self.init(.diskFull, "The disk of the database \(path) is full: \(detail).")
+        case .SQLITE_CANTOPEN where access(path, W_OK) == 0 && Self.isFull(path):
+            self.init(.diskFull, "The disk of the database \(path) is full: \(detail).")
         case .SQLITE_IOERR:
             self.init(.inputOutput, "The disk of the database \(path) failed: \(detail).")
         case .SQLITE_BUSY, .SQLITE_LOCKED:
@@ -71,5 +76,23 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         default:
             self.init(.internalError, "The database \(path) answered \(error.resultCode.rawValue): \(detail).")
         }
+    }
+
+    /// SQLite says that the disk is full where it writes to the database, and nothing but that it failed where it makes the
+    /// shared memory beside it.
+    private static func isForWantOfRoom(_ error: DatabaseError, _ path: String) -> Bool {
+        let codes: [ResultCode] = [
+            .SQLITE_IOERR_SHMOPEN, .SQLITE_IOERR_SHMSIZE, .SQLITE_IOERR_SHMMAP, .SQLITE_IOERR_WRITE,
+            .SQLITE_IOERR_TRUNCATE, .SQLITE_IOERR_FSYNC,
+        ]
+        return codes.contains(error.extendedResultCode) && isFull(path)
+    }
+
+    /// Whether there is less room than the smallest shared memory takes, 32 KiB, or none for another file.
+    private static func isFull(_ path: String) -> Bool {
+        var info = statvfs()
+        guard statvfs(path, &info) == 0 else { return false }
+        let isShortOfFiles = info.f_files > 0 && info.f_favail == 0
+        return UInt64(info.f_bavail) * UInt64(info.f_frsize) < 32_768 || isShortOfFiles
     }
 }

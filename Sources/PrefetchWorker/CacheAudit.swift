@@ -47,10 +47,18 @@ public struct CacheAudit: Sendable, Encodable {
     public var repairJobs: [JobID] = []
     /// URLs that were lost and whose jobs are no longer known.
     public var unrepairable = 0
+    /// What was lost, now or before, and is neither there again nor queued; 10,000 of it at most.
+    public var lost: [LostFile] = []
+    /// Files that were lost and that a job is about to fetch again.
+    public var onTheirWay = 0
+    /// What is kept of damaged blobs.
+    public var quarantinedFiles = 0
+    public var quarantinedBytes: Int64 = 0
 
     /// Whether every invariant holds.
     public var isSound: Bool {
         missing.isEmpty && damaged.isEmpty && unreadable.isEmpty && strangers.isEmpty && inconsistencies.isEmpty
+            && lost.isEmpty && repairJobs.isEmpty && unrepairable == 0
     }
 
     /// Looks at every blob. What is missing or damaged is forgotten, so that the next job that wants it makes it anew.
@@ -59,6 +67,14 @@ public struct CacheAudit: Sendable, Encodable {
     ) async throws -> CacheAudit {
         var audit = CacheAudit()
         try await audit.checkIndex(store, cache, options, progress)
+        // What an earlier look has found as well, whoever it was and however it ended.
+        if options.repairs {
+            let repairs = try await store.repairLostFiles()
+            (audit.repairJobs, audit.unrepairable) = (repairs.jobs, repairs.unknown)
+        }
+        audit.lost = try await store.lostFiles(limit: 10_000)
+        (audit.quarantinedFiles, audit.quarantinedBytes) = try cache.quarantined()
+        audit.onTheirWay = try await store.lostFilesOnTheirWay()
         try await audit.checkFolders(store, cache)
         audit.inconsistencies += try await store.inconsistencies()
         let logger = Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() }
@@ -104,7 +120,7 @@ public struct CacheAudit: Sendable, Encodable {
                 if isRead { await pace.spend(size) }
                 if Task.isCancelled { throw CancellationError() }
             }
-            try await forget(lost, store, folder, options)
+            try await forget(lost, store, folder)
             // The place is kept for a verification that is stopped; quick ones aren't worth it.
             if options.depth != .quick { try await store.setCacheProperty(Self.cursor, to: last) }
             progress(good)
@@ -113,17 +129,13 @@ public struct CacheAudit: Sendable, Encodable {
     }
 
     private mutating func forget(
-        _ lost: [(hash: String, size: Int64)], _ store: JobStore, _ folder: CacheFolder, _ options: Options,
+        _ lost: [(hash: String, size: Int64)], _ store: JobStore, _ folder: CacheFolder,
     ) async throws {
         guard !lost.isEmpty else { return }
-        var repairs: (jobs: [NewJob], unknown: Int) = ([], 0)
-        if options.repairs { repairs = try await store.repairs(ofBlobs: lost.map(\.hash)) }
         let forgotten = Set(try await store.forget(missing: lost, in: folder))
         let back = Set(lost.map(\.hash)).subtracting(forgotten)
         // What was evicted or has come back meanwhile was never wrong.
         missing.removeAll { back.contains($0) }
-        for job in repairs.jobs { if let id = try await store.enqueue(job) { repairJobs.append(id) } }
-        unrepairable += repairs.unknown
     }
 
     private mutating func checkFolders(_ store: JobStore, _ cache: ContentCache) async throws {

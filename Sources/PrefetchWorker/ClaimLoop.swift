@@ -64,25 +64,21 @@ final class ClaimLoop: Sendable {
     /// Runs until a stop is asked for or, when draining, nothing is left.
     func run() async throws(WorkerError) -> RunEnd {
         var plans = PlanCache()
-        var lastTrouble: String?
         while true {
             if stop.isRequested { return .stopped }
             if let failure = pipeline.publisher.failure { throw WorkerError(failure) }
             let trouble = disk.trouble()
             if let trouble {
-                // Once, however often it is found again.
-                if lastTrouble == nil {
+                if disk.announce() {
                     logger.error("The worker pauses until the disk lets it work.", metadata: ["reason": "\(trouble)"])
                 }
                 let wasTried = await probe.act()
-                lastTrouble = trouble
                 if drains, wasTried, tasks.count == 0, try isHopeless() { return .disk(trouble) }
                 if wasTried, !disk.isInTrouble { continue }
-            } else {
-                lastTrouble = nil
             }
             let claimed = trouble == nil ? try await claimSome(&plans) : 0
             if claimed == 0 {
+                if trouble == nil, tasks.count == 0, disk.rests() { disk.sayItWorks(logger) }
                 if drains, trouble == nil, tasks.count == 0, try await isDrained() { return .drained }
                 await wakeup.wait()
             }

@@ -179,6 +179,7 @@ public struct Worker: Sendable {
             let result: Result<Summary.End, WorkerError>
             do {
                 let ledger = try await keeper.begin()
+                await cacheKeeper.begin()
                 hostKeeping = Task { await keeper.run(ledger) }  // As the housekeeper.
                 result = .success(Summary.End(try await loop.run()))
             } catch let error as JobsError {

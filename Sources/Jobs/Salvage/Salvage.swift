@@ -19,6 +19,9 @@ public struct Salvage {
         public internal(set) var unreadable: [String] = []
         /// Where the broken database is kept.
         public internal(set) var kept = ""
+
+        /// Whether everything could be read that had been written.
+        public var isComplete: Bool { unreadable.isEmpty }
     }
 
     private let path: String
@@ -49,19 +52,40 @@ public struct Salvage {
             guard !lock.isAnybodyAlive else {
                 throw JobsError(.busy, "A worker is running on \(path). Stop all workers first.")
             }
+            var source = SalvageSource(path: path)
             let draft = path + ".rebuilding"
-            for ending in ["", "-wal", "-shm", "-journal"] { unlink(draft + ending) }
-            try fill(draft, files)
-            try replace(with: draft)
+            Self.remove(draft)
+            do {
+                try source.open()
+                report.unreadable = source.unreadable
+                try fill(draft, from: source.database, files)
+                try source.finish()
+            } catch {
+                source.abandon()
+                Self.remove(draft)
+                throw error
+            }
+            do {
+                try replace(with: draft)
+            } catch {
+                source.unguard()
+                Self.remove(draft)
+                throw error
+            }
             return report
         }
     }
 
-    private mutating func fill(_ draft: String, _ files: () throws -> [(hash: String, size: Int64)]) throws {
+    private static func remove(_ draft: String) {
+        for ending in ["", "-wal", "-shm", "-journal"] { unlink(draft + ending) }
+    }
+
+    private mutating func fill(
+        _ draft: String, from old: DatabaseQueue?, _ files: () throws -> [(hash: String, size: Int64)],
+    ) throws {
         let new = try DatabaseQueue(path: draft)
         try Schema.migrator.migrate(new)
         // The broken one may be unable to say even what tables it has; then there is only what lies in the cache.
-        let old = open()
         report = try new.writeWithoutTransaction { [now, report] db in
             // What is half done is thrown away, so it needn't be synced on the way.
             try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
@@ -74,39 +98,18 @@ public struct Salvage {
             }
             return load.report
         }
-        try old?.close()
         try new.close()
         try sync(draft)
-    }
-
-    /// With its log where that can be read, else without.
-    private mutating func open() -> DatabaseQueue? {
-        let plain = path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
-        var configuration = Configuration()
-        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0") }
-        for name in [path, "file:\(plain)?immutable=1"] {
-            do {
-                configuration.readonly = name != path
-                let database = try DatabaseQueue(path: name, configuration: configuration)
-                _ = try database.writeWithoutTransaction {
-                    try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema")
-                }
-                if name != path {
-                    report.unreadable.append("The log \(path)-wal can't be read; its last changes are lost.")
-                }
-                return database
-            } catch {
-                continue
-            }
-        }
-        report.unreadable.append("Nothing of \(path) can be read.")
-        return nil
     }
 
     private mutating func replace(with draft: String) throws {
         let stamp = Date(timeIntervalSince1970: Double(now) / 1_000)
             .formatted(Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted))
         report.kept = "\(path).broken-\(stamp)"
+        // The second one of a second.
+        for number in 2..<1_000 where access(report.kept, F_OK) == 0 {
+            report.kept = "\(path).broken-\(stamp)-\(number)"
+        }
         for ending in ["-wal", "-shm"] where rename(path + ending, report.kept + ending) != 0 && errno != ENOENT {
             throw JobsError(.inputOutput, "\(path)\(ending) can't be put aside: \(String(cString: strerror(errno))).")
         }

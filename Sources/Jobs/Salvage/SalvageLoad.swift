@@ -12,6 +12,7 @@ struct SalvageLoad {
         ("sources", ["key"], false), ("source_facts", ["id"], true), ("variants", ["identity"], false),
         ("blobs", ["hash"], false), ("entries", ["key", "variant"], false), ("pins", ["key"], false),
         ("blacklist_entries", ["url"], false), ("hosts", ["host"], false), ("cache_properties", ["name"], false),
+        ("lost_files", ["key", "variant"], false),
     ]
 
     mutating func run(_ files: () throws -> [(hash: String, size: Int64)]) throws {

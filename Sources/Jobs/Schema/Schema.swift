@@ -40,6 +40,9 @@ enum Schema {
         migrator.registerMigration("10-plain-checks") { db in
             try db.execute(sql: plainChecks)
         }
+        migrator.registerMigration("11-lost-files") { db in
+            try db.execute(sql: lostFiles)
+        }
         return migrator
     }
 

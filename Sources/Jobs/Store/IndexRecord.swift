@@ -6,6 +6,7 @@ struct IndexRecord {
     let now: Int64
     let folder: CacheFolder?
     private var keepsLinks: Bool?
+    private var hasLostFiles: Bool?
     private var hits = 0
     private var misses = 0
     private var revalidatedBytes: Int64 = 0
@@ -37,6 +38,7 @@ struct IndexRecord {
                 key: item.key, variant: rendition.name, blob: rendition.blob, format: rendition.format)
             try add(entry, isLikelyNew: !completion.isCached, in: db)
         }
+        try settleLost(completion, of: item, in: db)
         if completion.isCached {
             hits += 1
             // Only an origin's word moves the time of the fetch without bringing bytes.
@@ -46,6 +48,15 @@ struct IndexRecord {
         } else {
             misses += 1
         }
+    }
+
+    /// What was lost of it is there again.
+    private mutating func settleLost(_ completion: Completion, of item: ClaimedItem, in db: Database) throws {
+        let hasSome = try hasLostFiles ?? JobStore.hasLostFiles(in: db)
+        hasLostFiles = hasSome
+        guard hasSome else { return }
+        let names = completion.renditions.map(\.name) + (completion.source.isKept ? [""] : [])
+        try JobStore.found(names, of: item.key, in: db)
     }
 
     /// A blob that is about to go stays, now that it is wanted again.

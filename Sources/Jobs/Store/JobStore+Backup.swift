@@ -1,17 +1,17 @@
 internal import Dispatch
 internal import GRDB
-internal import Glibc
 
 extension JobStore {
     /// Copies the database while it is in use, by SQLite's own means, and checks the copy before it gets its name.
     ///
-    /// - Parameter path: an older file there is replaced.
+    /// - Parameter path: an older file there is replaced. Of two copies made at once, the one that is ready last stays.
+    /// - Throws: `refused` where that is the database itself or a file beside it.
     public func backUp(to path: String) async throws(JobsError) {
-        let source = self.path
+        let (source, now) = (self.path, currentTime)
         let result: Result<Void, any Error> = await withCheckedContinuation { continuation in
             // On a connection and a thread of its own: others write meanwhile.
             DispatchQueue(label: "jobs.backup").async {
-                continuation.resume(returning: Result { try Self.copy(source, to: path) })
+                continuation.resume(returning: Result { try Self.copy(source, to: path, now: now) })
             }
         }
         do {
@@ -23,15 +23,21 @@ extension JobStore {
         }
     }
 
-    private static func copy(_ source: String, to path: String) throws {
-        let part = path + ".part"
-        for leftover in [part, part + "-journal", part + "-wal", part + "-shm"] { unlink(leftover) }
+    private static func copy(_ source: String, to path: String, now: Int64) throws {
+        guard !BackupPart.isPart(path, ofDatabase: source) else {
+            throw JobsError(
+                .refused, "\(path) is the database itself or belongs to it; a copy needs a place of its own.")
+        }
+        let name = BackupPart.name(of: path)
+        removeLeftoverCopies(in: BackupPart.folder(of: path), now: now) { $0.hasPrefix(name + ".part") }
+        let part = try BackupPart(of: source, for: path)
+        defer { part.close() }
         do {
             var reading = Configuration()
             reading.readonly = true
             reading.busyMode = .timeout(20)
             let database = try DatabaseQueue(path: source, configuration: reading)
-            let copy = try DatabaseQueue(path: part)
+            let copy = try DatabaseQueue(path: part.path)
             try database.backup(to: copy)
             // One file, without a log beside it.
             let complaints = try copy.writeWithoutTransaction { db in
@@ -45,29 +51,17 @@ extension JobStore {
                     .corrupt,
                     "The copy of \(source) is damaged, and so is the database: \(complaints[0]). \(JobsError.advice)")
             }
-            try sync(part)
-            guard rename(part, path) == 0 else { throw failure("The copy \(path) can't be given its name") }
-            try sync(folder(of: path))
+            try part.finish(as: path)
         } catch {
-            unlink(part)
+            part.discard()
             throw error
         }
     }
 
-    private static func sync(_ path: String) throws {
-        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw failure("\(path) can't be opened") }
-        defer { Glibc.close(file) }
-        guard fsync(file) == 0 else { throw failure("\(path) can't be synced") }
-    }
-
-    private static func folder(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
-    }
-
-    private static func failure(_ what: String) -> JobsError {
-        let code = errno
-        return JobsError(code == ENOSPC ? .diskFull : .inputOutput, "\(what): \(String(cString: strerror(code))).")
+    /// Removes unfinished copies that a kill has left: those that are older than an hour and that nobody is at.
+    ///
+    /// - Parameter isPart: whether a name is that of one.
+    public static func removeLeftoverCopies(in folder: String, now: Int64, where isPart: (String) -> Bool) {
+        BackupPart.removeLeftovers(in: folder, now: now, where: isPart)
     }
 }

@@ -54,11 +54,15 @@ extension JobStore {
         }
     }
 
-    /// Forgets blobs that turned out missing or damaged, so that the next job that wants them makes them anew. The
-    /// results of jobs stay, without their paths.
+    /// Forgets blobs that turned out missing or damaged, so that the next job that wants them makes them anew; until then
+    /// they are listed as lost. The results of jobs stay, without their paths.
     public func forget(blobs hashes: [String]) async throws(JobsError) {
+        let reading = reading
         for hash in hashes {
-            while try await write({ db in try !Self.forget(blob: hash, folder: nil, in: db) }) {}
+            while try await write({ db in
+                let now = try Self.cacheTime(reading, in: db)
+                return try !Self.forget(blob: hash, folder: nil, lostAt: now, in: db)
+            }) {}
         }
     }
 
@@ -69,6 +73,7 @@ extension JobStore {
         missing blobs: [(hash: String, size: Int64)], in folder: CacheFolder,
     ) async throws(JobsError) -> [String] {
         var forgotten: [String] = []
+        let reading = reading
         for blob in blobs {
             var isLeft = true
             while isLeft {
@@ -76,7 +81,8 @@ extension JobStore {
                     let dying = try Int64.fetchOne(
                         db, sql: "SELECT dying FROM blobs WHERE hash = ?", arguments: [blob.hash])
                     guard dying == 0, !folder.exists(blob.hash, blob.size) else { return (false, true) }
-                    return (true, try Self.forget(blob: blob.hash, folder: folder, in: db))
+                    let now = try Self.cacheTime(reading, in: db)
+                    return (true, try Self.forget(blob: blob.hash, folder: folder, lostAt: now, in: db))
                 }
                 if isGone, isDone { forgotten.append(blob.hash) }
                 isLeft = !isDone

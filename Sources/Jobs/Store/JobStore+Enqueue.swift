@@ -6,23 +6,34 @@ extension JobStore {
     ///
     /// - Returns: its id; `nil` when an unfinished job has the same `dedupeKey`.
     public func enqueue(_ job: NewJob) async throws(JobsError) -> JobID? {
-        let urls = try Self.json(job.urls)
-        let headers = job.headers.isEmpty ? nil : try Self.json(job.headers)
+        let texts = try Self.texts(of: job)
+        return try await write { db in try Self.insert(job, texts, in: db) }
+    }
+
+    /// A job's URLs and headers as they are stored.
+    struct Texts {
+        let urls: String
+        let headers: String?
+    }
+
+    static func texts(of job: NewJob) throws(JobsError) -> Texts {
         _ = try JobOptions(parsing: job.options)
-        return try await write { db in
-            if let key = job.dedupeKey, try Self.unfinishedJob(withDedupeKey: key, in: db) != nil { return nil }
-            try db.execute(
-                sql: """
-                    INSERT INTO jobs (name, urls, variants, options, headers, priority, execution_order, dedupe_key)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
-                    job.name, urls, job.variants, job.options, headers, job.priority, job.order?.rawValue,
-                    job.dedupeKey,
-                ],
-            )
-            return db.lastInsertedRowID
-        }
+        return Texts(urls: try json(job.urls), headers: job.headers.isEmpty ? nil : try json(job.headers))
+    }
+
+    static func insert(_ job: NewJob, _ texts: Texts, in db: Database) throws -> JobID? {
+        if let key = job.dedupeKey, try Self.unfinishedJob(withDedupeKey: key, in: db) != nil { return nil }
+        try db.execute(
+            sql: """
+                INSERT INTO jobs (name, urls, variants, options, headers, priority, execution_order, dedupe_key)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                job.name, texts.urls, job.variants, job.options, texts.headers, job.priority, job.order?.rawValue,
+                job.dedupeKey,
+            ],
+        )
+        return db.lastInsertedRowID
     }
 
     /// The unfinished job that holds a dedupe key, if there is one.

@@ -171,23 +171,30 @@ extension JobStore {
 
     /// Takes a blob out of the index, a bounded number of rows at a time.
     ///
+    /// - Parameter lostAt: when it was found missing or damaged, by the cache's clock; nil where it is to go.
     /// - Returns: whether nothing refers to it any more.
     static func forget(
-        blob hash: String, keepingRow: Bool = false, folder: CacheFolder?, in db: Database,
+        blob hash: String, keepingRow: Bool = false, folder: CacheFolder?, lostAt: Int64? = nil, in db: Database,
     ) throws -> Bool {
         let entries = try entries(ofBlob: hash, limit: entriesPerSlice, in: db)
+        let sources = try String.fetchAll(
+            db.cachedStatement(sql: "SELECT key FROM sources WHERE hash = ? AND kept <> 0 LIMIT \(entriesPerSlice)"),
+            arguments: [hash])
+        if let lostAt {
+            let lost =
+                entries.map { LostFile(key: $0.key, variant: $0.variant, blob: hash) }
+                + sources.map { LostFile(key: $0, variant: "", blob: hash) }
+            try note(lost, now: lostAt, in: db)
+        }
         for entry in entries {
             folder?.unlink(entry)
             try db.cachedStatement(sql: "DELETE FROM entries WHERE key = ? AND variant = ?")
                 .execute(arguments: [entry.key, entry.variant])
         }
-        try db.cachedStatement(
-            sql: """
-                UPDATE sources SET kept = 0 WHERE key IN
-                    (SELECT key FROM sources WHERE hash = ? AND kept <> 0 LIMIT \(entriesPerSlice))
-                """
-        ).execute(arguments: [hash])
-        guard entries.count < entriesPerSlice, db.changesCount < entriesPerSlice else { return false }
+        for key in sources {
+            try db.cachedStatement(sql: "UPDATE sources SET kept = 0 WHERE key = ?").execute(arguments: [key])
+        }
+        guard entries.count < entriesPerSlice, sources.count < entriesPerSlice else { return false }
         try db.cachedStatement(sql: "DELETE FROM variants WHERE blob = ?").execute(arguments: [hash])
         if !keepingRow { try db.cachedStatement(sql: "DELETE FROM blobs WHERE hash = ?").execute(arguments: [hash]) }
         return true

@@ -34,6 +34,15 @@ extension JobStore {
         }
     }
 
+    /// Bytes of all files that are pinned. Looks at the whole index.
+    public func pinnedBytes() async throws(JobsError) -> Int64 {
+        try await read { db in
+            let hasSome = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pins)") ?? false
+            guard hasSome else { return 0 }
+            return try Int64.fetchOne(db, sql: "SELECT ifnull(sum(size), 0) FROM blobs WHERE \(Self.isPinned)") ?? 0
+        }
+    }
+
     /// A condition on a row of `blobs`: one of the URLs it stands for is pinned.
     static let isPinned = """
         (EXISTS (SELECT 1 FROM sources CROSS JOIN pins ON pins.key = sources.key WHERE sources.hash = blobs.hash)

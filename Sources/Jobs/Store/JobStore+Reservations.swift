@@ -4,7 +4,7 @@ internal import GRDB
 /// any moment.
 ///
 /// It outlives a worker that dies: what it had published by then has no row yet, and is counted by this. It ends when the
-/// collector has looked for such files.
+/// collector has removed such files, or has found that there are none.
 extension JobStore {
     public enum Reserved: Sendable, Hashable {
         /// So many bytes, with what was asked for to spare where there was room for it.
@@ -50,14 +50,35 @@ extension JobStore {
             .execute(arguments: [worker])
     }
 
-    /// Gives back what workers that are dead had set aside. Right only after every file without a row was removed.
-    public func dropReservations(of workers: [Int64]) async throws(JobsError) {
-        guard !workers.isEmpty else { return }
-        try await write { db in
+    /// Gives back what workers that are dead had set aside, but for what files without a row take up.
+    ///
+    /// - Parameter bytes: of all files without a row that any of them may have left.
+    /// - Returns: how much was given back.
+    public func limitReservations(of workers: [Int64], to bytes: Int64) async throws(JobsError) -> Int64 {
+        guard !workers.isEmpty else { return 0 }
+        return try await write { db in
+            var left = bytes
+            var regained: Int64 = 0
             for worker in workers {
-                try db.execute(sql: "DELETE FROM reservations WHERE worker = ?", arguments: [worker])
+                let held =
+                    try Int64.fetchOne(
+                        db, sql: "SELECT bytes FROM reservations WHERE worker = ?", arguments: [worker]) ?? 0
+                let kept = min(held, left)
+                left -= kept
+                regained += held - kept
+                try Self.giveBack(held - kept, of: worker, in: db)
             }
+            return regained
         }
+    }
+
+    /// When the first of the live workers was started, in UTC milliseconds; nil where there is none.
+    public func earliestStart(butNot myself: Int64?) async throws(JobsError) -> Int64? {
+        let workers = try await read { db in
+            try Row.fetchAll(db, sql: "SELECT id, started_at FROM workers")
+                .map { (id: $0["id"] as Int64, startedAt: $0["started_at"] as Int64) }
+        }
+        return workers.filter { $0.id != myself && lockFile.isAlive(worker: $0.id) }.map(\.startedAt).min()
     }
 
     /// Workers that died with room set aside. `myself` is none of them.

@@ -115,9 +115,14 @@ public final class JobStore: Sendable {
     }
 
     /// With nothing in its log a database needs no shared memory beside it, which could not be made there.
-    private static func readOnlyName(of path: String) -> String {
+    static func readOnlyName(of path: String) -> String {
         var info = stat()
         if stat(path + "-wal", &info) == 0, info.st_size > 0 { return path }
+        return immutableName(of: path)
+    }
+
+    /// The file by itself, without its log.
+    static func immutableName(of path: String) -> String {
         let name = path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
         return "file:\(name)?immutable=1"
     }

@@ -21,6 +21,7 @@ public struct BackupPlan: Sendable {
             throw WorkerError(
                 .cannotCreate, "The folder \(folder) for copies can't be made: \(String(cString: strerror(errno))).")
         }
+        JobStore.removeLeftoverCopies(in: folder, now: now) { $0.hasPrefix("worker-") && $0.contains(".db.part") }
         try await store.backUp(to: "\(folder)/\(Self.name(now))")
         for old in copies(at: now).dropLast(max(1, keep)) where unlink("\(folder)/\(old)") != 0 && errno != ENOENT {
             throw WorkerError(

@@ -27,6 +27,7 @@ final class CacheBudget: Sendable {
 
     private let store: JobStore
     private let collector: Collector
+    private let shortage: CacheShortage
     private let state = Mutex(State())
     /// Zero until the worker is on the books.
     private let owner = Atomic<Int64>(0)
@@ -34,7 +35,13 @@ final class CacheBudget: Sendable {
     init(store: JobStore, collector: Collector) {
         self.store = store
         self.collector = collector
+        shortage = CacheShortage(collector)
     }
+
+    /// Files that get their names now.
+    var inHand: FilesInHand { collector.inHand }
+    /// Why there is no room, where there was none a moment ago.
+    var reasonOfShortage: String? { shortage.latest }
 
     var limit: Int64? { collector.policy.maxBytes }
 
@@ -116,7 +123,7 @@ final class CacheBudget: Sendable {
                 throw error
             }
             giveBack(ready)
-            if let answer = try await makeRoom(for: bytes - ready, limit) { return answer }
+            if let answer = try await makeRoom(for: bytes - ready, limit, worker) { return answer }
         }
         return .full("The cache stays full: others take what is freed.")
     }
@@ -139,20 +146,20 @@ final class CacheBudget: Sendable {
             state.granted += granted
             state.used += bytes
         }
+        shortage.isOver()
         return true
     }
 
     /// - Returns: nil where it is worth another try.
-    private func makeRoom(for bytes: Int64, _ limit: Int64) async throws -> Answer? {
+    private func makeRoom(for bytes: Int64, _ limit: Int64, _ worker: Int64) async throws -> Answer? {
         let report = try await collector.makeRoom(for: bytes)
         if let trouble = report.trouble { return .full(trouble) }
         guard report.evictedBlobs == 0 else { return nil }
         let totals = try await store.cacheTotals()
         let excess = totals.bytes + totals.reservedBytes + bytes - limit
         guard excess > 0 else { return nil }
-        return .full(
-            "The cache is full: \(excess) bytes more are needed than its limit of \(limit) leaves, and what it holds is "
-                + "pinned or in use.")
+        if try await shortage.settleDead(myself: worker) { return nil }
+        return .full(try await shortage.tell(excess: excess, limit: limit))
     }
 
     /// Held ready beyond what is asked for: little beside the limit, and no more than saves transactions.

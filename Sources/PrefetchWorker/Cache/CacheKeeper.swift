@@ -34,6 +34,15 @@ struct CacheKeeper: Sendable {
         self.pressure = pressure
     }
 
+    /// Before anything is claimed: what dead workers had set aside would leave no room for it.
+    func begin() async {
+        do {
+            _ = try await collector.settleDead(myself: worker)
+        } catch {
+            logger.warning("What dead workers had set aside can't be looked at.", metadata: ["error": "\(error)"])
+        }
+    }
+
     /// Runs until its task is cancelled.
     func run() async {
         async let small: Void = keepUp()

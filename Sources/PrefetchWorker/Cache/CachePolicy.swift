@@ -24,5 +24,8 @@ public struct CachePolicy: Sendable {
     /// How long a file without a row in the index stays, in milliseconds: somebody may be about to write the row.
     public var orphanGrace: Int64 = 600_000
 
+    /// How long damaged bytes stay in quarantine, in milliseconds; negative for ever.
+    public var quarantineAge: Int64 = 30 * 86_400_000
+
     public init() {}
 }

@@ -12,6 +12,8 @@ public struct Collector: Sendable {
         public var evictedBytes: Int64 = 0
         /// Files that no row of the index knew: what a crash leaves between publishing and writing down.
         public var orphans = 0
+        /// Files that had been in quarantine for long enough.
+        public var quarantined = 0
         /// Why files could not be deleted.
         public var trouble: String?
 
@@ -23,7 +25,9 @@ public struct Collector: Sendable {
     let policy: CachePolicy
     let logger: Logger
     let folder: CacheFolder
-    private let disk = BlockingQueue("cache.collector")
+    /// What must not be taken for what a crash left.
+    let inHand = FilesInHand()
+    let disk = BlockingQueue("cache.collector")
 
     public init(store: JobStore, cache: ContentCache, policy: CachePolicy, logger: Logger) {
         self.store = store
@@ -45,9 +49,28 @@ public struct Collector: Sendable {
             try await evict(&report, downTo: lowWater(of: limit))
         }
         try await makeFree(policy.minimumFree, &report)
-        if orphans { try await removeOrphans(&report, myself: myself) }
+        let dead = try await store.deadReservations(myself: myself)
+        if orphans || !dead.isEmpty { try await removeOrphans(&report, of: dead, myself: myself) }
+        if orphans { try await removeLeftovers(&report) }
         try await store.noteSlices()
         return report
+    }
+
+    /// What is in quarantine goes, however long it has been there.
+    public func clearQuarantine() async throws -> (files: Int, bytes: Int64) {
+        try await disk.run { [cache] in Result { try cache.removeQuarantined(before: .max) } }.get()
+    }
+
+    private func removeLeftovers(_ report: inout Report) async throws {
+        let now = store.currentTime
+        let age = policy.quarantineAge
+        report.quarantined = try await disk.run { [cache] in
+            Result {
+                // Whoever makes a cache is done within an hour.
+                try cache.removeDrafts(before: now - 3_600_000)
+                return age < 0 ? 0 : try cache.removeQuarantined(before: now - age).files
+            }
+        }.get()
     }
 
     /// Evicts until `bytes` more fit into the cache's limit, or nothing is left that may go.
@@ -74,6 +97,7 @@ public struct Collector: Sendable {
         var report = Report()
         try await removeMarked(&report)
         try await evict(&report) { .max }
+        try await store.forgetLostFiles(foundBefore: .max)
         try await store.noteSlices()
         return report
     }
@@ -90,6 +114,7 @@ public struct Collector: Sendable {
     private func evictOld(_ report: inout Report) async throws {
         guard policy.maxAge >= 0 else { return }
         let cutoff = try await store.cacheTime() - policy.maxAge
+        try await store.forgetLostFiles(foundBefore: cutoff)
         var next: JobStore.EvictionCandidate?
         repeat {
             let page: [JobStore.EvictionCandidate]
@@ -171,28 +196,5 @@ public struct Collector: Sendable {
             // Cancellation only cuts the nap short.
             try? await Task.sleep(for: .milliseconds(2))
         }
-    }
-
-    /// Files without a row, once they are older than the grace. Whoever is about to write the row of one notices under the
-    /// write lock that it is gone, and its item is done again.
-    private func removeOrphans(_ report: inout Report, myself: Int64?) async throws {
-        let dead = try await store.deadReservations(myself: myself)
-        let now = store.currentTime
-        var isComplete = true
-        for shard in 0..<256 {
-            if Task.isCancelled { return }
-            let hashes = try await disk.run { [cache] in Result { try cache.files(inShard: shard) } }.get()
-            let unknown = try await store.unknown(blobs: hashes.map(\.hex))
-            let old = unknown.filter { name in
-                guard let age = BlobHash(name).flatMap({ cache.age(of: $0, now: now) }) else { return false }
-                return age >= policy.orphanGrace || policy.orphanGrace == 0
-            }
-            if old.count < unknown.count { isComplete = false }
-            for start in stride(from: 0, to: old.count, by: 64) {
-                let group = Array(old[start..<min(start + 64, old.count)])
-                report.orphans += try await store.removeUnknown(group, in: folder).count
-            }
-        }
-        if isComplete { try await store.dropReservations(of: dead) }
     }
 }

@@ -26,9 +26,7 @@ final class DiskProbe: Sendable {
     /// - Returns: whether anything was tried.
     func act() async -> Bool {
         if disk.isLow { return await makeRoom() }
-        let wasTried = await disk.probe { await failure() }
-        if wasTried, !disk.isInTrouble { logger.notice("The disk works again; the worker goes on.") }
-        return wasTried
+        return await disk.probe { await failure() }
     }
 
     private func makeRoom() async -> Bool {

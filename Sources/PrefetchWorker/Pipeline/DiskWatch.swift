@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Logging
 internal import Synchronization
 
 /// Whether the disk lets us work. Its faults are nobody's failed try: the items go back, and the worker waits, looks again
@@ -14,6 +15,8 @@ final class DiskWatch: Sendable {
         /// Too little room, found by looking.
         var low: String?
         var lookAt: Int64 = 0
+        /// Whether it was said that the worker pauses, and not yet that it goes on.
+        var isAnnounced = false
     }
 
     static let longestWait: Int64 = 1_000
@@ -44,7 +47,37 @@ final class DiskWatch: Sendable {
     }
 
     /// Something was written, so that what was reported before has passed.
-    func worked() { state.withLock { if $0.reported == nil { $0.relapses = 0 } } }
+    ///
+    /// - Returns: whether that is news to whoever was told that the worker pauses.
+    func worked() -> Bool {
+        state.withLock { state in
+            guard state.reported == nil else { return false }
+            state.relapses = 0
+            return Self.endAnnouncement(&state)
+        }
+    }
+
+    /// The worker pauses.
+    ///
+    /// - Returns: whether it is to be said: once, however often it is found again before something has worked.
+    func announce() -> Bool {
+        state.withLock { state in
+            defer { state.isAnnounced = true }
+            return !state.isAnnounced
+        }
+    }
+
+    /// Nothing is wrong, and there is nothing to do that could show it.
+    ///
+    /// - Returns: as `worked()`.
+    func rests() -> Bool { state.withLock { $0.reported == nil && Self.endAnnouncement(&$0) } }
+
+    func sayItWorks(_ logger: Logger) { logger.notice("The disk works again; the worker goes on.") }
+
+    private static func endAnnouncement(_ state: inout State) -> Bool {
+        defer { state.isAnnounced = false }
+        return state.isAnnounced
+    }
 
     var isInTrouble: Bool { state.withLock { $0.reported != nil || $0.low != nil } }
 

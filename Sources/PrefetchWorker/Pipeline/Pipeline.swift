@@ -79,7 +79,7 @@ final class Pipeline: Sendable {
         } catch {
             result = decided(error, of: item.url, attempts: item.attempts, isFetched: false)
         }
-        if case .release(let reason?) = result.kind { disk.report(reason) }
+        if case .release(let reason?) = result.kind { disk.report(budget.reasonOfShortage ?? reason) }
         let ended = holdings.lastTry.map(item.tried) ?? item
         onMade()
         let published = await publisher.commit(ended, result.ending, blobs: result.blobs)

@@ -124,6 +124,10 @@ final class Publisher: Sendable {
     }
 
     private func publishReserved(_ group: [Entry]) async {
+        // Until they are written down.
+        let names = group.flatMap { $0.blobs.map(\.hash.hex) }
+        budget?.inHand.take(names)
+        defer { budget?.inHand.letGo(names) }
         let failures = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
         await count(failures)
         var rest = failures[...]
@@ -202,7 +206,7 @@ final class Publisher: Sendable {
         for attempt in 1... {
             do {
                 let finished = try await store.finish(group, folder: folder, room: room)
-                if group.contains(where: \.ending.isDone) { disk.worked() }
+                if group.contains(where: \.ending.isDone), disk.worked() { disk.sayItWorks(logger) }
                 return finished
             } catch {
                 if attempt == 1 { logger.error("Results can't be written down.", metadata: ["error": "\(error)"]) }

@@ -53,20 +53,26 @@ struct CacheClearCommand: AsyncParsableCommand {
         commandName: "clear",
         abstract: "Removes everything that is cached, but for what is pinned or in use.",
         discussion: """
-            Jobs and their results stay, without their files.
+            Jobs and their results stay, without their files. What is in quarantine stays as well, unless --quarantine says
+            that it is to go too.
 
             EXAMPLES:
               worker cache clear
+              worker cache clear --quarantine
             """,
     )
     @OptionGroup var common: CommonOptions
+    @Flag(help: "Remove what is in quarantine, too.") var quarantine = false
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
         try await reportingErrors {
             let report = try await common.withCache { store, cache in
-                try await Collector(store: store, cache: cache, policy: CachePolicy(), logger: CacheCommand.logger)
-                    .clear()
+                let collector = Collector(
+                    store: store, cache: cache, policy: CachePolicy(), logger: CacheCommand.logger)
+                var report = try await collector.clear()
+                if quarantine { report.quarantined = try await collector.clearQuarantine().files }
+                return report
             }
             try show(report, json: json)
         }
@@ -80,6 +86,7 @@ private func show(_ report: Collector.Report, json: Bool) throws {
         Terminal.print(
             "\(report.evictedBlobs) files evicted (\(Output.bytes(report.evictedBytes))), \(report.orphans) left-over files removed"
         )
+        if report.quarantined > 0 { Terminal.print("\(report.quarantined) files removed from quarantine") }
     }
     if let trouble = report.trouble { throw WorkerError(.inputOutput, trouble) }
 }
@@ -98,6 +105,10 @@ struct CachePinCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
     @Argument(help: "URLs, as they were enqueued.") var urls: [String] = []
     @Flag(help: "Show URLs as they were pinned, with user name and password.") var showCredentials = false
+
+    func validate() throws {
+        if urls.contains(where: { $0.allSatisfy(\.isWhitespace) }) { throw ValidationError("A URL is empty.") }
+    }
 
     func run() async throws {
         try await reportingErrors {

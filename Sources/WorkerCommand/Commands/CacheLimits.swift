@@ -26,6 +26,11 @@ struct CacheLimits: ParsableArguments {
         help: ArgumentHelp("How long a file stays that the index doesn't know (10m).", valueName: "time"))
     var orphanGrace: String?
 
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How long damaged bytes stay in quarantine (30d; 'never').", valueName: "time"))
+    var quarantineAge: String?
+
     func policy(_ settings: Settings) throws -> CachePolicy {
         var policy = CachePolicy()
         if settings.text("cache-max-age", flag: cacheMaxAge) == "never" {
@@ -39,6 +44,12 @@ struct CacheLimits: ParsableArguments {
         policy.lowWater =
             Double(try settings.number("cache-low-water", flag: cacheLowWater, default: 50, in: 0...100)) / 100
         policy.orphanGrace = try settings.milliseconds("orphan-grace", flag: orphanGrace, default: policy.orphanGrace)
+        if settings.text("quarantine-age", flag: quarantineAge) == "never" {
+            policy.quarantineAge = -1
+        } else {
+            policy.quarantineAge = try settings.milliseconds(
+                "quarantine-age", flag: quarantineAge, default: policy.quarantineAge)
+        }
         policy.expiry = try choice("expire-by", expireBy, settings, default: policy.expiry)
         policy.first = try choice("evict-first", evictFirst, settings, default: policy.first)
         return policy

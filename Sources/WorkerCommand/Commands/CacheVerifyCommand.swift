@@ -9,8 +9,9 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         abstract: "Reads every blob and checks it and the index against each other.",
         discussion: """
             Damaged blobs go to the cache's quarantine, and the next job that wants them makes them anew; with --repair they
-            are queued at once. Safe beside running workers. One that was stopped goes on with --resume.
-            Exit code 0 when all is well, 74 when something was wrong.
+            are queued at once, with all that was lost before and is not there again. What is lost is told each time until
+            it is there, or queued, or too old to be kept. Safe beside running workers. One that was stopped goes on with
+            --resume. Exit code 0 when all is well, 74 when something was wrong.
 
             EXAMPLES:
               worker cache verify
@@ -32,7 +33,10 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         guard (quick ? 1 : 0) + (sample == nil ? 0 : 1) + (full ? 1 : 0) < 2 else {
             throw ValidationError("--quick, --sample and --full exclude each other.")
         }
-        if let sample, !(0...100).contains(sample) { throw ValidationError("--sample takes a number from 0 to 100.") }
+        if let sample, !(sample > 0 && sample <= 100) {
+            throw ValidationError(
+                "--sample takes a number above 0 and up to 100; --quick looks at names and sizes alone.")
+        }
     }
 
     func run() async throws {
@@ -62,6 +66,14 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         lines += some(audit.strangers) { "not ours: \(Terminal.safe($0))" } + audit.inconsistencies
         if audit.repairedLinks > 0 { lines.append("\(audit.repairedLinks) links were put right") }
         lines += audit.repairJobs.map { "queued again as job \($0)" }
+        lines += some(audit.lost.map(\.name)) { "lost, and not there again: \($0)" }
+        if audit.lost.count > 0 { lines.append("queue what is lost with: worker cache verify --repair") }
+        if audit.onTheirWay > 0 { lines.append("\(audit.onTheirWay) lost files are on their way") }
+        if audit.quarantinedFiles > 0 {
+            lines.append(
+                "\(audit.quarantinedFiles) files are in quarantine (\(Output.bytes(audit.quarantinedBytes))); they go after "
+                    + "--quarantine-age, or with: worker cache clear --quarantine")
+        }
         if audit.unrepairable > 0 {
             lines.append("\(audit.unrepairable) URLs can't be queued again: their jobs were removed")
         }
@@ -72,5 +84,11 @@ struct CacheVerifyCommand: AsyncParsableCommand {
     private func some(_ names: [String], _ line: (String) -> String) -> [String] {
         let shown = names.prefix(10).map(line)
         return names.count > 10 ? shown + ["… and \(names.count - 10) more; --json lists all"] : shown
+    }
+}
+
+extension LostFile {
+    fileprivate var name: String {
+        Terminal.safe(URLText.withoutCredentials(key)) + (variant.isEmpty ? "" : " (\(Terminal.safe(variant)))")
     }
 }

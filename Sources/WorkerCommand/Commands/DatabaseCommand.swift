@@ -13,7 +13,7 @@ struct DatabaseBackupCommand: AsyncParsableCommand {
         commandName: "backup",
         abstract: "Copies the database while it is in use.",
         discussion: """
-            The copy is checked before it gets its name, and an older file there is replaced. To go back to it, stop all
+            The copy is checked before it gets its name and has the database's mode; an older file there is replaced. To go back to it, stop all
             workers, remove worker.db-wal and worker.db-shm, and put the copy in the place of worker.db.
             `worker run --backup-dir FOLDER` makes copies by itself.
 
@@ -37,8 +37,11 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
         commandName: "rebuild",
         abstract: "Makes a new database from what a broken one still yields and from the files in the cache.",
         discussion: """
-            No worker may run meanwhile. The broken file is kept under another name. Items whose result can't be trusted any
-            more are queued again; what is in the cache is read and found by them without the network.
+            No worker may run meanwhile, and no shell may write: the old database is locked while it is read, and then tells
+            whoever still has it open to open it again. It is kept under another name. Items whose result can't be trusted
+            any more are queued again; what is in the cache is read and found by them without the network.
+            Exit code 0 when everything was read that had been written, 74 when something is lost (what, is said), 73 when a
+            newer version made the database, 75 when a worker or another program is using it.
 
             EXAMPLES:
               worker db rebuild
@@ -52,12 +55,20 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
             let settings = try common.settings()
             let cache = try common.openCache()
             let report = try await Rebuild(database: common.databasePath(settings), cache: cache).run()
-            if json { return Terminal.print(try Output.json(report)) }
-            Terminal.print(
-                "\(report.jobs) jobs and \(report.items) items saved, \(report.requeued) of them queued again; "
-                    + "\(report.blobs) files are in the index, \(report.lostFiles) were missing or damaged")
-            Terminal.print("the broken database is \(report.kept)")
+            if json {
+                Terminal.print(try Output.json(report))
+            } else {
+                Terminal.print(
+                    "\(report.jobs) jobs and \(report.items) items saved, \(report.requeued) of them queued again; "
+                        + "\(report.blobs) files are in the index, \(report.lostFiles) were missing or damaged")
+                Terminal.print("the broken database is \(report.kept)")
+            }
+            guard !report.isComplete else { return }
             for gap in report.unreadable { Terminal.error("worker: \(gap)") }
+            Terminal.error(
+                "worker: Not everything could be read. Go back to a copy made by 'worker db backup', if there is one, or look "
+                    + "at 'worker status' and enqueue again what is missing; \(report.kept) is what there was.")
+            throw ExitCode.inputOutput
         }
     }
 }

@@ -118,7 +118,8 @@ struct Settings {
         "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
         "allow-files", "allow-data", "name-lifetime", "header",
         "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
-        "orphan-grace", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir", "backup-every",
+        "orphan-grace", "quarantine-age", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir",
+        "backup-every",
         "backup-keep", "keep-jobs",
     ]
 }

@@ -70,6 +70,24 @@ struct FullDiskFaultTests {
         }
     }
 
+    /// What is made beside a database to look at it needs room, too.
+    @Test func `Looking at a database on a full disk is to be tried again later`() async throws {
+        try await FaultBench.lend { bench in
+            try await SmallDisk.lend { disk in
+                let worker = try bench.worker()
+                try Self.move(worker, .databaseAlone, to: disk)
+                try disk.fill(leaving: 0)
+                for command in [["status"], ["get", worker.url("/1.png")], ["enqueue", worker.url("/1.png")]] {
+                    let asked = try await worker.run(command, expecting: 75)
+                    #expect(asked.errors.contains("is full"), "\(command): \(asked.errors)")
+                }
+                disk.empty()
+                try await worker.drain()
+                try await bench.check(worker, "after a full disk")
+            }
+        }
+    }
+
     /// Not under whoever writes: an idle worker has no file of its cache open for writing.
     @Test func `A cache that is mounted read-only for a while costs nothing`() async throws {
         try await FaultBench.lend { bench in

@@ -11,10 +11,14 @@ final class FaultBench: Sendable {
 
     /// Everything an undisturbed run ends with: `number|variant|blob`.
     let outputs: [String]
+    /// Half of the bytes that it leaves in the cache.
+    let limit: Int64
     let origin: LoopbackOrigin
     private let template: String
     private let folder: FilePath
     private let lanes = Mutex(0)
+    /// The home that those with a small cache are copied from.
+    let limitedTemplate = Mutex("")
 
     /// Lends a bench, after an undisturbed run.
     static func lend(_ body: (FaultBench) async throws -> Void) async throws {
@@ -38,27 +42,31 @@ final class FaultBench: Sendable {
             try copy(template.home, to: calm.home)
             try await calm.drain()
             let bench = FaultBench(
-                outputs: try await calm.outputs(), origin: origin, template: template.home, folder: folder)
+                outputs: try await calm.outputs(),
+                limit: Int64(try await calm.value("SELECT bytes / 2 FROM cache_totals")) ?? 0, origin: origin,
+                template: template.home, folder: folder)
             #expect(bench.outputs.count == pictures * 4)
             try await body(bench)
             origin.stop()
         }
     }
 
-    private init(outputs: [String], origin: LoopbackOrigin, template: String, folder: FilePath) {
+    private init(outputs: [String], limit: Int64, origin: LoopbackOrigin, template: String, folder: FilePath) {
         self.outputs = outputs
+        self.limit = limit
         self.origin = origin
         self.template = template
         self.folder = folder
     }
 
     /// A worker's home with the run before it, in a folder of its own.
-    func worker(in home: FilePath? = nil) throws -> TestWorker {
+    func worker(_ flavour: Flavour = .plain, in home: FilePath? = nil) throws -> TestWorker {
         let number = lanes.withLock { lanes in
             lanes += 1
             return lanes
         }
         let worker = try TestWorker(folder: try Self.newFolder(home ?? folder, "\(number)"), origin: origin)
+        let template = flavour == .plain ? template : limitedTemplate.withLock { $0 }
         try Self.copy(template, to: worker.home)
         return worker
     }
@@ -100,11 +108,13 @@ final class FaultBench: Sendable {
 
 extension TestWorker {
     /// What every result is, from the bytes on the disk: `path of the URL|variant|SHA-256`.
-    func outputs() async throws -> [String] {
+    ///
+    /// - Parameter job: leaves out the others'.
+    func outputs(of job: Int? = nil) async throws -> [String] {
         let rows = try await rows(
             """
             SELECT substr(url, instr(substr(url, 9), '/') + 8), variant, path FROM results WHERE state = 'done'
-            ORDER BY item, variant
+            \(job.map { "AND job = \($0)" } ?? "") ORDER BY item, variant
             """)
         let blobs = blobs
         let sums = try await run(
@@ -119,14 +129,17 @@ extension TestWorker {
     }
 
     /// `worker run --drain` under strace, which injects a fault.
+    ///
+    /// Errors are injected by means of seccomp, which is quicker; a signal would come at the first call only.
     func drain(
         injecting fault: String, into call: String, arguments: [String] = [], within limit: Duration = .seconds(60),
     ) async throws -> Finished {
         try await run(
             [
-                "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=\(call)", "-e", "inject=\(call):\(fault)",
-                Self.binary, "run", "--drain", "--quiet",
-            ] + Self.quick + arguments, program: "strace", expecting: nil, within: limit)
+                "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e", "inject=\(call):\(fault)",
+            ] + (fault.hasPrefix("signal") ? [] : ["--seccomp-bpf"])
+                + [Self.binary, "run", "--drain", "--quiet"] + Self.quick + arguments, program: "strace",
+            expecting: nil, within: limit)
     }
 }
 

@@ -1,0 +1,233 @@
+internal import GRDB
+internal import Glibc
+
+/// What is read of a broken database: itself, locked against whoever might still write to it, or a copy where its file is
+/// too short to be opened.
+struct SalvageSource {
+    let path: String
+    /// Beside the old one; removed at the end.
+    private let copy: String
+    private(set) var database: DatabaseQueue?
+    private(set) var unreadable: [String] = []
+    /// Whether nobody else can write to it until `finish()`.
+    private(set) var isLocked = false
+
+    init(path: String) {
+        self.path = path
+        copy = path + ".rebuilding-copy"
+    }
+
+    /// Opens it without changing anything.
+    ///
+    /// - Throws: `tooNew`; `busy` where somebody else is in the middle of writing to it.
+    mutating func open() throws {
+        removeCopy()
+        let missing = try padded()
+        if missing == nil { try refuseNewer(JobStore.readOnlyName(of: path)) }
+        if let missing {
+            unreadable.append("\(path) ends \(missing) bytes too early; what was on them is lost.")
+            database = lenient(copy, isReadOnly: false)
+        } else {
+            database = try locked() ?? unlocked()
+        }
+        if database == nil { unreadable.append("Nothing of \(path) can be read.") }
+    }
+
+    /// Lets go of it. Where it was locked, programs that still have it open are told to open the new one: what they would
+    /// write now would be lost.
+    mutating func finish() throws {
+        if isLocked {
+            database?.writeWithoutTransaction { db in
+                do {
+                    for table in Self.guarded { try db.execute(sql: Self.refusal(of: table)) }
+                    try db.execute(sql: "COMMIT")
+                } catch {
+                    // A file that is too broken to take it can't take a job either.
+                    try? db.execute(sql: "ROLLBACK")
+                }
+            }
+        }
+        try close()
+    }
+
+    /// Lets go of it as it was: the new one came to nothing.
+    mutating func abandon() {
+        // A connection that fails to roll back does so when it is closed.
+        if isLocked { try? database?.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") } }
+        try? close()
+        removeCopy()
+    }
+
+    /// Takes back what `finish()` did, where the new one could not take its place.
+    func unguard() {
+        // Best effort: it was writable a moment ago.
+        try? Self.queue(path)?.writeWithoutTransaction { db in
+            for table in Self.guarded { try db.execute(sql: "DROP TRIGGER IF EXISTS \(table)_replaced") }
+        }
+    }
+
+    private mutating func close() throws {
+        isLocked = false
+        try database?.close()
+        database = nil
+        removeCopy()
+    }
+
+    func removeCopy() { for ending in ["", "-wal", "-shm", "-journal"] { unlink(copy + ending) } }
+
+    // MARK: - How it is opened
+
+    private static let guarded = ["jobs", "items"]
+
+    private static func refusal(of table: String) -> String {
+        """
+        DROP TRIGGER IF EXISTS \(table)_replaced;
+        CREATE TRIGGER \(table)_replaced BEFORE INSERT ON \(table) BEGIN
+            SELECT RAISE(ABORT, 'this database was replaced; open it again');
+        END;
+        """
+    }
+
+    /// With a transaction of ours, so that nobody adds what would not be in the new one.
+    private mutating func locked() throws -> DatabaseQueue? {
+        guard let database = Self.queue(path) else { return nil }
+        do {
+            try database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+            isLocked = true
+            return database
+        } catch let error as DatabaseError where [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode) {
+            throw JobsError(.busy, "Another program is writing to \(path). End it first.")
+        } catch {
+            // A closed connection is as good as none.
+            try? database.close()
+            return nil
+        }
+    }
+
+    /// With its log where that can be read, else without.
+    private mutating func unlocked() -> DatabaseQueue? {
+        let names = [JobStore.readOnlyName(of: path), JobStore.immutableName(of: path)]
+        if let database = lenient(names[0]) { return database }
+        guard names[0] != names[1], let database = lenient(names[1]) else { return nil }
+        unreadable.append("The log \(path)-wal can't be read; its last changes are lost.")
+        return database
+    }
+
+    /// Where not all of the schema can be read, with the tables that stand before what is broken.
+    private mutating func lenient(_ name: String, isReadOnly: Bool = true) -> DatabaseQueue? {
+        if let database = Self.queue(name, isReadOnly: isReadOnly) { return database }
+        guard let database = Self.queue(name, isReadOnly: isReadOnly, isLenient: true) else { return nil }
+        unreadable.append("Not all of the schema of \(path) can be read.")
+        return database
+    }
+
+    /// - Returns: nil where nothing of it can be read.
+    private static func queue(_ name: String, isReadOnly: Bool = false, isLenient: Bool = false) -> DatabaseQueue? {
+        var configuration = Configuration()
+        configuration.readonly = isReadOnly
+        configuration.busyMode = .timeout(10)
+        // The transaction that locks it outlives the statements that open it.
+        configuration.allowsUnsafeTransactions = true
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+            if isLenient { try db.execute(sql: "PRAGMA writable_schema = ON") }
+        }
+        // What it says instead is told by whoever asked.
+        guard let database = try? DatabaseQueue(path: name, configuration: configuration) else { return nil }
+        let look = "SELECT 1 FROM \(isLenient ? "jobs" : "sqlite_schema") LIMIT 1"
+        for _ in 0..<(isLenient ? 2 : 1) {
+            // A lenient one fails once, at what is broken, and then knows what came before.
+            let isReadable = try? database.unsafeRead { try Int.fetchOne($0, sql: look) } != nil
+            if isReadable != nil { return database }
+        }
+        return nil
+    }
+
+    private func refuseNewer(_ name: String) throws {
+        guard let database = Self.queue(name, isReadOnly: true) else { return }
+        defer { try? database.close() }
+        // One that can't even say that was made by nobody knows whom.
+        let known = Set(Schema.migrator.migrations)
+        let applied = try? database.unsafeRead { db in
+            try String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations")
+        }
+        guard let stranger = (applied ?? []).first(where: { !known.contains($0) }) else { return }
+        throw JobsError(
+            .tooNew,
+            "The database \(path) was made by a newer version of worker, which has a step '\(stranger.prefix(80))'. "
+                + "Rebuild it with that version.")
+    }
+
+    // MARK: - A file that is too short
+
+    /// Copies a file that ends too early, and fills the copy with zeros to the size that its first page says.
+    ///
+    /// - Returns: how many bytes are missing; nil when none are, and there is no copy.
+    private func padded() throws -> Int64? {
+        guard let header = Self.header(of: path) else { return nil }
+        let size = header.size
+        var wanted = (size + header.page - 1) / header.page * header.page
+        if header.pages > 0 { wanted = max(wanted, header.pages * header.page) }
+        guard wanted > size, !isInLog(header.pages) else { return nil }
+        try Self.copyFile(path, to: copy)
+        // Where there is no room for zeros, as much as there is.
+        if truncate(copy, off_t(wanted)) != 0 {
+            truncate(copy, off_t((size + header.page - 1) / header.page * header.page))
+        }
+        if access(path + "-wal", F_OK) == 0 { try Self.copyFile(path + "-wal", to: copy + "-wal") }
+        do {
+            try refuseNewer(copy)
+        } catch {
+            removeCopy()
+            throw error
+        }
+        return wanted - size
+    }
+
+    /// Whether the pages that the file lacks may be in the log, where new ones come first.
+    private func isInLog(_ pages: Int64) -> Bool {
+        var info = stat()
+        guard stat(path + "-wal", &info) == 0, info.st_size > 0, let database = Self.queue(path, isReadOnly: true)
+        else {
+            return false
+        }
+        defer { try? database.close() }
+        return true
+    }
+
+    private static func header(of path: String) -> (size: Int64, page: Int64, pages: Int64)? {
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { Glibc.close(file) }
+        var info = stat()
+        var bytes = [UInt8](repeating: 0, count: 100)
+        guard fstat(file, &info) == 0, pread(file, &bytes, 100, 0) == 100,
+            bytes.starts(with: Array("SQLite format 3\0".utf8))
+        else { return nil }
+        func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 << 8 | Int64($1) } }
+        let page = number(16..<18) == 1 ? 65_536 : number(16..<18)
+        guard page >= 512, page & (page - 1) == 0 else { return nil }
+        // The number of pages counts only where whoever changed the file last has written it (section 1.3.7 of
+        // https://www.sqlite.org/fileformat.html).
+        return (Int64(info.st_size), page, number(24..<28) == number(92..<96) ? number(28..<32) : 0)
+    }
+
+    private static func copyFile(_ path: String, to copy: String) throws {
+        let source = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard source >= 0 else { throw failure("\(path) can't be read") }
+        defer { Glibc.close(source) }
+        let target = Glibc.open(copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard target >= 0 else { throw failure("\(copy) can't be made") }
+        defer { Glibc.close(target) }
+        while true {
+            let count = sendfile(target, source, nil, 1 << 24)
+            if count == 0 { return }
+            if count < 0, errno != EINTR { throw failure("\(path) can't be copied") }
+        }
+    }
+
+    private static func failure(_ what: String) -> JobsError {
+        let code = errno
+        return JobsError(code == ENOSPC ? .diskFull : .inputOutput, "\(what): \(String(cString: strerror(code))).")
+    }
+}

@@ -1,0 +1,60 @@
+internal import Jobs
+internal import Synchronization
+
+/// What is left to do when nothing more can be evicted: dead workers' room is looked for, and what holds the rest is told.
+final class CacheShortage: Sendable {
+    private struct State {
+        var search: Task<Int64, any Error>?
+        var searchedAt = Int64.min
+        var reason: String?
+        var toldAt = Int64.min
+    }
+
+    /// Milliseconds between two looks through all folders.
+    private static let searchEvery: Int64 = 1_000
+    private let collector: Collector
+    private let state = Mutex(State())
+
+    init(_ collector: Collector) { self.collector = collector }
+
+    /// Gives back what dead workers had set aside. Many may ask at once: one looks, and the others wait for what it finds.
+    ///
+    /// - Returns: whether anything came of it.
+    func settleDead(myself: Int64) async throws -> Bool {
+        let now = monotonicMilliseconds()
+        let search = state.withLock { state -> Task<Int64, any Error>? in
+            if let running = state.search { return running }
+            guard state.searchedAt == .min || now - state.searchedAt >= Self.searchEvery else { return nil }
+            state.searchedAt = now
+            // On its own: whoever asked first may be cancelled, and the others wait for it all the same.
+            let search = Task { [collector] in try await collector.settleDead(myself: myself) }
+            state.search = search
+            return search
+        }
+        guard let search else { return false }
+        defer { state.withLock { if $0.search == search { $0.search = nil } } }
+        return try await search.value > 0
+    }
+
+    /// Why there is no room: the limit, and what holds it. Asked of the database at most once a second.
+    func tell(excess: Int64, limit: Int64) async throws -> String {
+        let now = monotonicMilliseconds()
+        if let known = state.withLock({ $0.toldAt != .min && now - $0.toldAt < 1_000 ? $0.reason : nil }) {
+            return known
+        }
+        let store = collector.store
+        let totals = try await store.cacheTotals()
+        let pinned = try await store.pinnedBytes()
+        let reason =
+            "The cache is full: \(excess) bytes more are needed than its limit of \(limit) (--cache-max-size) leaves. "
+            + "\(totals.reservedBytes) bytes are set aside for what is being fetched and made, \(pinned) are pinned, and "
+            + "\(max(0, totals.bytes - pinned)) belong to items at work."
+        state.withLock { ($0.reason, $0.toldAt) = (reason, now) }
+        return reason
+    }
+
+    /// What was told a moment ago; nil where there was room since.
+    var latest: String? { state.withLock { $0.reason } }
+
+    func isOver() { state.withLock { ($0.reason, $0.toldAt) = (nil, .min) } }
+}

@@ -1,0 +1,74 @@
+import Glibc
+import Jobs
+import SystemPackage
+import TestSupport
+import Testing
+
+@Suite("Copies of the database", .timeLimit(.minutes(15)))
+struct BackupTests {
+    @Test func `The database itself is no place for its copy`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = folder.appending("worker.db").string
+            let store = try JobStore(path: path)
+            _ = try await store.enqueue(NewJob(urls: ["https://a.example/1.jpg"]))
+            #expect(symlink("worker.db", folder.appending("other.db").string) == 0)
+            #expect(link(path, folder.appending("second.db").string) == 0)
+            let names = [
+                "worker.db", "worker.db-wal", "worker.db-shm", "worker.db-journal", "worker.db.lock", "./worker.db",
+            ]
+            for name in names + ["other.db", "second.db"] {
+                let error = await #expect(throws: JobsError.self) { try await store.backUp(to: "\(folder)/\(name)") }
+                #expect(error?.code == .refused, "\(name)")
+            }
+            #expect(try await store.backlog().queued == 1)
+            try await store.close()
+        }
+    }
+
+    @Test func `Copies made at once to one place are whole, and leave nothing else`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = folder.appending("worker.db").string
+            let store = try JobStore(path: path)
+            _ = try await store.enqueue(NewJob(urls: (0..<2_000).map { "https://a.example/\($0).jpg" }))
+            #expect(chmod(path, 0o600) == 0)
+            let place = folder.appending("copies")
+            #expect(mkdir(place.string, 0o755) == 0)
+            try await withThrowingTaskGroup { group in
+                for _ in 0..<6 { group.addTask { try await store.backUp(to: "\(place)/copy.db") } }
+                try await group.waitForAll()
+            }
+            #expect(fileNames(in: place.string) == ["copy.db"])
+            var info = stat()
+            #expect(stat("\(place)/copy.db", &info) == 0 && info.st_mode & 0o777 == 0o600)
+            let copy = try JobStore(path: "\(place)/copy.db")
+            #expect(try await copy.backlog().queued == 2_000)
+            #expect(try await copy.integrity().complaints == [])
+            try await copy.close()
+            try await store.close()
+        }
+    }
+
+    @Test func `What a kill has left goes when it is old and nobody is at it`() async throws {
+        try await withTemporaryDirectory { folder in
+            let store = try JobStore(path: folder.appending("worker.db").string)
+            let place = folder.appending("copies")
+            #expect(mkdir(place.string, 0o755) == 0)
+            for name in ["copy.db.part", "copy.db.part.7.aa", "copy.db.part.8.bb", "copy.db.part.9.cc", "mine.db.part"]
+            {
+                let file = try FileDescriptor.open(
+                    place.appending(name), .writeOnly, options: .create, permissions: .ownerReadWrite)
+                try file.close()
+                var times = [timespec(tv_sec: name.hasSuffix("bb") ? time(nil) : 1_000_000, tv_nsec: 0)]
+                times.append(times[0])
+                #expect(utimensat(AT_FDCWD, "\(place)/\(name)", times, 0) == 0)
+            }
+            let held = try FileDescriptor.open(place.appending("copy.db.part.9.cc"), .readWrite)
+            #expect(flock(held.rawValue, LOCK_EX) == 0)
+            try await store.backUp(to: "\(place)/copy.db")
+            let left: Set = ["copy.db", "copy.db.part.8.bb", "copy.db.part.9.cc", "mine.db.part"]
+            #expect(Set(fileNames(in: place.string)) == left)
+            try held.close()
+            try await store.close()
+        }
+    }
+}

@@ -1,0 +1,294 @@
+PRAGMA foreign_keys=OFF;
+BEGIN TRANSACTION;
+CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
+INSERT INTO grdb_migrations VALUES('1-queue-and-cache-index');
+CREATE TABLE jobs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT,
+    urls TEXT,
+    variants TEXT,
+    options TEXT,
+    headers TEXT,
+    priority INTEGER NOT NULL DEFAULT 0,
+    execution_order TEXT CONSTRAINT "execution_order is fifo or lifo" CHECK (execution_order IN ('fifo', 'lifo')),
+    state TEXT NOT NULL DEFAULT 'queued' CONSTRAINT "state of a job" CHECK (state IN ('queued', 'running', 'paused', 'finished', 'cancelled', 'failed')),
+    total INTEGER NOT NULL DEFAULT 0,
+    queued INTEGER NOT NULL DEFAULT 0,
+    active INTEGER NOT NULL DEFAULT 0,
+    delayed INTEGER NOT NULL DEFAULT 0,
+    done INTEGER NOT NULL DEFAULT 0,
+    cached INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0,
+    blacklisted INTEGER NOT NULL DEFAULT 0,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+    started_at INTEGER,
+    finished_at INTEGER,
+    error TEXT,
+    dedupe_key TEXT,
+    CONSTRAINT "a finished job has nothing left to do"
+        CHECK (state <> 'finished' OR queued + active + delayed = 0),
+    CONSTRAINT "the counters of a job add up"
+        CHECK (total = queued + active + delayed + done + cached + failed + blacklisted + cancelled)
+);
+INSERT INTO jobs VALUES(1,'old',NULL,'thumb=8x6,webp',NULL,NULL,0,NULL,'queued',2,1,0,0,1,0,0,0,0,0,1795360011902,NULL,NULL,NULL,NULL);
+CREATE TABLE items (
+    id INTEGER PRIMARY KEY,
+    job INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'queued' CONSTRAINT "state of an item" CHECK (state IN ('queued', 'active', 'delayed', 'done', 'failed', 'cancelled')),
+    lease INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    run_at INTEGER,
+    class TEXT,
+    http_status INTEGER,
+    message TEXT,
+    cached INTEGER NOT NULL DEFAULT 0,
+    blacklisted INTEGER NOT NULL DEFAULT 0,
+    source TEXT,
+    bytes INTEGER,
+    started_at INTEGER,
+    finished_at INTEGER,
+    CONSTRAINT "an item is leased exactly while it is active" CHECK ((lease IS NOT NULL) = (state = 'active')),
+    CONSTRAINT "an item has a time to run exactly while it is delayed"
+        CHECK ((run_at IS NOT NULL) = (state = 'delayed')),
+    CONSTRAINT "a failed item has a class" CHECK (state <> 'failed' OR class IS NOT NULL),
+    CONSTRAINT "an ended item has an end" CHECK (state NOT IN ('done', 'failed', 'cancelled') OR finished_at IS NOT NULL)
+);
+INSERT INTO items VALUES(1,1,'https://a.example/1.jpg#part','done',NULL,0,NULL,NULL,NULL,NULL,0,0,'aa',NULL,NULL,5);
+INSERT INTO items VALUES(2,1,'https://a.example/2.jpg','queued',NULL,0,NULL,NULL,NULL,NULL,0,0,NULL,NULL,NULL,NULL);
+CREATE TABLE spreading (job INTEGER PRIMARY KEY);
+CREATE TABLE workers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL
+);
+CREATE TABLE leases (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    worker INTEGER NOT NULL,
+    claimed_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+);
+INSERT INTO leases VALUES(1,1,1,1);
+CREATE TABLE hosts (
+    host TEXT PRIMARY KEY,
+    not_before INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE blacklist_entries (
+    url TEXT PRIMARY KEY,
+    host TEXT NOT NULL,
+    class TEXT NOT NULL,
+    http_status INTEGER,
+    message TEXT,
+    count INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE blobs (
+    hash TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO blobs VALUES('aa',10,1,2);
+INSERT INTO blobs VALUES('bb',5,1,2);
+CREATE TABLE sources (
+    key TEXT PRIMARY KEY,
+    hash TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    kept INTEGER NOT NULL,
+    final_url TEXT,
+    format TEXT,
+    width INTEGER,
+    height INTEGER,
+    frames INTEGER,
+    has_alpha INTEGER,
+    etag TEXT,
+    last_modified TEXT,
+    fetched_at INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO sources VALUES('https://a.example/1.jpg','aa',10,1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1);
+CREATE TABLE variants (
+    identity TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    coder TEXT NOT NULL,
+    blob TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    format TEXT NOT NULL,
+    width INTEGER NOT NULL,
+    height INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO variants VALUES('i','aa','s','c','bb',5,'webp',2,1,1);
+CREATE TABLE renditions (
+    item INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    blob TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    format TEXT NOT NULL,
+    width INTEGER,
+    height INTEGER,
+    PRIMARY KEY (item, name)
+) WITHOUT ROWID;
+INSERT INTO renditions VALUES(1,'original','aa',10,'jpeg',4,3);
+INSERT INTO renditions VALUES(1,'thumb','bb',5,'webp',2,1);
+DELETE FROM sqlite_sequence;
+INSERT INTO sqlite_sequence VALUES('jobs',1);
+INSERT INTO sqlite_sequence VALUES('leases',1);
+CREATE INDEX jobs_open ON jobs (priority) WHERE state IN ('queued', 'running');
+CREATE UNIQUE INDEX jobs_dedupe ON jobs (dedupe_key)
+    WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'running', 'paused');
+CREATE INDEX items_by_job ON items (job);
+CREATE INDEX items_queued ON items (job) WHERE state = 'queued';
+CREATE INDEX items_delayed ON items (run_at) WHERE state = 'delayed';
+CREATE INDEX items_done_by_url ON items (url) WHERE state = 'done';
+CREATE INDEX items_leased ON items (lease) WHERE state = 'active';
+CREATE INDEX variants_by_source ON variants (source);
+CREATE TRIGGER jobs_check_insert BEFORE INSERT ON jobs BEGIN
+    SELECT RAISE(ABORT, 'priority must be a whole number from -100 to 100') WHERE typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100;
+SELECT RAISE(ABORT, 'execution_order must be ''fifo'' or ''lifo'' (or NULL for the worker''s own)') WHERE NEW.execution_order IS NOT NULL AND NEW.execution_order NOT IN ('fifo', 'lifo');
+SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
+SELECT RAISE(ABORT, 'options must be text, as in ''retry-failed, discard-original''') WHERE NEW.options IS NOT NULL AND typeof(NEW.options) <> 'text';
+SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
+THEN json_type(NEW.headers) <> 'object'
+    OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text')
+ELSE 1 END;
+    SELECT RAISE(ABORT, 'urls must be a JSON array of strings, as in json_array(''https://example.com/a.jpg'')') WHERE NEW.urls IS NOT NULL AND CASE WHEN json_valid(NEW.urls) THEN json_type(NEW.urls) <> 'array' ELSE 1 END;
+    SELECT RAISE(ABORT, 'a new job is ''queued'' or ''paused''') WHERE NEW.state IS NULL OR NEW.state NOT IN ('queued', 'paused');
+    SELECT RAISE(ABORT, 'the counters of a job are kept by the database; leave them out of the INSERT') WHERE NEW.total <> 0 OR NEW.queued <> 0 OR NEW.active <> 0 OR NEW.delayed <> 0 OR NEW.done <> 0
+OR NEW.cached <> 0 OR NEW.failed <> 0 OR NEW.blacklisted <> 0 OR NEW.cancelled <> 0 OR NEW.bytes <> 0;
+END;
+CREATE TRIGGER jobs_check_update BEFORE UPDATE OF priority, execution_order, variants, options, headers ON jobs
+BEGIN
+    SELECT RAISE(ABORT, 'priority must be a whole number from -100 to 100') WHERE typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100;
+SELECT RAISE(ABORT, 'execution_order must be ''fifo'' or ''lifo'' (or NULL for the worker''s own)') WHERE NEW.execution_order IS NOT NULL AND NEW.execution_order NOT IN ('fifo', 'lifo');
+SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
+SELECT RAISE(ABORT, 'options must be text, as in ''retry-failed, discard-original''') WHERE NEW.options IS NOT NULL AND typeof(NEW.options) <> 'text';
+SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
+THEN json_type(NEW.headers) <> 'object'
+    OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text')
+ELSE 1 END;
+END;
+CREATE TRIGGER jobs_urls_once BEFORE UPDATE OF urls ON jobs WHEN NEW.urls IS NOT NULL BEGIN
+    SELECT RAISE(ABORT, 'urls is read when the job is inserted; add rows to items instead');
+END;
+CREATE TRIGGER jobs_state_moves BEFORE UPDATE OF state ON jobs
+WHEN OLD.state <> NEW.state AND (OLD.state || '>' || NEW.state) NOT IN ('queued>running', 'queued>paused', 'queued>finished', 'queued>cancelled', 'queued>failed', 'running>queued', 'running>paused', 'running>finished', 'running>cancelled', 'running>failed', 'paused>queued', 'paused>finished', 'paused>cancelled', 'paused>failed', 'finished>queued', 'cancelled>queued', 'failed>queued') BEGIN
+    SELECT RAISE(ABORT, 'a job can''t move between these states; docs/job-life.md shows the moves it can make');
+END;
+CREATE TRIGGER jobs_spread AFTER INSERT ON jobs WHEN NEW.urls IS NOT NULL BEGIN
+    UPDATE jobs SET urls = NULL WHERE id = NEW.id;
+    INSERT INTO spreading (job) VALUES (NEW.id);
+    INSERT INTO items (job, url)
+        SELECT NEW.id, CASE type WHEN 'text' THEN value ELSE
+            RAISE(ABORT, 'urls must be a JSON array of strings, and one of its elements is not a string') END
+        FROM json_each(NEW.urls);
+    DELETE FROM spreading;
+    UPDATE jobs SET total = counted.n, queued = counted.n
+        FROM (SELECT count(*) AS n FROM items WHERE job = NEW.id) AS counted WHERE id = NEW.id;
+    UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.id AND total = 0;
+END;
+CREATE TRIGGER jobs_priority_options AFTER INSERT ON jobs WHEN NEW.priority = 0 AND NEW.options IS NOT NULL BEGIN
+    UPDATE jobs SET priority = CASE
+        WHEN ',' || replace(replace(replace(replace(options, char(9), ','), char(10), ','), char(13), ','), char(32), ',') || ',' LIKE '%,high-priority,%' THEN 50
+        WHEN ',' || replace(replace(replace(replace(options, char(9), ','), char(10), ','), char(13), ','), char(32), ',') || ',' LIKE '%,low-priority,%' THEN -50
+        ELSE 0 END
+    WHERE id = NEW.id;
+END;
+CREATE TRIGGER jobs_delete AFTER DELETE ON jobs BEGIN
+    DELETE FROM items WHERE job = OLD.id;
+END;
+CREATE TRIGGER items_check_insert BEFORE INSERT ON items
+WHEN (NEW.url IS NULL OR typeof(NEW.url) <> 'text' OR NEW.url = '' OR NEW.url NOT GLOB '*[^0-9.e+-]*') OR NEW.state IS NOT 'queued' OR NEW.job IS NULL BEGIN
+    SELECT RAISE(ABORT, 'an item needs a url, as text') WHERE (NEW.url IS NULL OR typeof(NEW.url) <> 'text' OR NEW.url = '' OR NEW.url NOT GLOB '*[^0-9.e+-]*');
+    SELECT RAISE(ABORT, 'an item needs the id of its job') WHERE NEW.job IS NULL;
+    SELECT RAISE(ABORT, 'a new item is ''queued''; leave state out of the INSERT');
+END;
+CREATE TRIGGER items_count_insert AFTER INSERT ON items
+WHEN NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) BEGIN
+    UPDATE jobs SET state = 'queued', finished_at = NULL WHERE id = NEW.job AND state = 'finished';
+    UPDATE jobs SET total = total + 1, queued = queued + 1
+        WHERE id = NEW.job AND state NOT IN ('cancelled', 'failed');
+    SELECT RAISE(ABORT, 'no open job has this id: insert the job first, and add items as in INSERT INTO items (job, url) SELECT (SELECT last_insert_rowid()), url FROM …')
+        WHERE changes() = 0;
+END;
+CREATE TRIGGER items_keep_job BEFORE UPDATE OF id, job, url ON items
+WHEN OLD.id <> NEW.id OR OLD.job <> NEW.job OR OLD.url <> NEW.url BEGIN
+    SELECT RAISE(ABORT, 'the id, job and url of an item stay as they are; insert a new item instead');
+END;
+CREATE TRIGGER items_state_moves BEFORE UPDATE OF state ON items
+WHEN OLD.state <> NEW.state AND (OLD.state || '>' || NEW.state) NOT IN ('queued>active', 'queued>cancelled', 'active>queued', 'active>delayed', 'active>done', 'active>failed', 'active>cancelled', 'delayed>queued', 'delayed>cancelled', 'failed>queued', 'cancelled>queued') BEGIN
+    SELECT RAISE(ABORT, 'an item can''t move between these states; docs/job-life.md shows the moves it can make');
+END;
+CREATE TRIGGER items_count_update AFTER UPDATE OF state ON items WHEN OLD.state <> NEW.state BEGIN
+    UPDATE jobs SET
+    queued = queued + (NEW.state = 'queued') - (OLD.state = 'queued'),
+            active = active + (NEW.state = 'active') - (OLD.state = 'active'),
+            delayed = delayed + (NEW.state = 'delayed') - (OLD.state = 'delayed'),
+            done = done + ((NEW.state = 'done' AND NEW.cached = 0)) - ((OLD.state = 'done' AND OLD.cached = 0)),
+            cached = cached + ((NEW.state = 'done' AND NEW.cached <> 0)) - ((OLD.state = 'done' AND OLD.cached <> 0)),
+            failed = failed + ((NEW.state = 'failed' AND NEW.blacklisted = 0)) - ((OLD.state = 'failed' AND OLD.blacklisted = 0)),
+            blacklisted = blacklisted + ((NEW.state = 'failed' AND NEW.blacklisted <> 0)) - ((OLD.state = 'failed' AND OLD.blacklisted <> 0)),
+            cancelled = cancelled + (NEW.state = 'cancelled') - (OLD.state = 'cancelled'),
+    bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN ifnull(NEW.bytes, 0) ELSE 0 END
+    WHERE id = NEW.job;
+    UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
+        WHERE id = NEW.job AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused');
+END;
+CREATE TRIGGER items_reopen BEFORE UPDATE OF state ON items
+WHEN NEW.state = 'queued' AND OLD.state IN ('failed', 'cancelled') BEGIN
+    UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL
+        WHERE id = NEW.job AND state IN ('finished', 'cancelled', 'failed');
+END;
+CREATE TRIGGER items_delete AFTER DELETE ON items BEGIN
+    UPDATE jobs SET total = total - 1,
+    queued = queued - (OLD.state = 'queued'),
+            active = active - (OLD.state = 'active'),
+            delayed = delayed - (OLD.state = 'delayed'),
+            done = done - ((OLD.state = 'done' AND OLD.cached = 0)),
+            cached = cached - ((OLD.state = 'done' AND OLD.cached <> 0)),
+            failed = failed - ((OLD.state = 'failed' AND OLD.blacklisted = 0)),
+            blacklisted = blacklisted - ((OLD.state = 'failed' AND OLD.blacklisted <> 0)),
+            cancelled = cancelled - (OLD.state = 'cancelled')
+    WHERE id = OLD.job;
+    UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
+        WHERE id = OLD.job AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused');
+    DELETE FROM renditions WHERE item = OLD.id;
+END;
+CREATE VIEW progress AS SELECT
+    id AS job, name, state, priority, total,
+    done + cached + failed + blacklisted + cancelled AS ended,
+    CASE total WHEN 0 THEN 100.0 ELSE
+        round(100.0 * (done + cached + failed + blacklisted + cancelled) / total, 1) END AS percent,
+    queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes,
+    done + cached + failed + blacklisted AS finished_count,
+    failed + blacklisted AS skipped_count,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at, strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS finished_at, error
+    FROM jobs;
+CREATE VIEW results AS SELECT
+    items.job AS job, items.id AS item, items.url AS url, items.state AS state, items.cached AS cached,
+    renditions.name AS variant, renditions.format AS format, renditions.width AS width,
+    renditions.height AS height, renditions.size AS size, renditions.blob AS blob,
+    'blobs/sha256/' || substr(renditions.blob, 1, 2) || '/' || renditions.blob AS path,
+    items.class AS class, items.http_status AS http_status, items.message AS message,
+    strftime('%Y-%m-%dT%H:%M:%fZ', items.finished_at / 1000.0, 'unixepoch') AS finished_at
+    FROM items LEFT JOIN renditions ON renditions.item = items.id
+    WHERE items.state IN ('done', 'failed', 'cancelled');
+CREATE VIEW failures AS SELECT
+    job, id AS item, url, class, http_status, message, attempts, blacklisted,
+    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS failed_at
+    FROM items WHERE state = 'failed';
+CREATE VIEW blacklist AS SELECT
+    url, host, class, http_status, message, count,
+    strftime('%Y-%m-%dT%H:%M:%fZ', first_at / 1000.0, 'unixepoch') AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', last_at / 1000.0, 'unixepoch') AS last_at, strftime('%Y-%m-%dT%H:%M:%fZ', expires_at / 1000.0, 'unixepoch') AS expires_at
+    FROM blacklist_entries WHERE expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER);
+CREATE TRIGGER blacklist_delete INSTEAD OF DELETE ON blacklist BEGIN
+    DELETE FROM blacklist_entries WHERE url = OLD.url;
+END;
+COMMIT;

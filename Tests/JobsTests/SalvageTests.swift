@@ -1,0 +1,135 @@
+import GRDB
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Jobs
+
+@Suite("Rebuilding a database", .timeLimit(.minutes(15)))
+struct SalvageTests {
+    private static let now: Int64 = 1_700_000_000_000
+
+    private func make(_ folder: FilePath, jobs: Int = 31) async throws -> String {
+        let path = folder.appending("worker.db").string
+        let store = try JobStore(path: path)
+        for number in 0..<jobs {
+            _ = try await store.enqueue(NewJob(name: "job \(number)", urls: ["https://a.example/\(number).jpg"]))
+        }
+        try await store.close()
+        return path
+    }
+
+    private func rebuild(_ path: String) throws -> Salvage.Report {
+        try Salvage.run(database: path, now: Self.now) { [] }
+    }
+
+    @Test func `One of a newer version is left alone, whether its last step is in the log or not`() async throws {
+        for isInLog in [false, true] {
+            try await withTemporaryDirectory { folder in
+                let path = try await make(folder)
+                let shell = try DatabaseQueue(path: path)
+                try await shell.writeWithoutTransaction { db in
+                    try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+                    try db.execute(sql: "INSERT INTO grdb_migrations VALUES ('2099-flying-images')")
+                    if !isInLog { _ = try db.checkpoint(.truncate) }
+                }
+                if !isInLog { try shell.close() }
+                let before = ["", "-wal"].map { ProcessTable.contents(of: path + $0) }
+                let error = #expect(throws: JobsError.self) { try rebuild(path) }
+                #expect(error?.code == .tooNew)
+                #expect(["", "-wal"].map { ProcessTable.contents(of: path + $0) } == before)
+                let names = fileNames(in: folder.string).filter { $0.contains("broken") || $0.contains("rebuilding") }
+                #expect(names == [])
+                if isInLog { try shell.close() }
+            }
+        }
+    }
+
+    @Test func `A file that ends too early gives up all that is left`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = try await make(folder)
+            var info = stat()
+            #expect(stat(path, &info) == 0)
+            let whole = try #require(ProcessTable.contents(of: path))
+            // The last page; a part of one; half of it, with what the newest tables are.
+            for missing in [4_096, 100, Int(info.st_size) / 2] {
+                let file = try FileDescriptor.open(FilePath(path), .writeOnly, options: .truncate)
+                _ = try file.closeAfter { try file.writeAll(whole.dropLast(missing)) }
+                let report = try rebuild(path)
+                #expect(report.jobs == 31 && report.items == 31 && !report.isComplete, "\(report)")
+                let reason = report.unreadable.first
+                #expect(reason?.contains("ends \(missing) bytes too early") == true, "\(report.unreadable)")
+                let kept = ProcessTable.contents(of: report.kept)?.count
+                #expect(kept == whole.count - missing)
+            }
+            #expect(fileNames(in: folder.string).filter { $0.contains("rebuilding") } == [])
+            let store = try JobStore(path: path)
+            #expect(try await store.inconsistencies() == [])
+            try await store.close()
+        }
+    }
+
+    @Test func `One that is whole is read as a whole`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = try await make(folder)
+            let report = try rebuild(path)
+            #expect(report.jobs == 31 && report.items == 31 && report.isComplete)
+        }
+    }
+
+    @Test func `What somebody writes to the old one is refused, before and after it is replaced`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = try await make(folder)
+            let shell = try DatabaseQueue(path: path)
+            let insert = """
+                INSERT INTO jobs (urls) VALUES (json_array('https://a.example/new.jpg'));
+                """
+            let report = try Salvage.run(database: path, now: Self.now) {
+                // Every job was read by now.
+                let error = #expect(throws: DatabaseError.self) { try shell.write { try $0.execute(sql: insert) } }
+                #expect(error?.resultCode == .SQLITE_BUSY)
+                return []
+            }
+            #expect(report.isComplete)
+            for statement in [insert, "INSERT INTO items (job, url) VALUES (1, 'https://a.example/new.jpg')"] {
+                let error = #expect(throws: DatabaseError.self) { try shell.write { try $0.execute(sql: statement) } }
+                #expect(error?.message == "this database was replaced; open it again")
+            }
+            try shell.close()
+            let again = try DatabaseQueue(path: path)
+            try await again.write { try $0.execute(sql: insert) }
+            #expect(try await again.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM jobs") } == 32)
+            try again.close()
+        }
+    }
+
+    @Test func `One that somebody is writing to waits for better times`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = try await make(folder, jobs: 1)
+            var configuration = Configuration()
+            configuration.allowsUnsafeTransactions = true
+            let shell = try DatabaseQueue(path: path, configuration: configuration)
+            try await shell.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+            let error = #expect(throws: JobsError.self) { try rebuild(path) }
+            #expect(error?.code == .busy)
+            try await shell.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+            #expect(try rebuild(path).isComplete)
+            try shell.close()
+        }
+    }
+
+    @Test func `A rebuild that fails leaves everything as it was`() async throws {
+        struct NoCache: Error {}
+        try await withTemporaryDirectory { folder in
+            let path = try await make(folder, jobs: 3)
+            let before = fileNames(in: folder.string).sorted()
+            #expect(throws: JobsError.self) { try Salvage.run(database: path, now: Self.now) { throw NoCache() } }
+            #expect(fileNames(in: folder.string).sorted() == before)
+            let store = try JobStore(path: path)
+            _ = try await store.enqueue(NewJob(urls: ["https://a.example/4.jpg"]))
+            #expect(try await store.backlog().queued == 4)
+            try await store.close()
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import ContentCache
+import Jobs
+import TestSupport
+import Testing
+
+@testable import PrefetchWorker
+
+/// What a worker had set aside and named before it was killed.
+@Suite("What dead workers leave", .timeLimit(.minutes(15)))
+struct OrphanTests {
+    /// A number that no worker has.
+    private static let dead: Int64 = 900
+
+    @Test func `Its files and its room are given back before anybody is told that the cache is full`() async throws {
+        try await withDepot { depot in
+            try await leave(0..<5, in: depot)
+            let budget = budget(depot)
+            guard case .granted = try await budget.waitForRoom(900) else {
+                Issue.record("The dead worker's room was not given back.")
+                return
+            }
+            #expect(try depot.bytesOnDisk() == 0)
+            #expect(try await depot.store.deadReservations(myself: depot.worker) == [])
+            budget.giveBack(900)
+            try await budget.trim()
+            #expect(try await depot.store.cacheTotals().reservedBytes == 0)
+        }
+    }
+
+    @Test func `A live worker's files are not taken for its`() async throws {
+        try await withDepot { depot in
+            // In the same process, but as another program would: with the lock file opened by itself.
+            let other = try JobStore(path: depot.store.path)
+            let living = try await other.register(host: "test", pid: 2)
+            try await leave(0..<5, in: depot)
+            #expect(try await depot.collector().settleDead(myself: depot.worker) == 400)
+            // They may be the other's, and may be the dead one's: they stay, and so does what is set aside for them.
+            #expect(try depot.bytesOnDisk() == 500)
+            #expect(try await depot.store.cacheTotals().reservedBytes == 500)
+            try await other.unregister(worker: living)
+            #expect(try await depot.collector().settleDead(myself: depot.worker) == 500)
+            #expect(try depot.bytesOnDisk() == 0)
+            try await other.close()
+        }
+    }
+
+    @Test func `What is being published now is nobody's leftover`() async throws {
+        try await withDepot { depot in
+            try await leave(0..<3, in: depot)
+            let collector = depot.collector()
+            let mine = BlobHash(of: Depot.bytes(1, count: 100)).hex
+            collector.inHand.take([mine, mine])
+            collector.inHand.letGo([mine])
+            #expect(try await collector.settleDead(myself: depot.worker) == 900)
+            #expect(try depot.bytesOnDisk() == 100)
+            collector.inHand.letGo([mine])
+            #expect(collector.inHand.all == [])
+            _ = try await depot.collector { $0.orphanGrace = 0 }.collect()
+        }
+    }
+
+    @Test func `A full cache says what holds its room`() async throws {
+        try await withDepot { depot in
+            _ = try await depot.withPublisher(limit: 1_000) { try await depot.add(Array(0..<3), to: $0) }
+            try await depot.store.pin((0..<3).map(Depot.url))
+            let budget = budget(depot)
+            guard case .full(let reason) = try await budget.waitForRoom(800) else {
+                Issue.record("There is no such room.")
+                return
+            }
+            #expect(reason.contains("limit of 1000 (--cache-max-size)") && reason.contains("100 bytes more"))
+            #expect(reason.contains(" 300 are pinned"), "\(reason)")
+            #expect(budget.reasonOfShortage == reason)
+            #expect(try await depot.store.unpin((0..<3).map(Depot.url)) == 3)
+            guard case .granted = try await budget.waitForRoom(800) else {
+                Issue.record("What was unpinned can go.")
+                return
+            }
+            #expect(budget.reasonOfShortage == nil)
+            budget.giveBack(800)
+            try await budget.trim()
+        }
+    }
+
+    @Test func `A pause is said once, and its end when something has worked`() async throws {
+        try await withDepot { depot in
+            let disk = DiskWatch(cache: depot.cache, minimumFree: 0)
+            #expect(!disk.rests())
+            for _ in 0..<3 {
+                disk.report("no room")
+                #expect(disk.announce() == (disk.relapses == 1))
+                #expect(!disk.worked() && !disk.rests())
+                // The disk does work; it is the cache that is full.
+                while await !disk.probe({ nil }) { try await Task.sleep(for: .milliseconds(5)) }
+            }
+            #expect(disk.worked())
+            #expect(!disk.worked() && !disk.rests())
+        }
+    }
+
+    private func budget(_ depot: Depot) -> CacheBudget {
+        let budget = CacheBudget(store: depot.store, collector: depot.collector { $0.maxBytes = 1_000 })
+        budget.use(by: depot.worker)
+        return budget
+    }
+
+    /// Files with names and without rows, and 900 bytes set aside, of a worker that isn't there any more.
+    private func leave(_ numbers: Range<Int>, in depot: Depot) async throws {
+        let blobs = try numbers.map { try depot.pending(Depot.bytes($0, count: 100)) }
+        #expect(depot.cache.publish(blobs).compactMap { $0 }.isEmpty)
+        let granted = try await depot.store.reserve(900, for: Self.dead, limit: 1_000)
+        #expect(granted == .granted(900))
+    }
+}
