@@ -41,11 +41,12 @@ public struct Worker: Sendable {
     public func run(stop: StopSignal) async throws(WorkerError) -> Summary {
         // Every item in flight may hold a file for each of its variants.
         DescriptorLimit.raise()
-        guard DescriptorLimit.current >= DescriptorLimit.least else {
+        let least = DescriptorLimit.least(concurrency: configuration.downloads.concurrency)
+        guard DescriptorLimit.current >= least else {
             throw WorkerError(
                 .unavailable,
-                "Only \(DescriptorLimit.current) files may be open at once, and a worker needs \(DescriptorLimit.least): "
-                    + "raise it with ulimit -n or LimitNOFILE=.")
+                "Only \(DescriptorLimit.current) files may be open at once, and a worker with this --concurrency needs "
+                    + "\(least): raise it with ulimit -n or LimitNOFILE=.")
         }
         let store: JobStore
         let worker: Int64

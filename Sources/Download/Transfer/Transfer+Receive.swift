@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import SystemPackage
 
 // What libcurl's callbacks do. Each returns whether the transfer goes on.
 extension Transfer {
@@ -111,7 +112,13 @@ extension Transfer {
         guardState = .allowed
         // Helpers are started while connections are open; they must not inherit them.
         let type = address.pointee.socktype | CInt(bitPattern: SOCK_CLOEXEC.rawValue)
-        return socket(address.pointee.family, type, address.pointee.protocol)
+        let made = socket(address.pointee.family, type, address.pointee.protocol)
+        if made < 0, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
+            // This machine's shortage and not the host's fault, as it is for files.
+            let reason = Errno(rawValue: errno)
+            cut(.disk(reason), "No connection to \(hop.host) can be made: \(reason).")
+        }
+        return made
     }
 
     func mayUseConnection(to address: String) -> Bool {

@@ -2,8 +2,9 @@ internal import Glibc
 
 /// How many files the process may have open.
 enum DescriptorLimit {
-    /// With fewer, Swift's runtime, SQLite, libcurl and the helpers leave none for the pictures.
-    static let least = 128
+    /// What a worker can't do with fewer than: what the runtime, SQLite and the helpers have open, and for each transfer its
+    /// connection, its body and what is made of it. Dispatch ends a program that has none left for its own events.
+    static func least(concurrency: Int) -> Int { 128 + 4 * concurrency }
 
     static var current: Int { Int(clamping: limit.rlim_cur) }
 

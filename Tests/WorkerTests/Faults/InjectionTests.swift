@@ -24,6 +24,8 @@ struct InjectionTests {
         Fault(call: "fdatasync", error: "EIO", ordinals: [1, 2, 5]),
         Fault(call: "linkat", error: "ENOSPC", ordinals: [1, 9]), Fault(call: "linkat", error: "EIO", ordinals: [20]),
         Fault(call: "linkat", error: "EMFILE", ordinals: [2]),
+        Fault(call: "socket", error: "EMFILE", ordinals: [1, 2, 3]),
+        Fault(call: "socket", error: "ENOBUFS", ordinals: [2]),
         Fault(call: "pwrite64", error: "ENOSPC", ordinals: [1, 7, 40]),
         Fault(call: "pwrite64", error: "EIO", ordinals: [3, 25]),
         Fault(call: "linkat", error: "EDQUOT", ordinals: [3]), Fault(call: "pwrite64", error: "EDQUOT", ordinals: [5]),
