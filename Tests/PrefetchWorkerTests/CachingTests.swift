@@ -166,6 +166,32 @@ struct CachingTests {
         }
     }
 
+    @Test func `Who isn't let in keeps nobody else out`() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.header("Authorization") == "Bearer right" ? .ok(Pictures.jpeg) : .status(401)
+        }
+        try await withWorkplace { (place) async throws in
+            func ended(_ path: String, _ secret: String?) async throws -> String? {
+                let job = try #require(
+                    try await place.store.enqueue(
+                        NewJob(
+                            urls: [origin.url(path)], options: "from-loader-only",
+                            headers: secret.map { ["Authorization": "Bearer \($0)"] } ?? [:])))
+                try await place.drain()
+                return try await place.item(job).failure
+            }
+            #expect(try await ended("/a.jpg", "wrong") == "http-401")
+            #expect(try await place.store.blacklist().isEmpty)
+            #expect(try await ended("/a.jpg", "right") == nil)
+            // Who says nothing of himself is listed, and no others for it.
+            #expect(try await ended("/b.jpg", nil) == "http-401")
+            #expect(try await place.store.blacklist().map(\.url) == [origin.url("/b.jpg")])
+            #expect(try await ended("/b.jpg", nil) == "http-401")
+            #expect(origin.requestCount("/b.jpg") == 1)
+            #expect(try await ended("/b.jpg", "right") == nil)
+        }
+    }
+
     @Test func `The blacklist goes by the key, too`() async throws {
         let origin = try LoopbackOrigin { _ in .status(404) }
         try await withWorkplace { (place) async throws in
