@@ -67,6 +67,8 @@ import Testing
         Mistake("enqueue http://a/ --header Content-Length:5", "The header Content-Length can't be chosen"),
         Mistake("run --config /nonexistent", "The configuration file /nonexistent can't be read"),
         Mistake("status --db /nonexistent/worker.db", "There is no database at /nonexistent/worker.db.", code: 73),
+        Mistake("limits a.example:80 --rate 1", "A host is a name without scheme and port"),
+        Mistake("limits http://a.example/ --rate 1", "A host is a name without scheme and port"),
         Mistake("init --cache /proc/nowhere", "/proc/nowhere", code: 73),
         Mistake("run --drain --db /nonexistent/worker.db", "/nonexistent/worker.db", code: 73),
     ])

@@ -21,7 +21,7 @@ struct CancelCommand: AsyncParsableCommand {
 struct PauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
-        abstract: "Stops a job from being worked on; what is in flight goes on.",
+        abstract: "Stops a job from being worked on; what workers have claimed goes on.",
         discussion: """
             EXAMPLE:
               worker pause 7
