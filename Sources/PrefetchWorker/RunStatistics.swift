@@ -22,10 +22,19 @@ public final class RunStatistics: Sendable {
 
     public var counts: Counts { state.withLock { $0.counts } }
 
-    /// The jobs this run has had items of.
+    /// Jobs that are remembered: a worker that never stops has any number of them.
+    static let mostJobs = 10_000
+
+    /// The jobs this run has had items of; of more than are remembered the newest, half as many at least.
     public var jobs: Set<JobID> { state.withLock { $0.jobs } }
 
-    func saw(jobs: some Sequence<JobID>) { state.withLock { $0.jobs.formUnion(jobs) } }
+    func saw(jobs: some Sequence<JobID>) {
+        state.withLock { state in
+            state.jobs.formUnion(jobs)
+            guard state.jobs.count > Self.mostJobs else { return }
+            state.jobs = Set(state.jobs.sorted().suffix(Self.mostJobs / 2))
+        }
+    }
 
     func count(_ published: PublishedEnding) {
         guard case .committed(let ending) = published else { return }

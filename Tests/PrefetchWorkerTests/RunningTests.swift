@@ -40,6 +40,13 @@ struct RunningTests {
         #expect(waits == waits.sorted())
     }
 
+    @Test func `A run remembers so many jobs and no more`() {
+        let statistics = RunStatistics()
+        for job in Int64(1)...25_000 { statistics.saw(jobs: [job]) }
+        #expect((RunStatistics.mostJobs / 2...RunStatistics.mostJobs).contains(statistics.jobs.count))
+        #expect(statistics.jobs.isSuperset(of: 20_001...25_000))
+    }
+
     @Test func `Every ending is counted once, under its name`() {
         let statistics = RunStatistics()
         let source = SourceRecord(key: "k", hash: "h", size: 10, isKept: true, fetchedAt: 1)
