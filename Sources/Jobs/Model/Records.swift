@@ -67,17 +67,14 @@ public final class ClaimedItem: Sendable {
     public let lease: Int64
     public let source: SourceRecord?
     public let blacklisting: BlacklistEntry?
-    /// Whether the blacklist may have an entry of it, though that may be over.
-    let isListed: Bool
 
     /// The request that was just made for it; nil where none was.
     public let lastTry: TryRecord?
 
     init(
         id: Int64, job: JobID, url: String, key: String, attempts: Int, lease: Int64, source: SourceRecord?,
-        blacklisting: BlacklistEntry?, isListed: Bool, lastTry: TryRecord? = nil,
+        blacklisting: BlacklistEntry?, lastTry: TryRecord? = nil,
     ) {
-        self.isListed = isListed
         self.id = id
         self.job = job
         self.url = url
@@ -93,14 +90,14 @@ public final class ClaimedItem: Sendable {
     public func tried(_ record: TryRecord) -> ClaimedItem {
         ClaimedItem(
             id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, source: source,
-            blacklisting: blacklisting, isListed: isListed, lastTry: record)
+            blacklisting: blacklisting, lastTry: record)
     }
 
     /// The same item, looked up by another key.
     func looked(upBy key: String, _ source: SourceRecord?, _ blacklisting: BlacklistEntry?) -> ClaimedItem {
         ClaimedItem(
             id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, source: source,
-            blacklisting: blacklisting, isListed: true, lastTry: lastTry)
+            blacklisting: blacklisting, lastTry: lastTry)
     }
 }
 

@@ -189,8 +189,7 @@ extension JobStore {
             return ClaimedItem(
                 id: id, job: job.id, url: url, key: key, attempts: row["attempts"], lease: lease,
                 source: known.hasSource ? try source(key: key, in: db) : nil,
-                blacklisting: known.isListed ? try blacklisting(key: key, now: steady, in: db) : nil,
-                isListed: known.isListed)
+                blacklisting: known.isListed ? try blacklisting(key: key, now: steady, in: db) : nil)
         }
     }
 }

@@ -189,7 +189,7 @@ extension JobStore {
             try save(rendition, item: item.id, in: db)
         }
         for variant in completion.newVariants { try save(variant, now: now.wall, in: db) }
-        if !completion.isCached, item.isListed { try unblacklist(key: item.key, in: db) }
+        if !completion.isCached { try unblacklist(key: item.key, in: db) }
         return true
     }
 
