@@ -169,7 +169,7 @@ public struct Worker: Sendable {
         let cacheKeeper = CacheKeeper(
             collector: pipeline.collector, backups: configuration.backups, retention: configuration.retention,
             budget: pipeline.budget, memory: pipeline.memory, every: configuration.collectEvery, worker: worker,
-            logger: logger)
+            logger: logger, isIdle: { tasks.count == 0 })
         return await withTaskGroup { group in
             group.addTask { await pipeline.helpers.run() }
             group.addTask { await pipeline.publisher.run(inFlight: { loop.countInMotion }) }

@@ -12,6 +12,8 @@ struct CacheKeeper: Sendable {
     let every: Int64
     let worker: Int64
     let logger: Logger
+    /// Whether the worker has nothing in hand.
+    let isIdle: @Sendable () -> Bool
     /// Where the kernel says how short memory is.
     let pressure: String
 
@@ -21,7 +23,8 @@ struct CacheKeeper: Sendable {
 
     init(
         collector: Collector, backups: BackupPlan?, retention: Int64?, budget: CacheBudget, memory: MemoryTier,
-        every: Int64, worker: Int64, logger: Logger, pressure: String = MemoryPressure.file,
+        every: Int64, worker: Int64, logger: Logger, isIdle: @escaping @Sendable () -> Bool = { false },
+        pressure: String = MemoryPressure.file,
     ) {
         self.collector = collector
         self.backups = backups
@@ -31,6 +34,7 @@ struct CacheKeeper: Sendable {
         self.every = every
         self.worker = worker
         self.logger = logger
+        self.isIdle = isIdle
         self.pressure = pressure
     }
 
@@ -59,6 +63,8 @@ struct CacheKeeper: Sendable {
             await collect(orphans: round % 60 == 0)
             await prune()
             await copy()
+            // It has read rows that nobody may ask for again, and an idle worker would keep them until the next look.
+            if round > 0, isIdle(), !Task.isCancelled { await giveBackMemory() }
             round += 1
             // Cancellation ends the nap, and then the loop.
             try? await Task.sleep(for: .milliseconds(max(10, next - monotonicMilliseconds())))
