@@ -24,6 +24,7 @@ final class TransferLoop {
     private var hasStrangers = false
     /// No transfer's deadline is before this.
     private var nextDeadline: ContinuousClock.Instant?
+    private var answers = Answers()
 
     /// - Throws: `internalError` when libcurl has no memory or lacks an option.
     init(_ configuration: DownloadConfiguration, tools: Transfer.Tools) throws(DownloadFailure) {
@@ -51,6 +52,7 @@ final class TransferLoop {
         self.exchange = exchange
         while step(exchange) {}
         for transfer in Array(running.values) { end(transfer, with: .failed(.cancelled), exchange) }
+        answers.give()
         // Everything that may block or fail is behind us before anybody is told that it is over.
         exchange.silence()
     }
@@ -70,13 +72,14 @@ extension TransferLoop {
         check(curl_multi_perform(multi, &count), exchange)
         finishTransfers(exchange)
         expireTransfers(exchange)
+        answers.giveIfDue(isLast: running.isEmpty)
         if work.isCrowded { listen(exchange) }
         let nextEnd = endSilent(since: work.settlingSince, exchange)
         report(exchange)
         if hasFreedSlot { return true }
         let nextLook = work.isCrowded && !running.isEmpty ? lastLook + lookEvery : nil
         let nextReport = running.isEmpty && !hasReported ? nil : lastReport + Self.reporting
-        let pause = pause(until: [work.nextRelease, nextLook, nextReport, nextEnd])
+        let pause = pause(until: [work.nextRelease, nextLook, nextReport, nextEnd, answers.due])
         check(curl_multi_poll(multi, nil, 0, pause, nil), exchange)
         return true
     }
@@ -159,7 +162,7 @@ extension TransferLoop {
         }
         let withBody = if case .body = outcome { true } else { false }
         release(transfer, HostLesson(outcome), withBody: withBody, exchange)
-        transfer.ticket.answer(outcome)
+        answers.add(outcome, to: transfer.ticket)
     }
 
     private func release(_ transfer: Transfer, _ lesson: HostLesson, withBody: Bool, _ exchange: Exchange) {
