@@ -40,6 +40,7 @@ let package = Package(
             dependencies: [
                 "CPCRE",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),

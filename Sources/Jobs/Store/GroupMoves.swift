@@ -13,15 +13,15 @@ struct GroupMoves {
     }
 
     private var changes: [JobID: Change] = [:]
-    private let announcement: Statement
+    private let announcement: RowStatement
 
     init(in db: Database) throws {
-        announcement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO moving (id, item, state) VALUES (1, ?, ?)")
+        announcement = try RowStatement("INSERT OR REPLACE INTO moving (id, item, state) VALUES (1, ?, ?)", in: db)
     }
 
     /// Says that the next move of an item to this state is counted here.
     func announce(_ item: Int64, to state: ItemState) throws {
-        try announcement.execute(arguments: [item, state.rawValue])
+        try announcement.run(item, state.rawValue)
     }
 
     /// Counts what has moved.

@@ -24,8 +24,8 @@ struct IndexRecord {
     func hasFiles(of completion: Completion, in db: Database) throws -> Bool {
         guard let folder else { return true }
         for rendition in completion.renditions {
-            let dying = try Int64.fetchOne(
-                db.cachedStatement(sql: "SELECT dying FROM blobs WHERE hash = ?"), arguments: [rendition.blob])
+            let select = try RowStatement("SELECT dying FROM blobs WHERE hash = ?", in: db)
+            let dying = try select.first(rendition.blob) { $0.integer(0) }
             if dying != 0, !folder.exists(rendition.blob, rendition.size) { return false }
         }
         return true
@@ -64,9 +64,9 @@ struct IndexRecord {
         let isSource = rendition.name == "original"
         // What was made just now is new, most often, and then nothing has to be looked up.
         if !completion.isCached, try insert(rendition, isSource, in: db) { return }
-        let isCurrent = try Bool.fetchOne(
-            db.cachedStatement(sql: "SELECT dying = 0 AND used_at > ? AND is_source >= ? FROM blobs WHERE hash = ?"),
-            arguments: [now - JobStore.useResolution, isSource, rendition.blob])
+        let select = try RowStatement(
+            "SELECT dying = 0 AND used_at > ? AND is_source >= ? FROM blobs WHERE hash = ?", in: db)
+        let isCurrent = try select.first(now - JobStore.useResolution, isSource, rendition.blob) { $0.integer(0) != 0 }
         guard let isCurrent else {
             _ = try insert(rendition, isSource, in: db)
             return
@@ -84,12 +84,12 @@ struct IndexRecord {
 
     /// - Returns: whether the index didn't have it.
     private mutating func insert(_ rendition: RenditionRecord, _ isSource: Bool, in db: Database) throws -> Bool {
-        try db.cachedStatement(
-            sql: """
-                INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source) VALUES (?, ?, ?, ?, ?, ?)
-                    ON CONFLICT (hash) DO NOTHING
-                """
-        ).execute(arguments: [rendition.blob, rendition.size, now, now, now, isSource])
+        let insert = try RowStatement(
+            """
+            INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source) VALUES (?, ?, ?, ?, ?, ?)
+                ON CONFLICT (hash) DO NOTHING
+            """, in: db)
+        try insert.run(rendition.blob, rendition.size, now, now, now, isSource)
         guard db.changesCount > 0 else { return false }
         added[rendition.blob] = rendition.size
         return true
@@ -105,19 +105,17 @@ struct IndexRecord {
     }
 
     private func has(_ entry: CacheEntry, in db: Database) throws -> Bool {
-        try Bool.fetchOne(
-            db.cachedStatement(
-                sql: "SELECT EXISTS (SELECT 1 FROM entries WHERE key = ? AND variant = ? AND blob = ? AND format = ?)"),
-            arguments: [entry.key, entry.variant, entry.blob, entry.format]) ?? false
+        let select = try RowStatement(
+            "SELECT 1 FROM entries WHERE key = ? AND variant = ? AND blob = ? AND format = ?", in: db)
+        return try select.first(entry.key, entry.variant, entry.blob, entry.format) { _ in true } ?? false
     }
 
     /// - Returns: whether it was written down.
     private func insert(_ entry: CacheEntry, orReplace: Bool, in db: Database) throws -> Bool {
-        try db.cachedStatement(
-            sql: """
-                INSERT OR \(orReplace ? "REPLACE" : "IGNORE") INTO entries (key, variant, blob, format) VALUES (?, ?, ?, ?)
-                """
-        ).execute(arguments: [entry.key, entry.variant, entry.blob, entry.format])
+        let insert = try RowStatement(
+            "INSERT OR \(orReplace ? "REPLACE" : "IGNORE") INTO entries (key, variant, blob, format) VALUES (?, ?, ?, ?)",
+            in: db)
+        try insert.run(entry.key, entry.variant, entry.blob, entry.format)
         return db.changesCount > 0
     }
 

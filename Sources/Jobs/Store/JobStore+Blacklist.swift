@@ -68,7 +68,7 @@ extension JobStore {
     }
 
     static func unblacklist(key: String, in db: Database) throws {
-        try db.cachedStatement(sql: "DELETE FROM blacklist_entries WHERE url = ?").execute(arguments: [key])
+        try RowStatement("DELETE FROM blacklist_entries WHERE url = ?", in: db).run(key)
     }
 }
 

@@ -111,21 +111,19 @@ extension JobStore {
     }
 
     static func source(key: String, in db: Database) throws -> SourceRecord? {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT key, hash, size, kept, final_url, format, width, height, frames, has_alpha, etag, last_modified, http,
-                    fetched_at, dominant_colour, blurhash, thumbhash, phash
-                FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?
-                """)
-        // By number: a name is looked for among all of them, and this is done for each item.
-        let rows = try Row.fetchCursor(statement, arguments: [key])
-        defer { withExtendedLifetime(rows) {} }
-        return try rows.next().map { row in
+        let statement = try RowStatement(
+            """
+            SELECT key, hash, size, kept, final_url, format, width, height, frames, has_alpha, etag, last_modified, http,
+                fetched_at, dominant_colour, blurhash, thumbhash, phash
+            FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?
+            """, in: db)
+        return try statement.first(key) { row in
             SourceRecord(
-                key: row[0], hash: row[1], size: row[2], isKept: row[3], finalURL: row[4], format: row[5],
-                width: row[6], height: row[7], frames: row[8], hasAlpha: row[9], looks: looks(row, from: 14),
-                etag: row[10], lastModified: row[11], http: (row[12] as String?).flatMap(HTTPFacts.init(text:)),
-                fetchedAt: row[13],
+                key: row.text(0) ?? key, hash: row.text(1) ?? "", size: row.integer(2), isKept: row.integer(3) != 0,
+                finalURL: row.text(4), format: row.text(5), width: row.number(6), height: row.number(7),
+                frames: row.number(8), hasAlpha: row.flag(9), looks: looks(row, from: 14), etag: row.text(10),
+                lastModified: row.text(11), http: row.text(12).flatMap(HTTPFacts.init(text:)),
+                fetchedAt: row.integer(13),
             )
         }
     }
@@ -147,51 +145,47 @@ extension JobStore {
         (confirmed.etag, confirmed.lastModified, confirmed.http) = (source.etag, source.lastModified, source.http)
         confirmed.fetchedAt = source.fetchedAt
         guard confirmed == source, try use(key: source.key, now: now, in: db) else { return false }
-        try db.cachedStatement(
-            sql: "UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ? WHERE key = ? AND hash = ?"
-        ).execute(arguments: [
-            source.etag, source.lastModified, source.http?.text, source.fetchedAt, source.key, source.hash,
-        ])
+        let update = try RowStatement(
+            "UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ? WHERE key = ? AND hash = ?",
+            in: db)
+        try update.run(
+            source.etag, source.lastModified, source.http?.text, source.fetchedAt, source.key, source.hash)
         return db.changesCount > 0
     }
 
     static func save(_ source: SourceRecord, now: Int64, in db: Database) throws {
-        try db.cachedStatement(
-            sql: """
-                INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
-                    has_alpha, etag, last_modified, http, fetched_at, used_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """
-        ).execute(arguments: [
+        let insert = try RowStatement(
+            """
+            INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
+                has_alpha, etag, last_modified, http, fetched_at, used_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: db)
+        try insert.run(
             source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
             source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.http?.text,
-            source.fetchedAt, now,
-        ])
+            source.fetchedAt, now)
         if let looks = source.looks { try save(looks, hash: source.hash, in: db) }
     }
 
     static func save(_ variant: VariantRecord, now: Int64, in db: Database) throws {
-        try db.cachedStatement(
-            sql: """
-                INSERT OR REPLACE INTO variants (identity, source, spec, coder, blob, size, format, width, height,
-                    created_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """
-        ).execute(arguments: [
+        let insert = try RowStatement(
+            """
+            INSERT OR REPLACE INTO variants (identity, source, spec, coder, blob, size, format, width, height, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: db)
+        try insert.run(
             variant.identity, variant.source, variant.spec, variant.coder, variant.blob, variant.size, variant.format,
-            variant.width, variant.height, now,
-        ])
+            variant.width, variant.height, now)
     }
 
     static func save(_ rendition: RenditionRecord, item: Int64, in db: Database) throws {
-        try db.cachedStatement(
-            sql: """
-                INSERT OR REPLACE INTO renditions (item, name, blob, size, format, width, height)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
-                """
-        ).execute(arguments: [
-            item, rendition.name, rendition.blob, rendition.size, rendition.format, rendition.width, rendition.height,
-        ])
+        let insert = try RowStatement(
+            """
+            INSERT OR REPLACE INTO renditions (item, name, blob, size, format, width, height)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            """, in: db)
+        try insert.run(
+            item, rendition.name, rendition.blob, rendition.size, rendition.format, rendition.width, rendition.height)
     }
 }
 

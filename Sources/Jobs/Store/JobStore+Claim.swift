@@ -155,16 +155,18 @@ extension JobStore {
         steady: Int64, in db: Database,
     ) throws -> [ClaimedItem] {
         let direction = job.order == .fifo ? "ASC" : "DESC"
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT id, url, attempts FROM items WHERE job = ? AND state = 'queued' ORDER BY id \(direction) LIMIT ?
-                """)
-        let update = try db.cachedStatement(
-            sql: """
-                UPDATE items SET state = 'active', lease = ?, started_at = ifnull(started_at, ?)
-                WHERE id = ? AND state = 'queued'
-                """)
-        let rows = try Row.fetchAll(select, arguments: [job.id, limit])
+        let select = try RowStatement(
+            "SELECT id, url, attempts FROM items WHERE job = ? AND state = 'queued' ORDER BY id \(direction) LIMIT ?",
+            in: db)
+        let update = try RowStatement(
+            """
+            UPDATE items SET state = 'active', lease = ?, started_at = ifnull(started_at, ?)
+            WHERE id = ? AND state = 'queued'
+            """, in: db)
+        let known = try RowStatement(KnownOfKey.question, in: db)
+        let rows = try select.all(job.id, limit) { row in
+            (id: row.integer(0), url: row.text(1) ?? "", attempts: Int(row.integer(2)))
+        }
         guard !rows.isEmpty else { return [] }
         let begin = try db.cachedStatement(
             sql: """
@@ -172,11 +174,10 @@ extension JobStore {
                 """)
         try begin.execute(arguments: [now, job.id])
         return try rows.compactMap { row in
-            let id: Int64 = row["id"]
-            let url: String = row["url"]
+            let (id, url) = (row.id, row.url)
             let key = URLText.cacheKey(url)
             try moves.announce(id, to: .active)
-            try update.execute(arguments: [lease, now, id])
+            try update.run(lease, now, id)
             guard db.changesCount > 0 else { return nil }
             guard !others.contains(key) else {
                 try moves.announce(id, to: .delayed)
@@ -185,9 +186,9 @@ extension JobStore {
                 return nil
             }
             moves.count(job.id, from: .queued, to: .active)
-            let known = try KnownOfKey(key, in: db)
+            let known = try KnownOfKey(key, known)
             return ClaimedItem(
-                id: id, job: job.id, url: url, key: key, attempts: row["attempts"], lease: lease,
+                id: id, job: job.id, url: url, key: key, attempts: row.attempts, lease: lease,
                 source: known.hasSource ? try source(key: key, in: db) : nil,
                 blacklisting: known.isListed ? try blacklisting(key: key, now: steady, in: db) : nil)
         }
@@ -234,13 +235,14 @@ private struct KnownOfKey {
     /// Whether the blacklist has an entry, though it may be over.
     let isListed: Bool
 
-    init(_ key: String, in db: Database) throws {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT EXISTS (SELECT 1 FROM sources WHERE key = ?1)
-                    + 2 * EXISTS (SELECT 1 FROM blacklist_entries WHERE url = ?1)
-                """)
-        let bits = try Int.fetchOne(statement, arguments: [key]) ?? 0
+    static let question = """
+        SELECT EXISTS (SELECT 1 FROM sources WHERE key = ?1)
+            + 2 * EXISTS (SELECT 1 FROM blacklist_entries WHERE url = ?1)
+        """
+
+    /// - Parameter asked: the statement of ``question``.
+    init(_ key: String, _ asked: RowStatement) throws {
+        let bits = try asked.first(key) { $0.integer(0) } ?? 0
         hasSource = bits & 1 != 0
         isListed = bits & 2 != 0
     }

@@ -173,17 +173,16 @@ extension JobStore {
     private static func complete(
         _ item: ClaimedItem, _ completion: Completion, now: Moment, in db: Database,
     ) throws -> Bool {
-        let isOurs = try update(
+        let update = try RowStatement(
             """
-            state = 'done', lease = NULL, attempts = attempts + ?, class = NULL, http_status = NULL, message = NULL,
-            cached = ?, source = ?, bytes = ?, finished_at = ?
-            """,
-            [
-                completion.isCached ? 0 : 1, completion.isCached, completion.source.hash,
-                completion.source.size, now.wall,
-            ], item, in: db,
-        )
-        guard isOurs else { return false }
+            UPDATE items SET state = 'done', lease = NULL, attempts = attempts + ?, class = NULL, http_status = NULL,
+                message = NULL, cached = ?, source = ?, bytes = ?, finished_at = ?
+            WHERE id = ? AND \(isOurs)
+            """, in: db)
+        try update.run(
+            completion.isCached ? 0 : 1, completion.isCached, completion.source.hash, completion.source.size, now.wall,
+            item.id, item.lease)
+        guard db.changesCount > 0 else { return false }
         try save(completion.source, replacing: completion.isCached ? item.source : nil, now: now.steady, in: db)
         for rendition in completion.renditions {
             try save(rendition, item: item.id, in: db)
@@ -218,11 +217,13 @@ extension JobStore {
     }
 
     /// The fence: nothing is changed unless the item is still active under our lease.
+    private static let isOurs = "state = 'active' AND lease = ?"
+
     private static func update(
         _ assignments: String, _ values: StatementArguments, _ item: ClaimedItem, in db: Database,
     ) throws -> Bool {
         let statement = try db.cachedStatement(
-            sql: "UPDATE items SET \(assignments) WHERE id = ? AND state = 'active' AND lease = ?")
+            sql: "UPDATE items SET \(assignments) WHERE id = ? AND \(isOurs)")
         try statement.execute(arguments: values + [item.id, item.lease])
         return db.changesCount > 0
     }

@@ -47,11 +47,10 @@ extension JobStore {
 
     /// - Returns: whether the URL is known.
     static func use(key: String, now: Int64, in db: Database) throws -> Bool {
-        let known = try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT used_at FROM sources WHERE key = ?"), arguments: [key])
-        guard let known else { return false }
+        let select = try RowStatement("SELECT used_at FROM sources WHERE key = ?", in: db)
+        guard let known = try select.first(key, read: { $0.integer(0) }) else { return false }
         if known < now - useResolution {
-            try db.cachedStatement(sql: "UPDATE sources SET used_at = ? WHERE key = ?").execute(arguments: [now, key])
+            try RowStatement("UPDATE sources SET used_at = ? WHERE key = ?", in: db).run(now, key)
         }
         return true
     }

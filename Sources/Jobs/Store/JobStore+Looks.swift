@@ -3,10 +3,11 @@ internal import GRDB
 extension JobStore {
     /// Of `dominant_colour`, `blurhash`, `thumbhash` and `phash`, from this column on; nil where no pixel of the source was
     /// ever decoded.
-    static func looks(_ row: Row, from column: Int) -> SourceLooks? {
-        guard let blurHash: String = row[column + 1], let thumbHash: String = row[column + 2] else { return nil }
+    static func looks(_ row: RowColumns, from column: CInt) -> SourceLooks? {
+        guard let blurHash = row.text(column + 1), let thumbHash = row.text(column + 2) else { return nil }
         return SourceLooks(
-            dominantColour: row[column], blurHash: blurHash, thumbHash: thumbHash, perceptualHash: row[column + 3])
+            dominantColour: row.text(column), blurHash: blurHash, thumbHash: thumbHash,
+            perceptualHash: row.number(column + 3))
     }
 
     static func save(_ looks: SourceLooks, hash: String, in db: Database) throws {

@@ -58,17 +58,16 @@ extension JobStore {
     }
 
     static func save(_ record: TryRecord, item: Int64, in db: Database) throws {
-        try db.cachedStatement(
-            sql: """
-                INSERT OR REPLACE INTO tries (item, at, class, http_status, message, received, saved, redirects, address,
-                    http_version, dns, connect, tls, first_byte, total)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """
-        ).execute(arguments: [
+        let insert = try RowStatement(
+            """
+            INSERT OR REPLACE INTO tries (item, at, class, http_status, message, received, saved, redirects, address,
+                http_version, dns, connect, tls, first_byte, total)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: db)
+        try insert.run(
             item, record.at, record.failure, record.httpStatus, record.message, record.received, record.saved,
             record.redirects, record.address, record.httpVersion, record.dns, record.connect, record.tls,
-            record.firstByte, record.total,
-        ])
+            record.firstByte, record.total)
     }
 
     /// Replaces what the worker said before.
