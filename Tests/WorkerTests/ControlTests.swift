@@ -55,6 +55,22 @@ import Testing
         }
     }
 
+    @Test func oneItemIsCancelledAndTheOthersGoOn() async throws {
+        try await withHeldJob { w, child, gate in
+            let held = w.url("/2.png")
+            let cancelled = try await w.run("cancel", "1", "--url", held, "--url", w.url("/19.png"))
+            #expect(cancelled.errors == "2 items end as cancelled.\n")
+            #expect(cancelled.line.hasPrefix("job 1: running, "))
+            // Its place is free although the origin still says nothing.
+            try await w.untilEnded("1")
+            #expect(child.exit == nil)
+            #expect(try await w.value("SELECT done, cancelled FROM jobs") == "18|2")
+            #expect(w.origin.requestCount("/19.png") == 0)
+            gate.open()
+            #expect(try await w.run("cancel", "1", "--host", "127.0.0.1").errors == "0 items end as cancelled.\n")
+        }
+    }
+
     @Test func retryIsForWhatFailed() async throws {
         try await withWorker(script: ["/flaky": [.status(404), .ok(Pictures.png(1))]]) { w in
             try await w.enqueue(w.url("/flaky"), w.url("/2.png"))

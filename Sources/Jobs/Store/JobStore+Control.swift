@@ -33,9 +33,62 @@ extension JobStore {
     ///
     /// - Returns: how many items.
     public func retry(job: JobID, _ selection: FailureSelection = FailureSelection()) async throws(JobsError) -> Int {
+        try await changeItems(of: job) { range, db in
+            let failures = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, url FROM items
+                    WHERE job = ? AND id BETWEEN ? AND ? AND state IN ('failed', 'cancelled')
+                        AND (?4 IS NULL OR class = ?4) AND (?5 IS NULL OR finished_at >= ?5)
+                    """,
+                arguments: [job, range.lowerBound, range.upperBound, selection.failure?.rawValue, selection.since])
+            let update = try RowStatement(
+                """
+                UPDATE items SET state = 'queued', attempts = 0, class = NULL, http_status = NULL, message = NULL,
+                    blacklisted = 0, finished_at = NULL WHERE id = ?
+                """, in: db)
+            let meant = failures.filter { selection.matches($0["url"]) }
+            for row in meant { try update.run(row["id"] as Int64) }
+            return meant.count
+        }
+    }
+
+    /// Ends those of a job's items that are asked for by these URLs, or by all where none is named, at this host, or at any.
+    /// The job goes on with the others.
+    ///
+    /// - Returns: how many had not ended yet.
+    public func cancel(job: JobID, urls: Set<String>, host: String?) async throws(JobsError) -> Int {
+        let now = now()
+        let selection = FailureSelection(host: host)
+        return try await changeItems(of: job) { range, db in
+            let open = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, url FROM items
+                    WHERE job = ? AND id BETWEEN ? AND ? AND state IN ('queued', 'active', 'delayed')
+                    """,
+                arguments: [job, range.lowerBound, range.upperBound])
+            let update = try RowStatement(
+                """
+                UPDATE items SET state = 'cancelled', lease = NULL, run_at = NULL, class = 'cancelled',
+                    message = 'The item was cancelled.', finished_at = ? WHERE id = ?
+                """, in: db)
+            let meant = open.filter { (urls.isEmpty || urls.contains($0["url"])) && selection.matches($0["url"]) }
+            for row in meant { try update.run(now, row["id"] as Int64) }
+            return meant.count
+        }
+    }
+
+    /// Goes through a job's items once, from the first to the last, ten thousand in a transaction: what comes back
+    /// meanwhile is not taken a second time.
+    ///
+    /// - Parameter change: changes those with ids in a range, and says how many.
+    /// - Returns: how many were changed in all.
+    private func changeItems(
+        of job: JobID, _ change: @escaping @Sendable (ClosedRange<Int64>, Database) throws -> Int,
+    ) async throws(JobsError) -> Int {
         var total = 0
         var last: Int64 = 0
-        // From the first item to the last, once: what fails again meanwhile is not taken a second time.
         while true {
             let (count, end) = try await write { [last] db in
                 try Self.requireJob(job, in: db)
@@ -45,25 +98,7 @@ extension JobStore {
                     arguments: [job, last],
                 )
                 guard let end else { return (0, nil as Int64?) }
-                let failures = try Row.fetchAll(
-                    db,
-                    sql: """
-                        SELECT id, url FROM items
-                        WHERE job = ?1 AND id > ?2 AND id <= ?3 AND state IN ('failed', 'cancelled')
-                            AND (?4 IS NULL OR class = ?4) AND (?5 IS NULL OR finished_at >= ?5)
-                        """,
-                    arguments: [job, last, end, selection.failure?.rawValue, selection.since])
-                let update = try db.cachedStatement(
-                    sql: """
-                        UPDATE items SET state = 'queued', attempts = 0, class = NULL, http_status = NULL, message = NULL,
-                            blacklisted = 0, finished_at = NULL WHERE id = ?
-                        """)
-                var count = 0
-                for row in failures where selection.matches(row["url"]) {
-                    try update.execute(arguments: [row["id"] as Int64])
-                    count += 1
-                }
-                return (count, end)
+                return (try change(last + 1...end, db), end)
             }
             total += count
             guard let end else { return total }

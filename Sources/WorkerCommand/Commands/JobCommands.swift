@@ -6,15 +6,26 @@ struct CancelCommand: AsyncParsableCommand {
         commandName: "cancel",
         abstract: "Ends a job; what has not ended yet ends as cancelled.",
         discussion: """
-            EXAMPLE:
+            With --url or --host only those items end, and the job goes on with the others. A transfer that other jobs wait
+            for goes on, too.
+
+            EXAMPLES:
               worker cancel 7
+              worker cancel 7 --url https://example.com/a.jpg
+              worker cancel 7 --host slow.example.com
             """,
     )
     @OptionGroup var common: CommonOptions
     @Argument(help: "The job.") var job: Int64
+    @Option(help: "Only items with this URL, as it was enqueued; can be given several times.") var url: [String] = []
+    @Option(help: "Only items of this host.") var host: String?
 
     func run() async throws {
-        try await change(common, job) { try await $0.cancel(job: job) }
+        try await change(common, job) { store in
+            guard !url.isEmpty || host != nil else { return try await store.cancel(job: job) }
+            let count = try await store.cancel(job: job, urls: Set(url), host: host)
+            Terminal.error("\(count) items end as cancelled.")
+        }
     }
 }
 
