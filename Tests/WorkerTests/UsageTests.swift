@@ -17,6 +17,39 @@ import Testing
         }
     }
 
+    /// A Double may be many things that are no number of seconds or bytes.
+    @Test(arguments: [
+        "run --drain --grace", "run --drain --cache-max-age", "run --drain --quarantine-age", "run --drain --max-age",
+        "run --drain --keep-jobs", "run --drain --orphan-grace", "run --drain --cache-max-size",
+        "run --drain --memory-cache", "run --drain --rate", "run --drain --retry-delay", "run --drain --min-free",
+        "run --drain --backup-every", "run --drain --total-timeout", "prune --older-than", "limits --rate",
+        "limits a.example --rate", "cache verify --sample", "cache verify --rate", "cache gc --min-free",
+        "blacklist list --limit", "hosts --limit", "limits --burst",
+    ])
+    func numbersThatAreNoneAreRefused(_ line: String) async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let words = line.split(separator: " ").map(String.init)
+            let option = words[words.count - 1]
+            for value in ["nan", "inf", "-inf", "-5", "-5d", "1e400"] {
+                let refused = try await w.run(words.dropLast() + ["\(option)=\(value)"], expecting: 64)
+                #expect(refused.errors.contains(option.dropFirst(2)), "\(value): \(refused.errors)")
+            }
+            #expect(try await w.value("SELECT count(*) FROM limits") == "0")
+        }
+    }
+
+    @Test func anEndlessTimeAndASizeOfNothingAreNoLimit() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain(
+                "--cache-max-size", "0", "--cache-max-age", "-1", "--quarantine-age", "-1", "--max-age", "-1")
+            _ = try await w.path(w.url("/1.png"))
+            try await w.run("cache", "gc", "--cache-max-size", "0", "--cache-max-age", "never")
+            _ = try await w.path(w.url("/1.png"))
+        }
+    }
+
     struct Mistake: Sendable, CustomTestStringConvertible {
         let arguments: [String]
         let message: String

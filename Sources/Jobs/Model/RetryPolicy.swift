@@ -42,7 +42,7 @@ public struct RetryPolicy: Sendable {
             return .end
         case .retry, .retryThenBlacklist:
             guard attempts + 1 < maxTries else { return .end }
-            let ceiling = min(cap, base << Int64(min(attempts, 20)))
+            let ceiling = min(cap, min(base, cap) << Int64(min(attempts, 20)))
             return .retry(after: max(random(0...max(ceiling, 0)), min(max(retryAfter ?? 0, 0), 3_600_000)))
         }
     }

@@ -43,6 +43,7 @@ struct BlacklistCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await reportingErrors {
+                guard limit > 0 else { throw SettingsError(message: "limit must be at least 1, not '\(limit)'.") }
                 try await common.withStore { store in
                     let selected = try selection.selection()
                     guard url == nil || selected == nil else {

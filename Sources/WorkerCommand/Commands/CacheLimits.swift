@@ -13,7 +13,7 @@ struct CacheLimits: ParsableArguments {
     @Option(help: "What that age is counted from: used, modified or created (used).")
     var expireBy: String?
 
-    @Option(help: ArgumentHelp("Bytes the cache may hold, at any moment (no limit).", valueName: "bytes"))
+    @Option(help: ArgumentHelp("Bytes the cache may hold, at any moment; 0 for no limit (0).", valueName: "bytes"))
     var cacheMaxSize: String?
 
     @Option(help: ArgumentHelp("What is left of them once it was full, in per cent (50).", valueName: "n"))
@@ -33,23 +33,16 @@ struct CacheLimits: ParsableArguments {
 
     func policy(_ settings: Settings) throws -> CachePolicy {
         var policy = CachePolicy()
-        if settings.text("cache-max-age", flag: cacheMaxAge) == "never" {
-            policy.maxAge = -1
-        } else {
-            policy.maxAge = try settings.milliseconds("cache-max-age", flag: cacheMaxAge, default: policy.maxAge)
-        }
-        if settings.text("cache-max-size", flag: cacheMaxSize) != nil {
-            policy.maxBytes = try settings.bytes("cache-max-size", flag: cacheMaxSize, default: 0)
-        }
+        policy.maxAge = try settings.milliseconds(
+            "cache-max-age", flag: cacheMaxAge, default: policy.maxAge, forEver: ["never", "-1"])
+        let most = try settings.bytes("cache-max-size", flag: cacheMaxSize, default: 0)
+        // As in a configuration that says nothing of it.
+        policy.maxBytes = most == 0 ? nil : most
         policy.lowWater =
             Double(try settings.number("cache-low-water", flag: cacheLowWater, default: 50, in: 0...100)) / 100
         policy.orphanGrace = try settings.milliseconds("orphan-grace", flag: orphanGrace, default: policy.orphanGrace)
-        if settings.text("quarantine-age", flag: quarantineAge) == "never" {
-            policy.quarantineAge = -1
-        } else {
-            policy.quarantineAge = try settings.milliseconds(
-                "quarantine-age", flag: quarantineAge, default: policy.quarantineAge)
-        }
+        policy.quarantineAge = try settings.milliseconds(
+            "quarantine-age", flag: quarantineAge, default: policy.quarantineAge, forEver: ["never", "-1"])
         policy.expiry = try choice("expire-by", expireBy, settings, default: policy.expiry)
         policy.first = try choice("evict-first", evictFirst, settings, default: policy.first)
         return policy

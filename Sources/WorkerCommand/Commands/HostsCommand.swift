@@ -17,8 +17,9 @@ struct HostsCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            guard limit > 0 else { throw SettingsError(message: "limit must be at least 1, not '\(limit)'.") }
             try await common.withStore { store in
-                let hosts = try await store.hostStatuses(limit: max(1, limit))
+                let hosts = try await store.hostStatuses(limit: limit)
                 if json { return Terminal.print(try Output.json(hosts)) }
                 let rows = hosts.map { host in
                     [
@@ -69,11 +70,27 @@ struct LimitsCommand: AsyncParsableCommand {
             guard concurrency == nil || host == nil else {
                 throw SettingsError(message: "concurrency is over all hosts: leave the host out.")
             }
+            try Self.check(change)
             try await common.withStore { store in
                 if reset, try await !store.resetLimits(host: name) { throw ExitCode.notFound }
                 if isChange { try await store.setLimits(change) }
                 show(try await store.limits())
             }
+        }
+    }
+
+    /// The same bounds as the database's, which knows no difference between no number and none at all.
+    private static func check(_ limits: LimitsRecord) throws(SettingsError) {
+        for (name, value, most) in [
+            ("concurrency", limits.concurrency, 1_000), ("per-host", limits.perHost, 1_000),
+            ("burst", limits.burst, 10_000),
+        ] {
+            guard let value, !(1...most).contains(value) else { continue }
+            throw SettingsError(message: "\(name) must be a whole number from 1 to \(most), not '\(value)'.")
+        }
+        if let rate = limits.rate, !(0.0001...100_000).contains(rate) {
+            throw SettingsError(
+                message: "rate must be a number of requests a second, from 0.0001 to 100000, not '\(rate)'.")
         }
     }
 

@@ -82,7 +82,8 @@ struct RunLimits: ParsableArguments {
         configuration.downloads = downloads
         configuration.retries.maxTries = try settings.number("max-tries", flag: maxTries, default: 4, in: 1...100)
         configuration.retries.base = try settings.milliseconds("retry-delay", flag: retryDelay, default: 1_000)
-        configuration.maxAge = try settings.milliseconds("max-age", flag: maxAge, default: configuration.maxAge)
+        configuration.maxAge = try settings.milliseconds(
+            "max-age", flag: maxAge, default: configuration.maxAge, forEver: ["-1", "never"])
         configuration.minimumFree = try settings.bytes("min-free", flag: minFree, default: configuration.minimumFree)
         configuration.grace = try settings.milliseconds("grace", flag: grace, default: configuration.grace)
     }

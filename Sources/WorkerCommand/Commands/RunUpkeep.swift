@@ -46,12 +46,10 @@ struct RunUpkeep: ParsableArguments {
         configuration.readOnlyCaches = settings.list("read-only-cache", flag: readOnlyCache)
         configuration.memoryTier.bytes = try settings.bytes(
             "memory-cache", flag: memoryCache, default: configuration.memoryTier.bytes)
-        if let folder = settings.text("backup-dir", flag: backupDir) {
-            var plan = BackupPlan(folder: folder)
-            plan.every = try settings.milliseconds("backup-every", flag: backupEvery, default: plan.every)
-            plan.keep = try settings.number("backup-keep", flag: backupKeep, default: plan.keep, in: 1...10_000)
-            configuration.backups = plan
-        }
+        var plan = BackupPlan(folder: settings.text("backup-dir", flag: backupDir) ?? "")
+        plan.every = try settings.milliseconds("backup-every", flag: backupEvery, default: plan.every)
+        plan.keep = try settings.number("backup-keep", flag: backupKeep, default: plan.keep, in: 1...10_000)
+        if plan.folder != "" { configuration.backups = plan }
         if settings.text("keep-jobs", flag: keepJobs) != nil {
             configuration.retention = try settings.milliseconds("keep-jobs", flag: keepJobs, default: 0)
         }

@@ -60,23 +60,33 @@ struct Settings {
         ]
         let lower = text.lowercased().filter { $0 != " " }
         let unit = units.first { lower.hasSuffix($0.0) }
-        guard let number = Double(lower.dropLast(unit?.0.count ?? 0)), number >= 0, number * (unit?.1 ?? 1) < 9e18
-        else {
+        guard let number = Self.number(lower.dropLast(unit?.0.count ?? 0)), number * (unit?.1 ?? 1) < 9e18 else {
             throw SettingsError(message: "\(name) must be a number of bytes such as 64MiB, not '\(text)'.")
         }
         return Int64(number * (unit?.1 ?? 1))
     }
 
-    /// Milliseconds from seconds, or from a number with `ms`, `s`, `m`, `h` or `d` behind it.
-    func milliseconds(_ name: String, flag: String?, default fallback: Int64) throws -> Int64 {
+    /// Milliseconds from seconds, or from a number with `ms`, `s`, `m`, `h` or `d` behind it; a thousand years at most.
+    ///
+    /// - Parameter forEver: the words that stand for a time without an end, which is -1.
+    func milliseconds(
+        _ name: String, flag: String?, default fallback: Int64, forEver: [String] = [],
+    ) throws -> Int64 {
         guard let text = text(name, flag: flag) else { return fallback }
+        if forEver.contains(text) { return -1 }
         let units: [(String, Double)] = [("ms", 1), ("s", 1e3), ("m", 6e4), ("h", 3.6e6), ("d", 8.64e7)]
         let unit = units.first { text.hasSuffix($0.0) }
-        guard let number = Double(text.dropLast(unit?.0.count ?? 0)), number * (unit?.1 ?? 1e3) < 9e15, !number.isNaN
-        else {
-            throw SettingsError(message: "\(name) must be a time such as 15s, 500ms or 7d, not '\(text)'.")
+        guard let number = Self.number(text.dropLast(unit?.0.count ?? 0)), number * (unit?.1 ?? 1e3) <= 3.2e13 else {
+            let words = forEver.map { ", or '\($0)' for ever" }.first ?? ""
+            throw SettingsError(message: "\(name) must be a time such as 15s, 500ms or 7d\(words), not '\(text)'.")
         }
         return Int64(number * (unit?.1 ?? 1e3))
+    }
+
+    /// A number that isn't negative, in digits: what else a Double can be is no size and no time.
+    private static func number(_ text: Substring) -> Double? {
+        guard text.utf8.allSatisfy({ (48...57).contains($0) || $0 == 46 }) else { return nil }
+        return Double(text)
     }
 
     private static func variable(_ name: String) -> String {
