@@ -25,6 +25,29 @@ struct BackupTests {
         }
     }
 
+    @Test func `Anything but a file is refused, and stays what it is`() async throws {
+        try await withTemporaryDirectory { folder in
+            let store = try JobStore(path: folder.appending("worker.db").string)
+            let place = folder.appending("copies").string
+            #expect(mkdir(place, 0o755) == 0 && mkdir(place + "/folder", 0o755) == 0)
+            #expect(mkfifo(place + "/fifo", 0o644) == 0)
+            #expect(symlink("fifo", place + "/to-fifo") == 0 && symlink("folder", place + "/to-folder") == 0)
+            let before = fileNames(in: place).sorted()
+            for name in ["folder", "fifo", "to-fifo", "to-folder", "", "new/"] {
+                let error = await #expect(throws: JobsError.self) { try await store.backUp(to: "\(place)/\(name)") }
+                #expect(error?.code == .refused, "\(name): \(error?.message ?? "")")
+            }
+            #expect(fileNames(in: place).sorted() == before)
+            var info = stat()
+            #expect(lstat(place + "/fifo", &info) == 0 && info.st_mode & S_IFMT == S_IFIFO)
+            #expect(lstat(place + "/to-fifo", &info) == 0 && info.st_mode & S_IFMT == S_IFLNK)
+            // An older copy, under whatever name, is no hindrance.
+            try await store.backUp(to: place + "/copy.db")
+            try await store.backUp(to: place + "/copy.db")
+            try await store.close()
+        }
+    }
+
     @Test func `Copies made at once to one place are whole, and leave nothing else`() async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string

@@ -69,6 +69,21 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: getuid() == 0, "only root can mount a small disk"))
+    func aCopyToAFullDiskNamesThatDisk() async throws {
+        try await withWorker { w in
+            try await SmallDisk.lend { disk in
+                try await w.run("init")
+                try await w.enqueue((0..<200).map { w.url("/\($0).png") })
+                try disk.fill(leaving: 8_192)
+                let copy = disk.path + "/copy.db"
+                let result = try await w.run("db", "backup", copy, expecting: 75)
+                #expect(result.errors.contains(copy) && !result.errors.contains(w.database), "\(result.errors)")
+                #expect(fileNames(in: disk.path) == ["filler"])
+            }
+        }
+    }
+
     @Test func aVerificationKeepsToItsRate() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<4).map { w.url("/\($0).png") })

@@ -24,6 +24,8 @@ struct BackupPart {
 
     /// Syncs it and gives it its name.
     func finish(as target: String) throws(JobsError) {
+        // Once more: it has taken a while.
+        try Self.refuseAllButFiles(target)
         guard fsync(descriptor) == 0 else { throw Self.failure("\(path) can't be synced") }
         guard rename(path, target) == 0 else { throw Self.failure("The copy \(target) can't be given its name") }
         try Self.sync(folder: Self.folder(of: target))
@@ -75,6 +77,24 @@ struct BackupPart {
 
     static func name(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+    }
+
+    /// A copy takes the place of an older one, and never that of a device, a FIFO or a folder.
+    static func refuseAllButFiles(_ path: String) throws(JobsError) {
+        guard !name(of: path).isEmpty else {
+            throw JobsError(.refused, "'\(path)' is no name of a file; a copy needs one.")
+        }
+        var info = stat()
+        // What isn't there is made, and what can't be looked at shows when the copy is made.
+        guard stat(path, &info) == 0, info.st_mode & S_IFMT != S_IFREG else { return }
+        let kind =
+            switch info.st_mode & S_IFMT {
+            case S_IFDIR: "a folder"
+            case S_IFIFO: "a FIFO"
+            case S_IFSOCK: "a socket"
+            default: "a device"
+            }
+        throw JobsError(.refused, "\(path) is \(kind); a copy is written to a file of its own or in the place of one.")
     }
 
     /// Whether a path leads to the database, or to one of the files beside it, be they there or not.
