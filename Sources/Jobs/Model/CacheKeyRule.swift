@@ -9,11 +9,14 @@ public struct CacheKeyRule: Hashable, Sendable {
     }
 
     private let kind: Kind
+    /// As it was written.
+    public let text: String
 
     private static let longestPattern = 500
 
     /// - Parameter text: `drop-query`, `keep:NAME+NAME` or `s/PATTERN/REPLACEMENT/`, with any mark for the slash.
     public init(_ text: String) throws(JobsError) {
+        self.text = text
         if text == "drop-query" {
             kind = .dropQuery
         } else if text.hasPrefix("keep:") {

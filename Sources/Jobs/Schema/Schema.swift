@@ -43,6 +43,12 @@ enum Schema {
         migrator.registerMigration("11-lost-files") { db in
             try db.execute(sql: lostFiles)
         }
+        migrator.registerMigration("12-cache-keys") { db in
+            try db.execute(sql: cacheKeys)
+        }
+        migrator.registerMigration("13-quarantine") { db in
+            try db.execute(sql: quarantine)
+        }
         return migrator
     }
 

@@ -39,6 +39,7 @@ struct IndexRecord {
             try add(entry, isLikelyNew: !completion.isCached, in: db)
         }
         try settleLost(completion, of: item, in: db)
+        try JobStore.extendPin(of: item.url, to: item.key, now: now, in: db)
         if completion.isCached {
             hits += 1
             // Only an origin's word moves the time of the fetch without bringing bytes.

@@ -32,6 +32,7 @@ extension JobStore {
         for entry in entries { folder.unlink(CacheEntry(row: entry)) }
         try db.cachedStatement(sql: "DELETE FROM entries WHERE key = ?").execute(arguments: [key])
         try db.cachedStatement(sql: "DELETE FROM sources WHERE key = ?").execute(arguments: [key])
+        try forgetRules(of: key, in: db)
         try forgetFacts(ofUnused: hash, in: db)
     }
 

@@ -2,7 +2,8 @@ internal import GRDB
 
 /// The cache keys of a URL: a job's rule may have made another of it than its own.
 extension JobStore {
-    /// What a URL may be known by: its own key first, then those that the rules of jobs make of it that ended with it.
+    /// What a URL may be known by: its own key first, then those that the rules of jobs make of it that ended with it, and those
+    /// that the rule of a removed job has made of it, or of a URL that is the same by that rule.
     /// Keys that delegates have made aren't among them.
     ///
     /// - Parameter everyState: also of jobs where it waits or failed; such items are found by going through all of them.
@@ -27,6 +28,39 @@ extension JobStore {
             }
             keys.append(key)
         }
+        for text in try rememberedRules(in: db) {
+            // The same.
+            guard let key = try? CacheKeyRule(text).key(of: url), !keys.contains(key) else { continue }
+            let isKnown = try db.cachedStatement(
+                sql: "SELECT EXISTS (SELECT 1 FROM key_rules WHERE rule = ? AND key = ?)")
+            if try Bool.fetchOne(isKnown, arguments: [text, key]) ?? false { keys.append(key) }
+        }
         return keys
+    }
+
+    /// The rules of removed jobs, each once: a look for each, however many keys they have made.
+    private static func rememberedRules(in db: Database) throws -> [String] {
+        let next = try db.cachedStatement(sql: "SELECT min(rule) FROM key_rules WHERE rule > ?")
+        var rules: [String] = []
+        while rules.count < 100, let rule = try String.fetchOne(next, arguments: [rules.last ?? ""]) {
+            rules.append(rule)
+        }
+        return rules
+    }
+
+    /// Keeps in mind by which rule a URL got its key, for as long as the key is known: its job is about to go.
+    static func remember(_ rule: CacheKeyRule, of url: String, in db: Database) throws {
+        // A pattern that takes too long has made no key.
+        guard let key = try? rule.key(of: url), key != URLText.cacheKey(url) else { return }
+        try db.cachedStatement(
+            sql: """
+                INSERT OR IGNORE INTO key_rules (rule, key) SELECT ?1, ?2
+                    WHERE EXISTS (SELECT 1 FROM sources WHERE key = ?2)
+                """
+        ).execute(arguments: [rule.text, key])
+    }
+
+    static func forgetRules(of key: String, in db: Database) throws {
+        try db.cachedStatement(sql: "DELETE FROM key_rules WHERE key = ?").execute(arguments: [key])
     }
 }

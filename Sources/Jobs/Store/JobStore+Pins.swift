@@ -6,10 +6,7 @@ extension JobStore {
         let now = now()
         try await write { db in
             for url in urls {
-                for key in try Self.keys(ofURL: url, in: db) {
-                    try db.execute(
-                        sql: "INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", arguments: [key, now])
-                }
+                for key in try Self.keys(ofURL: url, in: db) { try Self.pin(key, of: url, now: now, in: db) }
             }
         }
     }
@@ -17,21 +14,65 @@ extension JobStore {
     /// - Returns: how many of them were pinned.
     public func unpin(_ urls: [String]) async throws(JobsError) -> Int {
         try await write { db in
-            try urls.reduce(0) { count, url in
-                var isPinned = false
-                for key in try Self.keys(ofURL: url, in: db) {
-                    try db.execute(sql: "DELETE FROM pins WHERE key = ?", arguments: [key])
-                    isPinned = isPinned || db.changesCount > 0
-                }
-                return count + (isPinned ? 1 : 0)
+            try urls.count { url in
+                let name = URLText.cacheKey(url)
+                var keys = try String.fetchAll(db, sql: "SELECT key FROM pin_urls WHERE url = ?", arguments: [name])
+                // An older version, or a person's SQL, says only what is pinned.
+                if keys.isEmpty { keys = try Self.keys(ofURL: url, in: db) }
+                try db.execute(sql: "DELETE FROM pin_urls WHERE url = ?", arguments: [name])
+                return try keys.count { key in
+                    let isPinned = try Self.isPinned(key, in: db)
+                    // Another URL may hold it as well.
+                    try db.execute(
+                        sql: """
+                            DELETE FROM pins WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM pin_urls WHERE key = ?1)
+                            """,
+                        arguments: [key])
+                    return isPinned
+                } > 0
             }
         }
     }
 
+    /// The URLs that were pinned.
     public func pinned(limit: Int = 1_000) async throws(JobsError) -> [String] {
         try await read { db in
-            try String.fetchAll(db, sql: "SELECT key FROM pins ORDER BY key LIMIT ?", arguments: [limit])
+            try String.fetchAll(
+                db,
+                sql: """
+                    SELECT url FROM pin_urls WHERE key IN (SELECT key FROM pins)
+                    UNION SELECT key FROM pins WHERE key NOT IN (SELECT key FROM pin_urls) ORDER BY 1 LIMIT ?
+                    """,
+                arguments: [limit])
         }
+    }
+
+    // MARK: - Steps
+
+    private static func pin(_ key: String, of url: String, now: Int64, in db: Database) throws {
+        try db.execute(sql: "INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", arguments: [key, now])
+        try db.execute(
+            sql: "INSERT OR IGNORE INTO pin_urls (url, key) VALUES (?, ?)", arguments: [URLText.cacheKey(url), key])
+    }
+
+    /// A URL that is pinned got another key than its own, by a rule or a delegate.
+    static func extendPin(of url: String, to key: String, now: Int64, in db: Database) throws {
+        let name = URLText.cacheKey(url)
+        guard name != key, try isPinned(name, in: db) else { return }
+        // Its own key may be another URL's as well.
+        let isItself = try Bool.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM pin_urls WHERE url = ?1)
+                        OR NOT EXISTS (SELECT 1 FROM pin_urls WHERE key = ?1)
+                    """),
+            arguments: [name])
+        if isItself == true { try pin(key, of: url, now: now, in: db) }
+    }
+
+    private static func isPinned(_ key: String, in db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM pins WHERE key = ?)")
+        return try Bool.fetchOne(statement, arguments: [key]) ?? false
     }
 
     /// Bytes of all files that are pinned. Looks at the whole index.

@@ -60,14 +60,24 @@ extension JobStore {
 
     private func pruneItems(of job: JobID) async throws(JobsError) -> Int {
         try await writeSlice(.prune) { db, rows in
-            let isEnded = try Bool.fetchOne(
-                db, sql: "SELECT state IN ('finished', 'cancelled', 'failed') FROM jobs WHERE id = ?", arguments: [job])
-            guard isEnded == true else { return (0, 0) }
-            let ended = try Int64.fetchAll(
-                db, sql: "SELECT id FROM items WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?",
+            let ending = try Row.fetchOne(
+                db, sql: "SELECT options FROM jobs WHERE id = ? AND state IN ('finished', 'cancelled', 'failed')",
+                arguments: [job])
+            guard let ending else { return (0, 0) }
+            // Options that can't be read have made no key.
+            let rule = (try? JobSettings(parsing: ending["options"]))?.cacheKey
+            let ended = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, CASE state WHEN 'done' THEN url END AS url FROM items
+                    WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?
+                    """,
                 arguments: [job, rows])
             let delete = try db.cachedStatement(sql: "DELETE FROM items WHERE id = ?")
-            let count = try Self.untilTimeIsUp(ended) { try delete.execute(arguments: [$0]) }
+            let count = try Self.untilTimeIsUp(ended) { item in
+                if let rule, let url: String = item["url"] { try Self.remember(rule, of: url, in: db) }
+                try delete.execute(arguments: [item["id"] as Int64])
+            }
             return (count, count)
         }
     }
@@ -98,6 +108,7 @@ extension JobStore {
             let delete = try db.cachedStatement(sql: "DELETE FROM sources WHERE key = ?")
             let count = try Self.untilTimeIsUp(sources) { source in
                 try delete.execute(arguments: [source["key"]])
+                try Self.forgetRules(of: source["key"], in: db)
                 try Self.forgetFacts(ofUnused: source["hash"], in: db)
             }
             return ((count, count < sources.count ? sources[count - 1]["key"] : end), count)
