@@ -19,6 +19,20 @@ extension ContentCache {
     /// - Returns: the one it has then.
     public func identify(as name: String) throws(CacheError) -> String {
         if let known = try identity() { return known }
+        try write(identity: name) { draft in
+            // A link, since another worker may be doing the same, and one name has to win.
+            Glibc.link(draft, identityFile.string) == 0 || errno == EEXIST
+        }
+        return try identity() ?? name
+    }
+
+    /// Gives the cache another name than it has: no index of that one is taken for its own any more.
+    public func changeIdentity(to name: String) throws(CacheError) {
+        guard try identity() != name else { return }
+        try write(identity: name) { draft in Glibc.rename(draft, identityFile.string) == 0 }
+    }
+
+    private func write(identity name: String, _ publish: (String) -> Bool) throws(CacheError) {
         let temporary = directory.appending("CACHE_VERSION.\(getpid()).\(UInt32.random(in: 0 ... .max))")
         do {
             let file = try FileDescriptor.open(
@@ -29,15 +43,11 @@ extension ContentCache {
                 if let reason = syncing.failure(file.rawValue) { throw reason }
             }
             defer { Glibc.unlink(temporary.string) }
-            // A link, since another worker may be doing the same, and one name has to win.
-            guard Glibc.link(temporary.string, identityFile.string) == 0 || errno == EEXIST else {
-                throw Errno(rawValue: errno)
-            }
+            guard publish(temporary.string) else { throw Errno(rawValue: errno) }
             try syncDirectory(directory)
         } catch {
             throw CacheError((error as? Errno) ?? .ioError, "The cache \(directory) can't be given a name")
         }
-        return try identity() ?? name
     }
 
     /// Whether there is no blob in it.

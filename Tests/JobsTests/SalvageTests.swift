@@ -46,6 +46,98 @@ struct SalvageTests {
         }
     }
 
+    @Test func `Limits, history, totals and what was lost are kept`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = try await make(folder, jobs: 2)
+            let store = try JobStore(path: path)
+            try await store.setLimits(LimitsRecord(host: "a.example", perHost: 3, rate: 2.5))
+            try await store.setLimits(LimitsRecord(host: "*", concurrency: 9))
+            let worker = try await store.register(host: "test", pid: 1)
+            let items = try await store.claim(limit: 9, worker: worker).items
+            for item in items {
+                var record = TryRecord(at: Self.now)
+                record.received = item.id
+                try await store.write { [record] in try JobStore.save(record, item: item.id, in: $0) }
+                let clock = TestClock()
+                #expect(try await store.finish([(item, item.completion(clock: clock))]) == [])
+            }
+            let lost = LostFile(key: "https://a.example/old.jpg", variant: "", blob: "00")
+            try await store.write { try JobStore.note([lost], now: Self.now, in: $0) }
+            try await store.pin([items[0].url])
+            try await store.unregister(worker: worker)
+            let limits = try await store.limits()
+            var totals = try await store.cacheTotals()
+            #expect(totals.misses == 2 && limits.count == 2)
+            try await store.close()
+            // One of the files is there no more.
+            let kept = ClaimedItem.hash(of: items[0].id)
+            let report = try Salvage.run(database: path, now: Self.now) { [(hash: kept, size: Int64(10))] }
+            #expect(report.isComplete && report.lostFiles == 1)
+            let again = try JobStore(path: path)
+            #expect(try await again.limits() == limits)
+            for item in items { #expect(try await again.tries(ofURL: item.url).map(\.received) == [item.id]) }
+            (totals.blobs, totals.bytes) = (1, 10)
+            #expect(try await again.cacheTotals() == totals)
+            let names = try await again.lostFiles(limit: 9).map { "\($0.key) \($0.variant)" }
+            #expect(names == ["\(items[1].url) ", "\(items[1].url) original", "\(lost.key) "].sorted())
+            #expect(try await again.pinned() == [items[0].url])
+            #expect(try await again.inconsistencies() == [])
+            try await again.close()
+        }
+    }
+
+    @Test func `An item that lost a part of its results is done again`() async throws {
+        try await withTemporaryDirectory { folder in
+            let path = try await make(folder, jobs: 0)
+            let store = try JobStore(path: path)
+            let urls = (0..<400).map { "https://a.example/\($0).jpg" }
+            _ = try await store.enqueue(NewJob(urls: urls))
+            let worker = try await store.register(host: "test", pid: 1)
+            let items = try await store.claim(limit: 400, worker: worker).items
+            let clock = TestClock()
+            _ = try await store.finish(items.map { ($0, $0.completion(clock: clock)) })
+            try await store.unregister(worker: worker)
+            try await store.write { db in
+                try db.execute(
+                    sql: """
+                        INSERT INTO renditions SELECT item, 'thumb', blob, size, format, width, height FROM renditions
+                        """)
+            }
+            try await store.close()
+            // A page in the middle of the results can't be read any more.
+            let database = try DatabaseQueue(path: path)
+            let page = try await database.writeWithoutTransaction { db in
+                _ = try db.checkpoint(.truncate)
+                let pages = try Int.fetchAll(
+                    db,
+                    sql: "SELECT pageno FROM dbstat WHERE name = 'renditions' AND pagetype = 'leaf' ORDER BY path")
+                return pages.isEmpty ? nil : pages[pages.count / 2]
+            }
+            try database.close()
+            var bytes = try #require(ProcessTable.contents(of: path))
+            let start = (try #require(page) - 1) * 4_096
+            for index in start..<start + 4_096 { bytes[index] = 0xFF }
+            let file = try FileDescriptor.open(FilePath(path), .writeOnly, options: .truncate)
+            _ = try file.closeAfter { try file.writeAll(bytes) }
+            let files = items.map { (hash: ClaimedItem.hash(of: $0.id), size: Int64(10)) }
+            let report = try Salvage.run(database: path, now: Self.now) { files }
+            #expect(!report.isComplete && (1..<400).contains(report.requeued))
+            let again = try JobStore(path: path)
+            let halves = try await again.read { db in
+                try Int.fetchOne(
+                    db,
+                    sql: """
+                        SELECT count(*) FROM items WHERE state = 'done'
+                            AND (SELECT count(*) FROM renditions WHERE item = items.id) <> 2
+                        """)
+            }
+            #expect(halves == 0)
+            #expect(try await again.backlog().queued == report.requeued)
+            #expect(try await again.inconsistencies() == [])
+            try await again.close()
+        }
+    }
+
     @Test func `A file that ends too early gives up all that is left`() async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder)

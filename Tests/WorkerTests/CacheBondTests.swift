@@ -26,6 +26,58 @@ import Testing
         }
     }
 
+    @Test func `The tree of links of another cache is left alone`() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain("--links", "tree")
+            let link = try await w.run("get", w.url("/1.png"), "--link").line
+            let other = w.place("other.db")
+            try await w.run("init", "--db", other, "--cache", w.place("own"))
+            for links in ["tree", "none"] {
+                try await w.run("run", "--drain", "--db", other, "--links", links, expecting: 73)
+                #expect(access(link, R_OK) == 0)
+            }
+            try await w.drain("--links", "none")
+        }
+    }
+
+    @Test func `A cache whose database is lost is taken over as the message says, and the lost one is refused`()
+        async throws
+    {
+        try await withWorker { w in
+            try await w.enqueue([w.url("/1.png"), w.url("/2.png")])
+            try await w.drain()
+            let files = w.blobs.sorted()
+            let other = w.place("other.db")
+            try await w.run("init", "--db", other, "--cache", w.place("own"))
+            for isMissing in [false, true] {
+                let path = isMissing ? w.place("missing.db") : other
+                // Without the word nothing is touched.
+                let plain = try await w.run("db", "rebuild", "--db", path, expecting: 73)
+                #expect(plain.errors.contains("worker db rebuild --adopt"), "\(plain.errors)")
+                #expect(isMissing == (access(path, F_OK) != 0))
+                let before = isMissing ? other : w.database
+                let message = isMissing ? plain : try await w.run("run", "--drain", "--db", path, expecting: 73)
+                // Word by word what it says.
+                let command = try #require(message.errors.split(separator: "worker db rebuild --adopt").last)
+                let words = command.split(whereSeparator: \.isWhitespace).map(String.init)
+                let options = isMissing ? ["--db", path] : words
+                #expect(isMissing || words == ["--db", path, "--cache", w.cache])
+                let rebuilt = try await w.run(["db", "rebuild", "--adopt"] + options)
+                #expect(rebuilt.output.contains("2 files are in the index"), "\(rebuilt.output)")
+                #expect(w.blobs.sorted() == files)
+                try await w.run("cache", "verify", "--db", path)
+                try await w.run("cache", "gc", "--orphan-grace", "0", "--db", path)
+                #expect(w.blobs.sorted() == files)
+                try await w.run("cache", "gc", "--orphan-grace", "0", "--db", before, expecting: 73)
+            }
+            // And back: what its own jobs had is there again.
+            try await w.run("db", "rebuild", "--adopt")
+            _ = try await w.path(w.url("/1.png"))
+            for name in fileNames(in: w.home) where name.contains(".broken-") { unlink("\(w.home)/\(name)") }
+        }
+    }
+
     @Test func `A folder that is no cache makes an index forget nothing`() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png")])

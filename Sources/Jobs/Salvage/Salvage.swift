@@ -17,24 +17,39 @@ public struct Salvage {
         public internal(set) var lostFiles = 0
         /// What could not be read, as sentences.
         public internal(set) var unreadable: [String] = []
-        /// Where the broken database is kept.
+        /// Where the broken database is kept; empty where there was none.
         public internal(set) var kept = ""
 
         /// Whether everything could be read that had been written.
         public var isComplete: Bool { unreadable.isEmpty }
     }
 
+    /// What the old index says of its cache, for whoever has to know whether it is the one at hand.
+    public struct Index {
+        /// The cache's name.
+        public let cache: String?
+        /// Some of the blobs that it knows.
+        public let blobs: [(hash: String, size: Int64)]
+        /// Whether all of it could be read.
+        public let isComplete: Bool
+    }
+
     private let path: String
     private let now: Int64
     private var report = Report()
 
-    /// - Parameter files: gives every blob that is in the cache and whole. Called once, after the queue was saved.
+    /// - Parameters:
+    ///   - mayBeMissing: whether a database is made where there is none, of the files alone.
+    ///   - bind: says what the cache is called from now on, or refuses it. Called once, before any file is touched.
+    ///   - files: gives every blob that is in the cache and whole. Called once, after the queue was saved.
     public static func run(
-        database path: String, now: Int64, files: () throws -> [(hash: String, size: Int64)],
+        database path: String, now: Int64, mayBeMissing: Bool = false,
+        bind: @escaping (Index) throws -> String? = { $0.cache },
+        files: @escaping () throws -> [(hash: String, size: Int64)],
     ) throws(JobsError) -> Report {
         var salvage = Salvage(path: path, now: now)
         do {
-            return try salvage.run(files)
+            return try salvage.run(mayBeMissing, Cache(bind: bind, files: files))
         } catch {
             throw JobsError(wrapping: error, path: path)
         }
@@ -45,8 +60,17 @@ public struct Salvage {
         self.now = now
     }
 
-    private mutating func run(_ files: () throws -> [(hash: String, size: Int64)]) throws -> Report {
-        guard access(path, F_OK) == 0 else { throw JobsError(.cannotOpen, "There is no database at \(path).") }
+    /// The cache, as far as it is asked.
+    typealias Cache = (bind: (Index) throws -> String?, files: () throws -> [(hash: String, size: Int64)])
+
+    private mutating func run(_ mayBeMissing: Bool, _ cache: Cache) throws -> Report {
+        let isThere = access(path, F_OK) == 0
+        guard isThere || mayBeMissing else {
+            throw JobsError(
+                .cannotOpen,
+                "There is no database at \(path). Where it is lost, one is made of the cache's files by: "
+                    + "worker db rebuild --adopt")
+        }
         let lock = try LockFile(path: path + ".lock")
         return try lock.withWriteLock {
             guard !lock.isAnybodyAlive else {
@@ -56,9 +80,9 @@ public struct Salvage {
             let draft = path + ".rebuilding"
             Self.remove(draft)
             do {
-                try source.open()
+                if isThere { try source.open() }
                 report.unreadable = source.unreadable
-                try fill(draft, from: source.database, files)
+                try fill(draft, from: source.database, cache)
                 try source.finish()
             } catch {
                 source.abandon()
@@ -66,9 +90,9 @@ public struct Salvage {
                 throw error
             }
             do {
-                try replace(with: draft)
+                try replace(with: draft, isThere: isThere)
             } catch {
-                source.unguard()
+                if isThere { source.unguard() }
                 Self.remove(draft)
                 throw error
             }
@@ -81,7 +105,7 @@ public struct Salvage {
     }
 
     private mutating func fill(
-        _ draft: String, from old: DatabaseQueue?, _ files: () throws -> [(hash: String, size: Int64)],
+        _ draft: String, from old: DatabaseQueue?, _ cache: Cache,
     ) throws {
         let new = try DatabaseQueue(path: draft)
         try Schema.migrator.migrate(new)
@@ -90,7 +114,7 @@ public struct Salvage {
             // What is half done is thrown away, so it needn't be synced on the way.
             try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
             var load = SalvageLoad(old: old, new: db, now: now, report: report)
-            try load.run(files)
+            try load.run(cache)
             try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE;")
             let complaints = try String.fetchAll(db, sql: "PRAGMA quick_check").filter { $0 != "ok" }
             guard complaints.isEmpty else {
@@ -102,7 +126,13 @@ public struct Salvage {
         try sync(draft)
     }
 
-    private mutating func replace(with draft: String) throws {
+    private mutating func replace(with draft: String, isThere: Bool) throws {
+        guard isThere else {
+            guard rename(draft, path) == 0 else {
+                throw JobsError(.inputOutput, "\(path) can't be made: \(String(cString: strerror(errno))).")
+            }
+            return try sync(folder)
+        }
         let stamp = Date(timeIntervalSince1970: Double(now) / 1_000)
             .formatted(Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted))
         report.kept = "\(path).broken-\(stamp)"

@@ -12,10 +12,23 @@ struct SalvageLoad {
         ("sources", ["key"], false), ("source_facts", ["id"], true), ("variants", ["identity"], false),
         ("blobs", ["hash"], false), ("entries", ["key", "variant"], false), ("pins", ["key"], false),
         ("blacklist_entries", ["url"], false), ("hosts", ["host"], false), ("cache_properties", ["name"], false),
-        ("lost_files", ["key", "variant"], false),
+        ("lost_files", ["key", "variant"], false), ("limits", ["host"], false), ("tries", ["item", "at"], false),
+        ("host_failures", ["host", "class"], false), ("key_rules", ["rule", "key"], false),
+        ("pin_urls", ["url", "key"], false), ("quarantined", ["name"], false),
+        // Last: triggers count what comes in.
+        ("cache_totals", ["id"], true),
     ]
+    /// Tables that not every row could be read of.
+    private var gaps: Set<String> = []
 
-    mutating func run(_ files: () throws -> [(hash: String, size: Int64)]) throws {
+    init(old: DatabaseQueue?, new: Database, now: Int64, report: Salvage.Report) {
+        self.old = old
+        self.new = new
+        self.now = now
+        self.report = report
+    }
+
+    mutating func run(_ cache: Salvage.Cache) throws {
         let triggers = try dropTriggers()
         try new.inTransaction {
             if let old {
@@ -26,12 +39,22 @@ struct SalvageLoad {
             try mendQueue()
             return .commit
         }
-        let found = try files()
+        try bind(cache)
+        let found = try cache.files()
         try new.inTransaction {
             try mendIndex(found)
             return .commit
         }
         for trigger in triggers { try new.execute(sql: trigger) }
+    }
+
+    private func bind(_ cache: Salvage.Cache) throws {
+        let blobs = try Row.fetchAll(new, sql: "SELECT hash, size FROM blobs LIMIT 1000")
+        let name = try cache.bind(
+            Salvage.Index(
+                cache: try JobStore.cacheProperty(CacheName.property, in: new),
+                blobs: blobs.map { (hash: $0["hash"], size: $0["size"]) }, isComplete: report.unreadable.isEmpty))
+        try JobStore.setCacheProperty(CacheName.property, to: name, in: new)
     }
 
     /// Rows come as they are, not as moves of a state.
@@ -71,6 +94,7 @@ struct SalvageLoad {
             report.unreadable.append("Of the table \(table) \(outcome.rows) rows could be read: \(failure)")
         }
         if refused > 0 { report.unreadable.append("\(refused) rows of the table \(table) made no sense.") }
+        if outcome.failure != nil || refused > 0 { gaps.insert(table) }
         if table == "jobs" { report.jobs = outcome.rows - refused }
         if table == "items" { report.items = outcome.rows - refused }
     }
@@ -105,9 +129,11 @@ struct SalvageLoad {
                     AND NOT EXISTS (SELECT 1 FROM renditions WHERE renditions.item = items.id)
                 """)
         report.requeued += new.changesCount
+        if gaps.contains("renditions") { try mendResults() }
         try new.execute(
             sql: """
                 DELETE FROM renditions WHERE item NOT IN (SELECT id FROM items);
+                DELETE FROM tries WHERE item NOT IN (SELECT id FROM items);
                 DELETE FROM source_facts WHERE hash NOT IN (SELECT hash FROM sources);
                 UPDATE jobs SET urls = NULL;
                 UPDATE jobs SET state = 'queued', finished_at = NULL WHERE state = 'finished';
@@ -129,6 +155,28 @@ struct SalvageLoad {
         try new.execute(sql: Schema.endsOfJobs)
     }
 
+    /// Items of a job end with the same variants; one that lacks some of them has lost them.
+    private mutating func mendResults() throws {
+        try new.execute(
+            sql: """
+                CREATE TEMP TABLE wanted AS SELECT DISTINCT items.job AS job, renditions.name AS name
+                    FROM renditions CROSS JOIN items ON items.id = renditions.item WHERE items.state = 'done';
+                CREATE INDEX temp.wanted_by_job ON wanted (job);
+                """)
+        try new.execute(
+            sql: """
+                UPDATE items SET state = 'queued', finished_at = NULL, source = NULL WHERE state = 'done'
+                    AND EXISTS (SELECT 1 FROM temp.wanted WHERE wanted.job = items.job AND NOT EXISTS
+                        (SELECT 1 FROM renditions WHERE renditions.item = items.id AND renditions.name = wanted.name))
+                """)
+        report.requeued += new.changesCount
+        try new.execute(
+            sql: """
+                DELETE FROM renditions WHERE item IN (SELECT id FROM items WHERE state <> 'done');
+                DROP TABLE temp.wanted;
+                """)
+    }
+
     private mutating func mendIndex(_ files: [(hash: String, size: Int64)]) throws {
         try new.execute(sql: "CREATE TEMP TABLE found (hash TEXT PRIMARY KEY, size INTEGER) WITHOUT ROWID")
         for file in files {
@@ -147,6 +195,15 @@ struct SalvageLoad {
             arguments: [now])
         // An older version did not know when URLs were used: it begins to count now.
         try new.execute(sql: "UPDATE sources SET used_at = ? WHERE used_at = 0", arguments: [now])
+        // Whoever verifies the cache is told of it, and has it fetched again.
+        try new.execute(
+            sql: """
+                INSERT OR REPLACE INTO lost_files (key, variant, blob, found_at)
+                    SELECT key, variant, blob, ?1 FROM entries WHERE blob NOT IN (SELECT hash FROM temp.found)
+                    UNION ALL SELECT key, '', hash, ?1 FROM sources
+                        WHERE kept <> 0 AND hash NOT IN (SELECT hash FROM temp.found)
+                """,
+            arguments: [now])
         try new.execute(
             sql: """
                 DELETE FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found);

@@ -19,7 +19,18 @@ public struct CacheTotals: Hashable, Sendable, Codable {
     public var failedSyncs: Int64
 }
 
+/// The name by which an index and its cache know each other.
+enum CacheName {
+    static let property = "cache-id"
+}
+
 extension JobStore {
+    public func cacheName() async throws(JobsError) -> String? { try await cacheProperty(CacheName.property) }
+
+    public func setCacheName(_ name: String) async throws(JobsError) {
+        try await setCacheProperty(CacheName.property, to: name)
+    }
+
     public func cacheTotals() async throws(JobsError) -> CacheTotals {
         try await read { db in
             guard

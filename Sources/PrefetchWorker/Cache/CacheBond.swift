@@ -5,13 +5,11 @@ public import Jobs
 /// Sees to it that a database and a cache belong together. Files that an index doesn't know are taken for what a crash has left
 /// and go in time, and files that aren't there are forgotten: with another's cache that would be all of them.
 public enum CacheBond {
-    private static let property = "cache-id"
-
     /// Binds them to each other where neither is bound yet. Blocks on the disk for a moment.
     ///
     /// - Throws: `cannotCreate` where one of them belongs to another; what goes wrong with either.
     public static func check(_ store: JobStore, _ cache: ContentCache) async throws {
-        let expected = try await store.cacheProperty(property)
+        let expected = try await store.cacheName()
         let found = try cache.identity()
         switch (found, expected) {
         case (let found?, let expected?):
@@ -21,11 +19,10 @@ public enum CacheBond {
             guard try cache.identify(as: expected) == expected else { throw refusal(store, cache) }
         case (let found?, nil):
             guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
-            try await store.setCacheProperty(property, to: found)
+            try await store.setCacheName(found)
         case (nil, nil):
             guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
-            let name = (0..<2).map { _ in String(UInt64.random(in: .max / 16 ... .max), radix: 16) }.joined()
-            try await store.setCacheProperty(property, to: try cache.identify(as: name))
+            try await store.setCacheName(try cache.identify(as: newName()))
         }
     }
 
@@ -43,13 +40,51 @@ public enum CacheBond {
         return try cache.hasNoBlobs()
     }
 
+    /// The same for an index that is about to be made of what one says and of the cache's files.
+    ///
+    /// - Parameter adopts: whether a cache may be taken that isn't the index's own. It gets a new name, so that whatever
+    ///   index it belonged to is refused from then on: two would take each other's files for left-overs.
+    /// - Returns: what the cache is to be called.
+    static func name(
+        _ database: String, _ index: Salvage.Index, _ cache: ContentCache, adopts: Bool,
+    ) throws -> String {
+        let found = try cache.identity()
+        switch (found, index.cache) {
+        case (let found?, let expected?) where found == expected: return found
+        case (nil, let expected?): return expected
+        case (_?, _?): break
+        case (_, nil):
+            // What can't be read may well have said that they belong together.
+            guard try index.isComplete && !knows(index, cache) else { return found ?? newName() }
+        }
+        guard adopts else {
+            throw JobsError(.cannotOpen, refusal(database, cache).message)
+        }
+        return newName()
+    }
+
+    private static func knows(_ index: Salvage.Index, _ cache: ContentCache) throws -> Bool {
+        let isThere = index.blobs.contains { blob in
+            BlobHash(blob.hash).map { cache.exists($0, size: blob.size) } ?? false
+        }
+        return try isThere || cache.hasNoBlobs()
+    }
+
+    private static func newName() -> String {
+        (0..<2).map { _ in String(UInt64.random(in: .max / 16 ... .max), radix: 16) }.joined()
+    }
+
     private static func refusal(_ store: JobStore, _ cache: ContentCache) -> WorkerError {
+        refusal(store.path, cache)
+    }
+
+    private static func refusal(_ database: String, _ cache: ContentCache) -> WorkerError {
         WorkerError(
             .cannotCreate,
             """
-            The cache \(cache.directory) belongs to another database than \(store.path): this one knows nothing of its files. \
-            Name the database with --db or another folder with --cache; where the database is lost, make a new index of the \
-            files with: worker db rebuild
+            The cache \(cache.directory) belongs to another database than \(database): this one knows nothing of its files. \
+            Name its database with --db, or another folder with --cache. Where its database is lost, let this one take it \
+            over, with a new index of its files: worker db rebuild --adopt --db \(database) --cache \(cache.directory)
             """)
     }
 }

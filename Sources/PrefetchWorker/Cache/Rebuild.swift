@@ -15,10 +15,22 @@ public struct Rebuild: Sendable {
         self.now = now
     }
 
-    public func run() async throws -> Salvage.Report {
+    /// - Parameter adopts: takes a cache that isn't the database's own, and makes a database where there is none.
+    /// - Throws: `cannotOpen` for the cache of another database.
+    public func run(adopts: Bool = false) async throws -> Salvage.Report {
         try await disk.run { [database, cache, now] in
             Result {
-                try Salvage.run(database: database, now: now) { try Self.wholeFiles(in: cache) }
+                var name: String?
+                let report = try Salvage.run(
+                    database: database, now: now, mayBeMissing: adopts,
+                    bind: { index in
+                        name = try CacheBond.name(database, index, cache, adopts: adopts)
+                        return name
+                    },
+                    files: { try Self.wholeFiles(in: cache) })
+                // After the database: where this comes to nothing, they refuse each other, and it can be done again.
+                if let name { try cache.changeIdentity(to: name) }
+                return report
             }
         }.get()
     }

@@ -13,8 +13,8 @@ struct DatabaseBackupCommand: AsyncParsableCommand {
         commandName: "backup",
         abstract: "Copies the database while it is in use.",
         discussion: """
-            The copy is checked before it gets its name and has the database's mode; an older file there is replaced. To go back to it, stop all
-            workers, remove worker.db-wal and worker.db-shm, and put the copy in the place of worker.db.
+            The copy is checked before it gets its name and has the database's mode; an older file there is replaced, and
+            anything but a file is refused. To go back to it, stop all workers, remove worker.db-wal and worker.db-shm, and put the copy in the place of worker.db.
             `worker run --backup-dir FOLDER` makes copies by itself.
 
             EXAMPLES:
@@ -40,28 +40,34 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
             No worker may run meanwhile, and no shell may write: the old database is locked while it is read, and then tells
             whoever still has it open to open it again. It is kept under another name. Items whose result can't be trusted
             any more are queued again; what is in the cache is read and found by them without the network.
+            The cache has to be the database's own. --adopt takes another one, or makes a database where there is none: of a
+            cache whose own database is lost. Its files are kept, and go as they age; whoever downloads the same bytes finds
+            them. Its former database, if it turns up again, is refused.
             Exit code 0 when everything was read that had been written, 74 when something is lost (what, is said), 73 when a
-            newer version made the database, 75 when a worker or another program is using it.
+            newer version made the database or the cache is another's, 75 when a worker or another program is using it.
 
             EXAMPLES:
               worker db rebuild
+              worker db rebuild --adopt --db new.db --cache /var/cache/worker
             """,
     )
     @OptionGroup var common: CommonOptions
+    @Flag(help: "Take the cache over, though it is another database's or there is none.") var adopt = false
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
         try await reportingErrors {
             let settings = try common.settings()
             let cache = try common.openCache()
-            let report = try await Rebuild(database: common.databasePath(settings), cache: cache).run()
+            let report = try await Rebuild(database: common.databasePath(settings), cache: cache)
+                .run(adopts: adopt)
             if json {
                 Terminal.print(try Output.json(report))
             } else {
                 Terminal.print(
                     "\(report.jobs) jobs and \(report.items) items saved, \(report.requeued) of them queued again; "
                         + "\(report.blobs) files are in the index, \(report.lostFiles) were missing or damaged")
-                Terminal.print("the broken database is \(report.kept)")
+                if report.kept != "" { Terminal.print("the broken database is \(report.kept)") }
             }
             guard !report.isComplete else { return }
             for gap in report.unreadable { Terminal.error("worker: \(gap)") }
