@@ -3,26 +3,6 @@ internal import SystemPackage
 
 /// What stays in a cache that is no blob of it, and for how long.
 extension ContentCache {
-    /// Removes what was put into quarantine before a time; people have looked at it by then.
-    ///
-    /// - Parameter time: UTC milliseconds.
-    /// - Returns: how many files, and their bytes.
-    public func removeQuarantined(before time: Int64) throws(CacheError) -> (files: Int, bytes: Int64) {
-        var gone: (files: Int, bytes: Int64) = (0, 0)
-        try forEachEntry(of: quarantine) { (path, info) throws(CacheError) in
-            // The change of its name is what its status was last changed for.
-            guard Self.changed(info) < time else { return }
-            // A folder can lie in a blob's place as well; what is in it is nobody's that we know.
-            let isFolder = info.st_mode & S_IFMT == S_IFDIR
-            guard (isFolder ? rmdir(path) : Glibc.unlink(path)) == 0 || errno == ENOENT || errno == ENOTEMPTY else {
-                throw CacheError(Errno(rawValue: errno), "\(path) can't be deleted")
-            }
-            gone.files += 1
-            gone.bytes += Int64(info.st_size)
-        }
-        return gone
-    }
-
     /// Removes markers that a kill has kept from getting their name.
     ///
     /// - Parameter time: UTC milliseconds.
@@ -38,7 +18,7 @@ extension ContentCache {
         }
     }
 
-    private static func changed(_ info: stat) -> Int64 {
+    static func changed(_ info: stat) -> Int64 {
         Int64(info.st_ctim.tv_sec) * 1_000 + Int64(info.st_ctim.tv_nsec) / 1_000_000
     }
 

@@ -31,14 +31,4 @@ extension ContentCache {
         var info = stat()
         return lstat(name(of: hash), &info) == 0 ? Int64(info.st_size) : nil
     }
-
-    /// What the files in quarantine take up, in all.
-    public func quarantined() throws(CacheError) -> (files: Int, bytes: Int64) {
-        var found: (files: Int, bytes: Int64) = (0, 0)
-        try forEachEntry(of: quarantine) { _, info in
-            found.files += 1
-            found.bytes += Int64(info.st_size)
-        }
-        return found
-    }
 }

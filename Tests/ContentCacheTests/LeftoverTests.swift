@@ -15,13 +15,19 @@ struct LeftoverTests {
                     cache.directory.appending(name), .writeOnly, options: .create, permissions: .ownerReadWrite)
                 try file.closeAfter { _ = try file.writeAll([1, 2]) }
             }
-            #expect(mkdir(cache.directory.appending("quarantine/folder").string, 0o755) == 0)
+            // With something in it, as it may lie in a blob's place.
+            for name in ["folder", "folder/deeper"] {
+                #expect(mkdir(cache.directory.appending("quarantine/\(name)").string, 0o755) == 0)
+            }
+            try overwrite(cache.directory.appending("quarantine/folder/deeper/file"), with: "12345")
+            #expect(symlink("/", cache.directory.appending("quarantine/folder/link").string) == 0)
             try cache.removeDrafts(before: 0)
-            #expect(try cache.removeQuarantined(before: 0).files == 0)
-            #expect(try cache.quarantined().files == 3)
+            let all = try cache.inQuarantine()
+            #expect(Set(all.map(\.name)) == ["a", "b", "folder"])
+            #expect(try cache.quarantined() == (3, 2 + 2 + 5 + 1))
             try cache.removeDrafts(before: .max)
-            let gone = try cache.removeQuarantined(before: .max)
-            #expect(gone.files == 3)
+            let gone = cache.remove(fromQuarantine: all)
+            #expect(gone.files == 3 && gone.bytes == 10 && gone.trouble == nil)
             #expect(try cache.quarantined().files == 0)
             let left: Set = ["CACHE_VERSION", "blobs", "quarantine", "other.1"]
             #expect(Set(fileNames(in: cache.directory.string)) == left)

@@ -71,6 +71,37 @@ struct EvictionTests {
         }
     }
 
+    @Test func `A file that can't be deleted keeps no other from going`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            let stuck = ClaimedItem.hash(of: try await queue.fill(5, files)[1].id)
+            let deletes = Mutex(false)
+            var folder = files.folder
+            folder.remove = { [remove = folder.remove] name in
+                name == stuck && !deletes.withLock { $0 } ? "It is held." : remove(name)
+            }
+            try await queue.markAll()
+            var removal = JobStore.Removal()
+            repeat {
+                let slice = try await queue.store.removeDying(in: folder)
+                removal.blobs += slice.blobs
+                removal.stuck += slice.stuck
+                removal.trouble = slice.trouble ?? removal.trouble
+                removal.isUnfinished = slice.isUnfinished
+            } while removal.isUnfinished
+            #expect((removal.blobs, removal.stuck, removal.trouble) == (4, 1, "It is held."))
+            #expect(try await queue.store.cacheTotals().blobs == 1)
+            // It isn't tried over and over, but the next time.
+            #expect(try await queue.store.removeDying(in: folder).stuck == 0)
+            try await queue.store.releaseStuck()
+            #expect(try await queue.store.removeDying(in: folder).stuck == 1)
+            deletes.withLock { $0 = true }
+            try await queue.store.releaseStuck()
+            #expect(try await queue.removeAll(files) == 1)
+            #expect(try await queue.store.cacheTotals().blobs == 0)
+        }
+    }
+
     @Test func `The oldest are named first, and sources apart from variants`() async throws {
         try await withQueue { queue in
             let items = try await queue.fill(3, NamesOnly())

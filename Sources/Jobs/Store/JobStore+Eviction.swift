@@ -93,21 +93,41 @@ extension JobStore {
         public var bytes: Int64 = 0
         /// Whether dying blobs are left.
         public var isUnfinished = false
-        /// Why files could not be deleted.
+        /// How many files could not be deleted, and why the last of them.
+        public var stuck = 0
         public var trouble: String?
     }
 
-    /// Deletes files and rows of dying blobs for one slice.
+    /// When a blob was marked whose file could not be deleted: never, so that the others don't wait for it.
+    private static let stuck = Int64.max
+
+    /// Has files that could not be deleted tried once more.
+    public func releaseStuck() async throws(JobsError) {
+        let isSome = try await read { db in
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE dying = ?)", arguments: [Self.stuck])
+        }
+        guard isSome == true else { return }
+        try await write { db in
+            try db.execute(sql: "UPDATE blobs SET dying = 1 WHERE dying = ?", arguments: [Self.stuck])
+        }
+    }
+
+    /// Deletes files and rows of dying blobs for one slice. A file that can't be deleted is passed over: its row stays, for a
+    /// later collection.
     public func removeDying(in folder: CacheFolder) async throws(JobsError) -> Removal {
         let hasSome = try await read { db in
-            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE dying <> 0)") ?? false
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM blobs WHERE dying <> 0 AND dying < ?)", arguments: [Self.stuck])
+                ?? false
         }
         guard hasSome else { return Removal() }
         return try await writeSlice(.eviction) { db, limit in
             let end = SliceLedger.now() + Self.sliceNanoseconds
             var removal = Removal()
             let dying = try Row.fetchAll(
-                db, sql: "SELECT hash, size FROM blobs WHERE dying <> 0 LIMIT ?", arguments: [limit])
+                db, sql: "SELECT hash, size FROM blobs WHERE dying <> 0 AND dying < ? LIMIT ?",
+                arguments: [Self.stuck, limit])
             removal.isUnfinished = dying.count == limit
             for row in dying {
                 guard SliceLedger.now() < end else {
@@ -123,8 +143,9 @@ extension JobStore {
                 }
                 if let trouble = folder.remove(hash) {
                     removal.trouble = trouble
-                    removal.isUnfinished = false
-                    break
+                    removal.stuck += 1
+                    try db.execute(sql: "UPDATE blobs SET dying = ? WHERE hash = ?", arguments: [Self.stuck, hash])
+                    continue
                 }
                 try db.execute(sql: "DELETE FROM blobs WHERE hash = ?", arguments: [hash])
                 removal.blobs += 1
@@ -136,7 +157,7 @@ extension JobStore {
                     WHERE id = 1
                     """,
                 arguments: [removal.blobs, removal.bytes])
-            return (removal, removal.isUnfinished ? max(1, removal.blobs) : dying.count)
+            return (removal, removal.isUnfinished ? max(1, removal.blobs + removal.stuck) : dying.count)
         }
     }
 
@@ -174,7 +195,7 @@ extension JobStore {
     /// - Parameter lostAt: when it was found missing or damaged, by the cache's clock; nil where it is to go.
     /// - Returns: whether nothing refers to it any more.
     static func forget(
-        blob hash: String, keepingRow: Bool = false, folder: CacheFolder?, lostAt: Int64? = nil, in db: Database,
+        blob hash: String, keepingRow: Bool = false, folder: CacheFolder, lostAt: Int64? = nil, in db: Database,
     ) throws -> Bool {
         let entries = try entries(ofBlob: hash, limit: entriesPerSlice, in: db)
         let sources = try String.fetchAll(
@@ -187,7 +208,7 @@ extension JobStore {
             try note(lost, now: lostAt, in: db)
         }
         for entry in entries {
-            folder?.unlink(entry)
+            folder.unlink(entry)
             try db.cachedStatement(sql: "DELETE FROM entries WHERE key = ? AND variant = ?")
                 .execute(arguments: [entry.key, entry.variant])
         }

@@ -140,7 +140,8 @@ final class CacheBudget: Sendable {
     private func takeMore(_ bytes: Int64, for worker: Int64, _ limit: Int64) async throws -> Bool {
         guard
             case .granted(let granted) = try await store.reserve(
-                bytes, spare: Self.spare(of: limit), for: worker, limit: limit)
+                bytes, spare: Self.spare(of: limit), for: worker,
+                limit: limit - (try await collector.quarantinedBytes()))
         else { return false }
         state.withLock { state in
             state.granted += granted
@@ -153,10 +154,11 @@ final class CacheBudget: Sendable {
     /// - Returns: nil where it is worth another try.
     private func makeRoom(for bytes: Int64, _ limit: Int64, _ worker: Int64) async throws -> Answer? {
         let report = try await collector.makeRoom(for: bytes)
+        guard report.evictedBlobs == 0, report.quarantined == 0 else { return nil }
         if let trouble = report.trouble { return .full(trouble) }
-        guard report.evictedBlobs == 0 else { return nil }
         let totals = try await store.cacheTotals()
-        let excess = totals.bytes + totals.reservedBytes + bytes - limit
+        let quarantined = try await collector.quarantinedBytes()
+        let excess = totals.bytes + totals.reservedBytes + quarantined + bytes - limit
         guard excess > 0 else { return nil }
         if try await shortage.settleDead(myself: worker) { return nil }
         return .full(try await shortage.tell(excess: excess, limit: limit))

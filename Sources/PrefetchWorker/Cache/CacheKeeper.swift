@@ -110,7 +110,7 @@ struct CacheKeeper: Sendable {
         do {
             let report = try await collector.collect(orphans: orphans, myself: worker)
             if let trouble = report.trouble {
-                logger.warning("Files can't be evicted.", metadata: ["error": "\(trouble)"])
+                logger.warning("\(report.stuck) files can't be deleted.", metadata: ["error": "\(trouble)"])
             }
             if report.orphans > 0 { logger.notice("\(report.orphans) files that a crash had left were removed.") }
         } catch {

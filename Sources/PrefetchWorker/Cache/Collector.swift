@@ -12,9 +12,11 @@ public struct Collector: Sendable {
         public var evictedBytes: Int64 = 0
         /// Files that no row of the index knew: what a crash leaves between publishing and writing down.
         public var orphans = 0
-        /// Files that had been in quarantine for long enough.
+        /// Files that had been in quarantine for long enough, or whose room was needed.
         public var quarantined = 0
-        /// Why files could not be deleted.
+        public var quarantinedBytes: Int64 = 0
+        /// Files that could not be deleted, and why the last of them. The others were.
+        public var stuck = 0
         public var trouble: String?
 
         public init() {}
@@ -27,6 +29,7 @@ public struct Collector: Sendable {
     let folder: CacheFolder
     /// What must not be taken for what a crash left.
     let inHand = FilesInHand()
+    private let quarantine: QuarantineMeter
     let disk = BlockingQueue("cache.collector")
 
     public init(store: JobStore, cache: ContentCache, policy: CachePolicy, logger: Logger) {
@@ -35,6 +38,7 @@ public struct Collector: Sendable {
         self.policy = policy
         self.logger = logger
         folder = CacheFolder(cache, logger: logger)
+        quarantine = QuarantineMeter(cache)
     }
 
     /// Everything the policy asks for: what is too old, what is too much, what an earlier collection left.
@@ -43,6 +47,7 @@ public struct Collector: Sendable {
     public func collect(orphans: Bool = true, myself: Int64? = nil) async throws -> Report {
         var report = Report()
         try await store.keepCacheClock()
+        try await store.releaseStuck()
         try await removeMarked(&report)
         try await evictOld(&report)
         if let limit = policy.maxBytes, try await held() > limit {
@@ -54,23 +59,6 @@ public struct Collector: Sendable {
         if orphans { try await removeLeftovers(&report) }
         try await store.noteSlices()
         return report
-    }
-
-    /// What is in quarantine goes, however long it has been there.
-    public func clearQuarantine() async throws -> (files: Int, bytes: Int64) {
-        try await disk.run { [cache] in Result { try cache.removeQuarantined(before: .max) } }.get()
-    }
-
-    private func removeLeftovers(_ report: inout Report) async throws {
-        let now = store.currentTime
-        let age = policy.quarantineAge
-        report.quarantined = try await disk.run { [cache] in
-            Result {
-                // Whoever makes a cache is done within an hour.
-                try cache.removeDrafts(before: now - 3_600_000)
-                return age < 0 ? 0 : try cache.removeQuarantined(before: now - age).files
-            }
-        }.get()
     }
 
     /// Evicts until `bytes` more fit into the cache's limit, or nothing is left that may go.
@@ -95,6 +83,7 @@ public struct Collector: Sendable {
     /// Everything that isn't pinned or in use.
     public func clear() async throws -> Report {
         var report = Report()
+        try await store.releaseStuck()
         try await removeMarked(&report)
         try await evict(&report) { .max }
         try await store.forgetLostFiles(foundBefore: .max)
@@ -104,7 +93,12 @@ public struct Collector: Sendable {
 
     private func held() async throws -> Int64 {
         let totals = try await store.cacheTotals()
-        return totals.bytes + totals.reservedBytes
+        return try await totals.bytes + totals.reservedBytes + quarantinedBytes()
+    }
+
+    /// What damaged files take up of the cache's room.
+    func quarantinedBytes() async throws -> Int64 {
+        try await disk.run { [quarantine] in Result { try quarantine.bytes() } }.get()
     }
 
     private func lowWater(of limit: Int64) -> Int64 { Int64(Double(limit) * min(1, max(0, policy.lowWater))) }
@@ -120,7 +114,7 @@ public struct Collector: Sendable {
             let page: [JobStore.EvictionCandidate]
             (page, next) = try await store.evictionCandidates(nil, by: policy.expiry, notAfter: cutoff, after: next)
             try await remove(page, &report)
-        } while next != nil && report.trouble == nil && !Task.isCancelled
+        } while next != nil && !Task.isCancelled
         // Of files that others have used since, the names of those who have not.
         while !Task.isCancelled, try await store.forgetKeys(usedBefore: cutoff, in: folder) > 0 {
             try await store.checkpoint()
@@ -130,6 +124,8 @@ public struct Collector: Sendable {
     }
 
     private func evict(_ report: inout Report, downTo target: Int64) async throws {
+        // What nobody can use goes first.
+        try await evictQuarantine(&report, try await held() - target)
         try await evict(&report) { try await held() - target }
     }
 
@@ -146,7 +142,7 @@ public struct Collector: Sendable {
                     let group = enough(of: page, for: try await excess())
                     if group.isEmpty { return }
                     try await remove(group, &report)
-                    if report.trouble != nil || Task.isCancelled { return }
+                    if Task.isCancelled { return }
                     page.removeFirst(group.count)
                 }
             } while next != nil
@@ -174,6 +170,7 @@ public struct Collector: Sendable {
 
     private func makeFree(_ minimum: Int64, _ report: inout Report) async throws {
         guard minimum > 0, try cache.freeBytes() < minimum else { return }
+        try await evictQuarantine(&report, minimum - (try cache.freeBytes()))
         try await evict(&report) { minimum - (try cache.freeBytes()) }
     }
 
@@ -190,6 +187,7 @@ public struct Collector: Sendable {
             let removal = try await store.removeDying(in: folder)
             report.evictedBlobs += removal.blobs
             report.evictedBytes += removal.bytes
+            report.stuck += removal.stuck
             report.trouble = removal.trouble ?? report.trouble
             guard removal.isUnfinished, !Task.isCancelled else { return }
             try await store.checkpoint()

@@ -71,7 +71,12 @@ struct CacheClearCommand: AsyncParsableCommand {
                 let collector = Collector(
                     store: store, cache: cache, policy: CachePolicy(), logger: CacheCommand.logger)
                 var report = try await collector.clear()
-                if quarantine { report.quarantined = try await collector.clearQuarantine().files }
+                if quarantine {
+                    let gone = try await collector.clearQuarantine()
+                    report.quarantined = gone.quarantined
+                    report.stuck += gone.stuck
+                    report.trouble = gone.trouble ?? report.trouble
+                }
                 return report
             }
             try show(report, json: json)
@@ -88,7 +93,9 @@ private func show(_ report: Collector.Report, json: Bool) throws {
         )
         if report.quarantined > 0 { Terminal.print("\(report.quarantined) files removed from quarantine") }
     }
-    if let trouble = report.trouble { throw WorkerError(.inputOutput, trouble) }
+    if let trouble = report.trouble {
+        throw WorkerError(.inputOutput, "\(report.stuck) files can't be deleted and stay where they are. \(trouble)")
+    }
 }
 
 struct CachePinCommand: AsyncParsableCommand {
