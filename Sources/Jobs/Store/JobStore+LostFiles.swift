@@ -45,8 +45,40 @@ extension JobStore {
             db,
             sql: "SELECT key, variant, blob FROM lost_files WHERE \(isNobodys) ORDER BY key, variant LIMIT ?",
             arguments: [limit]
-        ).map { LostFile(key: $0["key"], variant: $0["variant"], blob: $0["blob"]) }
+        ).map(LostFile.init(row:))
     }
+
+    /// Those of them whose URLs nothing keeps from being asked for.
+    static func lostFiles(unlistedAt now: Int64, limit: Int, in db: Database) throws -> [LostFile] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT key, variant, blob FROM lost_files WHERE \(isNobodys) AND NOT \(isListed)
+                ORDER BY key, variant LIMIT ?
+                """,
+            arguments: [now, limit]
+        ).map(LostFile.init(row:))
+    }
+
+    /// Of the files that were lost and are nobody's, those whose URLs are on the blacklist.
+    public func lostFilesOnBlacklist() async throws(JobsError) -> Int {
+        let reading = reading
+        return try await read { db in
+            try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM lost_files WHERE \(Self.isNobodys) AND \(Self.isListed)",
+                arguments: [try Self.cacheTime(reading, in: db)]) ?? 0
+        }
+    }
+
+    static func isNobodys(_ file: LostFile, in db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(
+            sql: "SELECT EXISTS (SELECT 1 FROM lost_files WHERE key = ? AND variant = ? AND \(isNobodys))")
+        return try Bool.fetchOne(statement, arguments: [file.key, file.variant]) ?? false
+    }
+
+    private static let isListed = """
+        EXISTS (SELECT 1 FROM blacklist_entries WHERE url = lost_files.key AND expires_at > ?)
+        """
 
     /// A condition on a row of `lost_files`: no job is on its way to it.
     private static let isNobodys = """
@@ -72,4 +104,8 @@ extension JobStore {
         let statement = try db.cachedStatement(sql: "DELETE FROM lost_files WHERE key = ? AND variant = ?")
         for variant in variants { try statement.execute(arguments: [key, variant]) }
     }
+}
+
+extension LostFile {
+    fileprivate init(row: Row) { self.init(key: row["key"], variant: row["variant"], blob: row["blob"]) }
 }

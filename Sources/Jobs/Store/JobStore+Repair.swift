@@ -4,44 +4,52 @@ extension JobStore {
     /// What came of queueing again what was lost.
     public struct Repairs: Sendable {
         public var jobs: [JobID] = []
-        /// URLs whose jobs are no longer known. They are not asked about again.
+        /// URLs of which something was lost that no job is known to have wanted: theirs were removed. It is not asked about
+        /// again.
         public var unknown = 0
     }
 
-    /// URLs that are looked up, and queued, at once.
+    /// Files that are looked up, and queued, at once.
     private static let repairsAtOnce = 10_000
 
-    /// Queues what was lost, in one job for each way in which it was wanted.
+    /// Queues what was lost, in one job for each way in which it was wanted. What is on the blacklist stays where it is: its
+    /// origin would have to be asked for what it doesn't have.
     public func repairLostFiles() async throws(JobsError) -> Repairs {
         var repairs = Repairs()
+        let reading = reading
         while true {
-            let keys = try await read { db in
-                Set(try Self.lostFiles(limit: Self.repairsAtOnce, in: db).map(\.key))
+            let lost = try await read { db in
+                let now = try Self.cacheTime(reading, in: db)
+                return try Self.lostFiles(unlistedAt: now, limit: Self.repairsAtOnce, in: db)
             }
-            guard !keys.isEmpty else { return repairs }
-            let wishes = try await read { db in try Wishes(for: keys, in: db) }
-            for (wish, urls) in wishes.found {
-                if let job = try await enqueue(wish, urls) {
-                    repairs.jobs.append(job)
+            guard !lost.isEmpty else { return repairs }
+            let wishes = try await read { db in try Wishes(for: lost, in: db) }
+            for (wish, files) in wishes.found {
+                if let job = try await enqueue(wish, files) { repairs.jobs.append(job) }
+            }
+            repairs.unknown += try await write { db in
+                let unknown = try wishes.left.filter { try Self.isNobodys($0, in: db) }
+                for file in unknown {
+                    try db.execute(
+                        sql: "DELETE FROM lost_files WHERE key = ? AND variant = ?",
+                        arguments: [file.key, file.variant])
                 }
-            }
-            let unknown = keys.subtracting(wishes.found.values.flatMap { $0.map(\.key) })
-            repairs.unknown += unknown.count
-            try await write { db in
-                for key in unknown { try db.execute(sql: "DELETE FROM lost_files WHERE key = ?", arguments: [key]) }
+                return Set(unknown.map(\.key)).count
             }
         }
     }
 
-    /// In one transaction, so that nothing is queued twice, or never.
+    /// In one transaction, so that nothing is queued twice, or never: another repair may have been faster.
     private func enqueue(
-        _ wish: Wish, _ urls: [(key: String, url: String)],
+        _ wish: Wish, _ files: [(file: LostFile, url: String)],
     ) async throws(JobsError) -> JobID? {
         try await write { db in
-            let job = try wish.job(urls.map(\.url).sorted())
+            let open = try files.filter { try Self.isNobodys($0.file, in: db) }
+            guard !open.isEmpty else { return nil }
+            let job = try wish.job(Set(open.map(\.url)).sorted())
             guard let id = try Self.insert(job, try Self.texts(of: job), in: db) else { return nil }
-            let statement = try db.cachedStatement(sql: "UPDATE lost_files SET job = ? WHERE key = ?")
-            for url in urls { try statement.execute(arguments: [id, url.key]) }
+            let statement = try db.cachedStatement(sql: "UPDATE lost_files SET job = ? WHERE key = ? AND variant = ?")
+            for one in open { try statement.execute(arguments: [id, one.file.key, one.file.variant]) }
             return id
         }
     }
@@ -68,36 +76,45 @@ private struct Wish: Hashable {
     }
 }
 
-/// For each cache key the last job that got it, whatever it called the URL.
+/// For each lost file the last job that got it, whatever it called the URL.
 private struct Wishes {
-    private(set) var found: [Wish: [(key: String, url: String)]] = [:]
+    private(set) var found: [Wish: [(file: LostFile, url: String)]] = [:]
+    /// Those that no job is known to have got.
+    private(set) var left: [LostFile] = []
 
-    init(for keys: Set<String>, in db: Database) throws {
-        var left = keys
-        for key in keys {
-            guard let row = try Self.row(of: key, in: db) else { continue }
-            add(row, key)
-            left.remove(key)
+    init(for files: [LostFile], in db: Database) throws {
+        var others: [LostFile] = []
+        for file in files {
+            guard let row = try Self.row(of: file, in: db) else {
+                others.append(file)
+                continue
+            }
+            add(row, file)
         }
-        if !left.isEmpty { try search(for: left, in: db) }
+        if !others.isEmpty { try search(for: others, in: db) }
     }
 
-    private mutating func add(_ row: Row, _ key: String) {
-        found[Wish(row), default: []].append((key, row["url"]))
+    private mutating func add(_ row: Row, _ file: LostFile) {
+        found[Wish(row), default: []].append((file, row["url"]))
     }
 
-    private static let columns = "items.url, items.source, jobs.variants, jobs.options, jobs.headers"
+    private static let columns = "items.id, items.url, items.source, jobs.variants, jobs.options, jobs.headers"
 
     /// By the URL itself, or with a fragment, which no key has.
-    private static func row(of key: String, in db: Database) throws -> Row? {
+    private static func row(of file: LostFile, in db: Database) throws -> Row? {
         let sql = """
             SELECT \(columns) FROM items JOIN jobs ON jobs.id = items.job
-            WHERE items.state = 'done' AND items.url %@ ORDER BY items.id DESC LIMIT 20
+            WHERE items.state = 'done' AND items.url %@
+                AND EXISTS (SELECT 1 FROM renditions WHERE item = items.id AND name = ?)
+            ORDER BY items.id DESC LIMIT 20
             """
         let exact = try db.cachedStatement(sql: sql.replacing("%@", with: "= ?"))
         let open = try db.cachedStatement(sql: sql.replacing("%@", with: ">= ? AND items.url < ?"))
+        let key = file.key
         // '$' comes after '#'.
-        let rows = try Row.fetchAll(exact, arguments: [key]) + Row.fetchAll(open, arguments: [key + "#", key + "$"])
+        let rows =
+            try Row.fetchAll(exact, arguments: [key, file.rendition])
+            + Row.fetchAll(open, arguments: [key + "#", key + "$", file.rendition])
         return rows.first { row in
             guard let rule = rule(of: row) else { return true }
             return Self.key(of: row, by: rule) == key
@@ -105,16 +122,17 @@ private struct Wishes {
     }
 
     /// Among all that has ended, for URLs that a rule has made keys of, or a delegate; the latter by what came of them.
-    private mutating func search(for keys: Set<String>, in db: Database) throws {
-        var byKey: [String: Row] = [:]
-        var bySource: [String: Row] = [:]
-        var sources: [String: String] = [:]
+    private mutating func search(for files: [LostFile], in db: Database) throws {
+        let byKey = Dictionary(grouping: files, by: \.key)
+        var bySource: [String: [LostFile]] = [:]
         let source = try db.cachedStatement(sql: "SELECT hash FROM sources WHERE key = ?")
-        for key in keys {
-            if let hash = try String.fetchOne(source, arguments: [key]) { sources[key] = hash }
+        for (key, files) in byKey {
+            if let hash = try String.fetchOne(source, arguments: [key]) { bySource[hash, default: []] += files }
         }
-        let wanted = Set(sources.values)
+        var latest: [LostFile: Row] = [:]
+        var latestOfBytes: [LostFile: Row] = [:]
         var rules: [String: CacheKeyRule?] = [:]
+        let names = try db.cachedStatement(sql: "SELECT name FROM renditions WHERE item = ?")
         let rows = try Row.fetchCursor(
             db,
             sql: """
@@ -125,11 +143,15 @@ private struct Wishes {
             let options: String = row["options"] ?? ""
             let rule = rules[options] ?? Self.rule(of: row)
             rules[options] = .some(rule)
-            if let rule, let key = Self.key(of: row, by: rule), keys.contains(key) { byKey[key] = row.copy() }
-            if let hash: String = row["source"], wanted.contains(hash) { bySource[hash] = row.copy() }
+            let keyed = rule.flatMap { Self.key(of: row, by: $0) }.flatMap { byKey[$0] } ?? []
+            let same = (row["source"] as String?).flatMap { bySource[$0] } ?? []
+            if keyed.isEmpty, same.isEmpty { continue }
+            let had = Set(try String.fetchAll(names, arguments: [row["id"] as Int64]))
+            for file in keyed where had.contains(file.rendition) { latest[file] = row.copy() }
+            for file in same where had.contains(file.rendition) { latestOfBytes[file] = row.copy() }
         }
-        for key in keys {
-            if let row = byKey[key] ?? sources[key].flatMap({ bySource[$0] }) { add(row, key) }
+        for file in files {
+            if let row = latest[file] ?? latestOfBytes[file] { add(row, file) } else { left.append(file) }
         }
     }
 
@@ -142,4 +164,9 @@ private struct Wishes {
         // Options that can't be read have made no key.
         (try? JobSettings(parsing: row["options"]))?.cacheKey
     }
+}
+
+extension LostFile {
+    /// What a job's result calls it.
+    fileprivate var rendition: String { variant.isEmpty ? "original" : variant }
 }
