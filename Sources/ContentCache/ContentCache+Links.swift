@@ -36,7 +36,9 @@ extension ContentCache {
         let fresh = path.string + ".new"
         Glibc.unlink(fresh)
         guard symlink(target, fresh) == 0, rename(fresh, path.string) == 0 else {
-            throw CacheError(Errno(rawValue: errno), "The link \(path) can't be replaced")
+            let error = CacheError(Errno(rawValue: errno), "The link \(path) can't be replaced")
+            Glibc.unlink(fresh)
+            throw error
         }
     }
 
@@ -66,10 +68,31 @@ extension ContentCache {
     }
 
     /// Deletes a name that has no business in the tree.
-    public func removeLink(_ relative: String) throws(CacheError) {
+    ///
+    /// - Returns: false for a folder, which is left as it is: nobody knows what is in it.
+    @discardableResult
+    public func removeLink(_ relative: String) throws(CacheError) -> Bool {
         let path = directory.pushing(FilePath(relative))
-        guard Glibc.unlink(path.string) != 0, errno != ENOENT else { return }
-        throw CacheError(Errno(rawValue: errno), "The link \(path) can't be deleted")
+        guard Glibc.unlink(path.string) != 0, errno != ENOENT else { return true }
+        let reason = Errno(rawValue: errno)
+        if isFolder(atLink: relative) { return false }
+        throw CacheError(reason, "The link \(path) can't be deleted")
+    }
+
+    /// Whether a folder lies in a link's place.
+    public func isFolder(atLink relative: String) -> Bool {
+        var info = stat()
+        return lstat(directory.pushing(FilePath(relative)).string, &info) == 0 && info.st_mode & S_IFMT == S_IFDIR
+    }
+
+    /// What is left of a tree without links.
+    public func removeEmptyLinkFolders() throws {
+        func remove(_ relative: String) { rmdir(directory.pushing(FilePath(relative)).string) }
+        for variant in try names(in: "links") {
+            for shard in try names(in: "links/\(variant)") { remove("links/\(variant)/\(shard)") }
+            remove("links/\(variant)")
+        }
+        remove("links")
     }
 
     private func names(in relative: String) throws -> [String] {

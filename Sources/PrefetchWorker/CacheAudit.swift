@@ -22,6 +22,8 @@ public struct CacheAudit: Sendable, Encodable {
         public var resumes = false
         /// Queues again what is missing or damaged.
         public var repairs = false
+        /// Stops it, with its place written down.
+        public var stop = StopSignal()
 
         public init() {}
     }
@@ -45,15 +47,19 @@ public struct CacheAudit: Sendable, Encodable {
     public var repairedLinks = 0
     /// Jobs that were queued to have again what was lost.
     public var repairJobs: [JobID] = []
-    /// URLs that were lost and whose jobs are no longer known.
+    /// URLs of which something was lost that no job is known to have wanted.
     public var unrepairable = 0
     /// What was lost, now or before, and is neither there again nor queued; 10,000 of it at most.
     public var lost: [LostFile] = []
+    /// How many of them aren't queued again, since their URLs are on the blacklist.
+    public var blacklisted = 0
     /// Files that were lost and that a job is about to fetch again.
     public var onTheirWay = 0
     /// What is kept of damaged blobs.
     public var quarantinedFiles = 0
     public var quarantinedBytes: Int64 = 0
+    /// Whether it was stopped before it had looked at everything.
+    public var wasStopped = false
 
     /// Whether every invariant holds.
     public var isSound: Bool {
@@ -67,12 +73,14 @@ public struct CacheAudit: Sendable, Encodable {
     ) async throws -> CacheAudit {
         var audit = CacheAudit()
         try await audit.checkIndex(store, cache, options, progress)
+        if audit.wasStopped { return audit }
         // What an earlier look has found as well, whoever it was and however it ended.
         if options.repairs {
             let repairs = try await store.repairLostFiles()
             (audit.repairJobs, audit.unrepairable) = (repairs.jobs, repairs.unknown)
         }
         audit.lost = try await store.lostFiles(limit: 10_000)
+        audit.blacklisted = try await store.lostFilesOnBlacklist()
         (audit.quarantinedFiles, audit.quarantinedBytes) = try cache.quarantined()
         audit.onTheirWay = try await store.lostFilesOnTheirWay()
         try await audit.checkFolders(store, cache)
@@ -80,6 +88,8 @@ public struct CacheAudit: Sendable, Encodable {
         let logger = Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() }
         let links = try await LinkKeeper(store: store, cache: cache, logger: logger).repair()
         audit.repairedLinks = links.made + links.removed
+        audit.strangers += links.inTheWay
+        if options.depth != .quick { try await store.setCacheProperty(Self.cursor, to: nil) }
         return audit
     }
 
@@ -91,13 +101,17 @@ public struct CacheAudit: Sendable, Encodable {
         let reading = BlockingQueue("cache.verify")
         let folder = CacheFolder(cache, logger: Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() })
         var last = options.resumes ? try await store.cacheProperty(Self.cursor) ?? "" : ""
-        var pace = Pace(rate: options.rate)
+        var pace = Pace(rate: options.rate, stop: options.stop)
         while true {
             let page = try await store.blobs(after: last, limit: 200)
-            guard let end = page.last?.hash else { break }
-            last = end
+            guard !page.isEmpty else { break }
             var lost: [(hash: String, size: Int64)] = []
             for (hex, size) in page {
+                if options.stop.isRequested || Task.isCancelled {
+                    wasStopped = true
+                    break
+                }
+                last = hex
                 guard let hash = BlobHash(hex) else {
                     inconsistencies.append("The index names a blob '\(hex.prefix(80))', which is no SHA-256.")
                     continue
@@ -118,14 +132,13 @@ public struct CacheAudit: Sendable, Encodable {
                     lost.append((hex, size))
                 }
                 if isRead { await pace.spend(size) }
-                if Task.isCancelled { throw CancellationError() }
             }
             try await forget(lost, store, folder)
             // The place is kept for a verification that is stopped; quick ones aren't worth it.
             if options.depth != .quick { try await store.setCacheProperty(Self.cursor, to: last) }
             progress(good)
+            if wasStopped { return }
         }
-        if options.depth != .quick { try await store.setCacheProperty(Self.cursor, to: nil) }
     }
 
     private mutating func forget(
@@ -162,17 +175,24 @@ extension CacheAudit.Depth {
 /// Keeps reading to so many bytes a second.
 private struct Pace {
     let rate: Int64?
+    let stop: StopSignal
     private var started = monotonicMilliseconds()
     private var spent: Int64 = 0
 
-    init(rate: Int64?) { self.rate = rate }
+    init(rate: Int64?, stop: StopSignal) {
+        self.rate = rate
+        self.stop = stop
+    }
 
     mutating func spend(_ bytes: Int64) async {
         guard let rate, rate > 0 else { return }
         spent += bytes
         let due = started + Int64(Double(spent) / Double(rate) * 1_000)
-        let ahead = due - monotonicMilliseconds()
-        // Cancellation cuts the nap short; the caller looks for it.
-        if ahead > 0 { try? await Task.sleep(for: .milliseconds(ahead)) }
+        while !stop.isRequested, !Task.isCancelled {
+            let ahead = due - monotonicMilliseconds()
+            guard ahead > 0 else { return }
+            // Cancellation cuts the nap short; the caller looks for it.
+            try? await Task.sleep(for: .milliseconds(min(ahead, 100)))
+        }
     }
 }

@@ -55,9 +55,12 @@ public struct Worker: Sendable {
             store = try await JobStore.opening(
                 path: configuration.database, now: configuration.now, leaseDuration: configuration.lease,
                 syncs: configuration.syncs)
-            if let links = configuration.keepsLinks { try await keepLinks(links, store) }
             pipeline = try makePipeline(store)
             try await CacheBond.check(store, pipeline.cache)
+            // Not before it is known whose cache it is: another's tree would go.
+            if let links = configuration.keepsLinks {
+                try await LinkKeeper(store: store, cache: pipeline.cache, logger: logger).keep(links)
+            }
             // Before anything is claimed, let alone fetched.
             if configuration.helpers.requiresSandbox { try await pipeline.helpers.checkSandbox() }
             worker = try await JobStore.retrying { () throws(JobsError) in
@@ -202,13 +205,6 @@ public struct Worker: Sendable {
             await cacheKeeper.trim()
             return result
         }
-    }
-
-    /// Makes the tree of links when it is asked for the first time, or forgets it.
-    private func keepLinks(_ isWanted: Bool, _ store: JobStore) async throws {
-        guard try await store.keepsLinks() != isWanted else { return }
-        let cache = try ContentCache(directory: FilePath(configuration.cache), syncs: configuration.syncs)
-        try await LinkKeeper(store: store, cache: cache, logger: logger).turn(on: isWanted)
     }
 
     /// What waits goes back at once; what runs gets its grace.

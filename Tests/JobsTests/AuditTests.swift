@@ -70,7 +70,7 @@ struct AuditTests {
             #expect(try await queue.store.known(blobs: hashes + ["nowhere"]) == 2)
             #expect(try await queue.store.blobs(after: "", limit: 1).map(\.hash) == [hashes[0]])
             #expect(try await queue.store.blobs(after: hashes[0], limit: 9).map(\.hash) == [hashes[1]])
-            try await queue.store.forget(blobs: [hashes[0]])
+            try await queue.store.forget(blobs: [hashes[0]], in: .nowhere)
             #expect(try await queue.store.known(blobs: hashes) == 1)
             #expect(try await queue.store.source(key: items[0].key)?.isKept == false)
             #expect(try await queue.store.source(key: items[1].key)?.isKept == true)

@@ -10,7 +10,7 @@ struct LostFilesTests {
             _ = try await queue.job(2)
             let items = try await queue.claim()
             for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
-            try await queue.store.forget(blobs: [ClaimedItem.hash(of: items[0].id)])
+            try await queue.store.forget(blobs: [ClaimedItem.hash(of: items[0].id)], in: .nowhere)
             // Nothing but the database tells whoever comes next.
             let repairs = try await queue.store.repairLostFiles()
             #expect(repairs.jobs.count == 1 && repairs.unknown == 0)
@@ -35,7 +35,7 @@ struct LostFilesTests {
             #expect(try await queue.store.removeDying(in: folder).blobs == 1)
             #expect(try await queue.store.lostFiles(limit: 9) == [])
             let left = page.dropFirst().map(\.hash)
-            try await queue.store.forget(blobs: Array(left))
+            try await queue.store.forget(blobs: Array(left), in: .nowhere)
             let lost = try await queue.store.lostFiles(limit: 99)
             #expect(Set(lost.map(\.blob)) == Set(left))
             try await queue.store.pin([lost[0].key])

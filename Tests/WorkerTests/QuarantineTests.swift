@@ -27,6 +27,33 @@ struct QuarantineTests {
         }
     }
 
+    @Test func `A verification that is stopped says so, and goes on where it was`() async throws {
+        try await withWorker { w in
+            try await w.enqueue((0..<30).map { w.url("/\($0).png") })
+            try await w.drain("--quiet")
+            let bytes = try #require(Int(try await w.value("SELECT sum(size) FROM blobs")))
+            for (signal, code) in [(SIGINT, Int32(130)), (SIGTERM, 143)] {
+                let files = ChildProcess.Files(output: w.place("out"), errors: w.place("err"))
+                let child = try RunningProgram(
+                    TestWorker.binary,
+                    ["cache", "verify", "--db", w.database, "--cache", w.cache, "--rate", "\(max(1, bytes / 300))"],
+                    files: files, environment: [:])
+                try await w.eventually("it is ready for signals") { child.handles(signal) }
+                // One that comes while its handler is being put in place is lost.
+                for _ in 0..<3 where child.exit == nil {
+                    child.send(signal)
+                    _ = try? await w.eventually("it has ended") { child.exit != nil }
+                }
+                #expect(try await child.wait() == .code(code))
+                #expect(try w.text(of: files.errors).contains("worker cache verify --resume"))
+                let good = Int(try w.text(of: files.output).prefix { $0.isNumber }) ?? -1
+                #expect((0..<30).contains(good))
+                let rest = try await w.run("cache", "verify", "--resume")
+                #expect(rest.output.hasPrefix("\(30 - good) blobs are good"), "\(good), then \(rest.output)")
+            }
+        }
+    }
+
     @Test func `A marker that a kill kept from its name goes when it is old`() async throws {
         try await withWorker { w in
             try await w.run("init")
@@ -48,6 +75,18 @@ struct QuarantineTests {
             try await w.run("cache", "pin", "", expecting: 64)
             try await w.run("cache", "pin", w.url("/1.png"), " ", expecting: 64)
             #expect(try await w.run("cache", "pin").output == "")
+        }
+    }
+}
+
+extension RunningProgram {
+    /// Whether a signal doesn't simply end it, by the masks that proc(5) shows.
+    fileprivate func handles(_ signal: Int32) -> Bool {
+        let status = String(decoding: ProcessTable.contents(of: "/proc/\(pid)/status") ?? [], as: UTF8.self)
+        return status.split(separator: "\n").contains { line in
+            guard line.hasPrefix("SigIgn:") || line.hasPrefix("SigCgt:") else { return false }
+            let mask = line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) } ?? 0
+            return mask >> UInt64(signal - 1) & 1 == 1
         }
     }
 }

@@ -56,12 +56,14 @@ extension JobStore {
 
     /// Forgets blobs that turned out missing or damaged, so that the next job that wants them makes them anew; until then
     /// they are listed as lost. The results of jobs stay, without their paths.
-    public func forget(blobs hashes: [String]) async throws(JobsError) {
+    ///
+    /// - Parameter folder: where their links are, which go as well.
+    public func forget(blobs hashes: [String], in folder: CacheFolder) async throws(JobsError) {
         let reading = reading
         for hash in hashes {
             while try await write({ db in
                 let now = try Self.cacheTime(reading, in: db)
-                return try !Self.forget(blob: hash, folder: nil, lostAt: now, in: db)
+                return try !Self.forget(blob: hash, folder: folder, lostAt: now, in: db)
             }) {}
         }
     }

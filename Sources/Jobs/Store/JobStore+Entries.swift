@@ -56,6 +56,30 @@ extension JobStore {
 
     public func setKeepsLinks(_ keeps: Bool) async throws(JobsError) {
         try await setCacheProperty(Self.linksProperty, to: keeps ? "tree" : nil)
+        if !keeps { try await setHasMadeLinks(false) }
+    }
+
+    private static let madeLinksProperty = "links-made"
+
+    /// Whether every link of the tree was made, and not only the first ones before a crash.
+    public func hasMadeLinks() async throws(JobsError) -> Bool {
+        try await cacheProperty(Self.madeLinksProperty) != nil
+    }
+
+    public func setHasMadeLinks(_ isMade: Bool) async throws(JobsError) {
+        guard try await hasMadeLinks() != isMade else { return }
+        try await setCacheProperty(Self.madeLinksProperty, to: isMade ? "1" : nil)
+    }
+
+    /// Up to 256 entries from all over the cache, with the same chance for each blob.
+    public func entriesFromAllOver() async throws(JobsError) -> [CacheEntry] {
+        try await read { db in
+            let statement = try db.cachedStatement(sql: "SELECT * FROM entries WHERE blob >= ? ORDER BY blob LIMIT 1")
+            return try (0..<256).compactMap { number in
+                let start = (number < 16 ? "0" : "") + String(number, radix: 16)
+                return try Row.fetchOne(statement, arguments: [start]).map(CacheEntry.init(row:))
+            }
+        }
     }
 
     /// Makes the links of some entries, as they stand at this moment.

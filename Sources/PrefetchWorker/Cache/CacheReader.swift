@@ -1,5 +1,6 @@
 public import ContentCache
 public import Jobs
+internal import Logging
 internal import SystemPackage
 
 /// Finds what is cached of a URL, and hands out only what was verified: once for each file and boot.
@@ -15,6 +16,7 @@ public struct CacheReader: Sendable {
 
     private let store: JobStore
     private let cache: ContentCache
+    private let folder: CacheFolder
     private let readOnly: [String]
     private let disk = BlockingQueue("cache.reader")
 
@@ -22,6 +24,7 @@ public struct CacheReader: Sendable {
     public init(store: JobStore, cache: ContentCache, readOnly: [String] = []) {
         self.store = store
         self.cache = cache
+        folder = CacheFolder(cache, logger: Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() })
         self.readOnly = readOnly
     }
 
@@ -34,7 +37,7 @@ public struct CacheReader: Sendable {
                 found.path = cache.path(of: hash).string
                 return found
             } catch let error as CacheError where error.code == .damaged {
-                try await store.forget(blobs: [entry.blob])
+                try await store.forget(blobs: [entry.blob], in: folder)
                 found.damage.append(error.message)
             }
         }

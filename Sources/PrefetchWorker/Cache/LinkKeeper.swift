@@ -9,6 +9,8 @@ public struct LinkKeeper: Sendable {
         public var links = 0
         public var made = 0
         public var removed = 0
+        /// Folders where links should be or nothing: they were left as they are.
+        public var inTheWay: [String] = []
     }
 
     private let store: JobStore
@@ -22,23 +24,28 @@ public struct LinkKeeper: Sendable {
         folder = CacheFolder(cache, logger: logger)
     }
 
+    /// As a worker does it that is told of it each time it starts: no more than a few looks where all is well.
+    func keep(_ isOn: Bool) async throws {
+        if try await store.keepsLinks() == isOn {
+            if isOn, try await looksWhole() { return }
+            if !isOn, !cache.isFolder(atLink: "links") { return }
+        }
+        try await turn(on: isOn)
+    }
+
     /// Makes the tree and keeps it from now on, or removes it.
     @discardableResult
     public func turn(on isOn: Bool) async throws -> Report {
-        // First, so that nothing that ends meanwhile is missed.
+        // First, so that nothing that ends meanwhile is missed. That the tree is whole is said when it is.
         try await store.setKeepsLinks(isOn)
         return try await repair()
     }
 
     /// Makes links that are missing or lead elsewhere, and removes what no entry stands for.
     public func repair() async throws -> Report {
+        guard try await store.keepsLinks() else { return try await removeAll() }
         var report = Report()
-        guard try await store.keepsLinks() else {
-            let all = try await linksOnDisk()
-            for link in all { try cache.removeLink(link) }
-            report.removed = all.count
-            return report
-        }
+        try await store.setHasMadeLinks(false)
         var wanted: Set<String> = []
         var last: CacheEntry?
         while true {
@@ -51,16 +58,41 @@ public struct LinkKeeper: Sendable {
                 return cache.blob(atLink: path)?.hex != entry.blob
             }
             if !missing.isEmpty { try await store.link(missing, in: folder) }
-            report.made += missing.count
+            for path in missing.compactMap(Self.path) {
+                // What is evicted by now has none.
+                if cache.blob(atLink: path) != nil { report.made += 1 }
+                if cache.isFolder(atLink: path) { report.inTheWay.append(path) }
+            }
         }
         report.links = wanted.count
         for link in try await linksOnDisk() where !wanted.contains(link) {
             // One that was made since is an entry's by now.
             guard try await !isEntry(link) else { continue }
-            try cache.removeLink(link)
-            report.removed += 1
+            try remove(link, &report)
         }
+        try await store.setHasMadeLinks(true)
         return report
+    }
+
+    private func removeAll() async throws -> Report {
+        var report = Report()
+        for link in try await linksOnDisk() { try remove(link, &report) }
+        try cache.removeEmptyLinkFolders()
+        return report
+    }
+
+    private func remove(_ link: String, _ report: inout Report) throws(CacheError) {
+        if try cache.removeLink(link) { report.removed += 1 } else { report.inTheWay.append(link) }
+    }
+
+    /// Whether the making came to its end, and the tree is still there as far as a few links from all over it tell: somebody
+    /// may have deleted it, or a part.
+    private func looksWhole() async throws -> Bool {
+        guard try await store.hasMadeLinks() else { return false }
+        let some = try await store.entriesFromAllOver()
+        return await disk.run { [cache] in
+            some.allSatisfy { entry in Self.path(of: entry).map { cache.blob(atLink: $0)?.hex == entry.blob } ?? true }
+        }
     }
 
     private func isEntry(_ link: String) async throws -> Bool {

@@ -165,7 +165,7 @@ extension Pipeline {
         guard error.code == .damaged else { return .release(error.message) }
         logger.warning("A cached source is damaged and fetched again.", metadata: ["error": "\(error)"])
         do {
-            try await store.forget(blobs: [source.hash])
+            try await store.forget(blobs: [source.hash], in: collector.folder)
             return .sourceMissing
         } catch {
             return .release("\(error)")

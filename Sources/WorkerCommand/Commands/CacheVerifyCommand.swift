@@ -11,7 +11,8 @@ struct CacheVerifyCommand: AsyncParsableCommand {
             Damaged blobs go to the cache's quarantine, and the next job that wants them makes them anew; with --repair they
             are queued at once, with all that was lost before and is not there again. What is lost is told each time until
             it is there, or queued, or too old to be kept. Safe beside running workers. One that was stopped goes on with
-            --resume. Exit code 0 when all is well, 74 when something was wrong.
+            --resume. Exit code 0 when all is well, 74 when something was wrong, 130 or 143 when SIGINT or SIGTERM has
+            stopped it.
 
             EXAMPLES:
               worker cache verify
@@ -47,13 +48,23 @@ struct CacheVerifyCommand: AsyncParsableCommand {
             if rate != nil { options.rate = try settings.bytes("rate", flag: rate, default: 0) }
             options.resumes = resume
             options.repairs = repair
-            let audit = try await common.withCache { store, cache in
-                try await CacheAudit.run(store: store, cache: cache, options: options) { count in
-                    if Terminal.errorIsTerminal { Terminal.errorRaw("\r\(count) blobs are good ") }
+            let (audit, interruption) = try await stoppable { stop in
+                options.stop = stop
+                return try await common.withCache { store, cache in
+                    try await CacheAudit.run(store: store, cache: cache, options: options) { count in
+                        if Terminal.errorIsTerminal { Terminal.errorRaw("\r\(count) blobs are good ") }
+                    }
                 }
             }
             if Terminal.errorIsTerminal { Terminal.errorRaw("\r\u{1B}[2K") }
             if json { Terminal.print(try Output.json(audit)) } else { lines(audit).forEach(Terminal.print) }
+            if audit.wasStopped, let interruption {
+                Terminal.error(
+                    quick
+                        ? "worker: Stopped before everything was looked at."
+                        : "worker: Stopped before everything was read. Go on with: worker cache verify --resume")
+                throw interruption
+            }
             if !audit.isSound { throw ExitCode.inputOutput }
         }
     }
@@ -67,7 +78,12 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         if audit.repairedLinks > 0 { lines.append("\(audit.repairedLinks) links were put right") }
         lines += audit.repairJobs.map { "queued again as job \($0)" }
         lines += some(audit.lost.map(\.name)) { "lost, and not there again: \($0)" }
-        if audit.lost.count > 0 { lines.append("queue what is lost with: worker cache verify --repair") }
+        if audit.blacklisted > 0 {
+            lines.append("\(audit.blacklisted) of them stay lost while they are on the list: worker blacklist list")
+        }
+        if audit.lost.count > audit.blacklisted {
+            lines.append("queue what is lost with: worker cache verify --repair")
+        }
         if audit.onTheirWay > 0 { lines.append("\(audit.onTheirWay) lost files are on their way") }
         if audit.quarantinedFiles > 0 {
             lines.append(

@@ -1,0 +1,29 @@
+import ArgumentParser
+import Glibc
+import PrefetchWorker
+import UnixSignals
+
+/// Runs something that stops by itself when it is asked to, and asks it at the first SIGINT or SIGTERM; the second ends the
+/// process.
+///
+/// - Returns: what came of it, and the exit code of a process that a signal has stopped; nil where none came.
+func stoppable<R: Sendable>(_ body: (StopSignal) async throws -> R) async throws -> (result: R, interruption: ExitCode?)
+{
+    let stop = StopSignal()
+    return try await withThrowingTaskGroup(of: ExitCode?.self) { group in
+        group.addTask {
+            var first: (code: ExitCode, at: ContinuousClock.Instant)?
+            for await signal in await UnixSignalsSequence(trapping: .sigint, .sigterm) {
+                let code = ExitCode(signal == .sigint ? 130 : 143)
+                // timeout(1) sends to the process and then to its group, which is one wish and two signals.
+                if let first, .now - first.at >= .milliseconds(100) { _exit(code.rawValue) }
+                if first == nil { first = (code, .now) }
+                stop.request()
+            }
+            return first?.code
+        }
+        let result = try await body(stop)
+        group.cancelAll()
+        return (result, try await group.next() ?? nil)
+    }
+}
