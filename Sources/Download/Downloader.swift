@@ -7,7 +7,7 @@ public import SystemPackage
 /// One thread drives libcurl for all transfers; calls may come from anywhere. Nothing is tried again in here: a failure
 /// carries its class, and the caller decides.
 public final class Downloader: Sendable {
-    private let configuration: DownloadConfiguration
+    public let configuration: DownloadConfiguration
     private let exchange: Exchange
     private let robots: RobotsKeeper
 
@@ -116,9 +116,6 @@ public final class Downloader: Sendable {
         // Why it cannot be sent is what a download of it would say.
         (try? DownloadURL(url, maxBytes: .max).host).map(HostName.normal)
     }
-
-    /// What requests say of us.
-    public var userAgent: String { configuration.userAgent }
 
     /// The transfers that have run for more than a second, as they stood less than a second ago.
     public var progress: [DownloadProgress] { exchange.state.withLock { $0.progress } }

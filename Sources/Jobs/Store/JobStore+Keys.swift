@@ -48,10 +48,8 @@ extension JobStore {
         return rules
     }
 
-    /// Keeps in mind by which rule a URL got its key, for as long as the key is known: its job is about to go.
-    static func remember(_ rule: CacheKeyRule, of url: String, in db: Database) throws {
-        // A pattern that takes too long has made no key.
-        guard let key = try? rule.key(of: url), key != URLText.cacheKey(url) else { return }
+    /// Keeps in mind by which rule a key was made, for as long as it is known: the job that said so is about to go.
+    static func remember(_ rule: CacheKeyRule, of key: String, in db: Database) throws {
         try db.cachedStatement(
             sql: """
                 INSERT OR IGNORE INTO key_rules (rule, key) SELECT ?1, ?2

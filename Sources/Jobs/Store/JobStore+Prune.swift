@@ -59,27 +59,51 @@ extension JobStore {
     }
 
     private func pruneItems(of job: JobID) async throws(JobsError) -> Int {
-        try await writeSlice(.prune) { db, rows in
-            let ending = try Row.fetchOne(
-                db, sql: "SELECT options FROM jobs WHERE id = ? AND state IN ('finished', 'cancelled', 'failed')",
-                arguments: [job])
-            guard let ending else { return (0, 0) }
-            // Options that can't be read have made no key.
-            let rule = (try? JobSettings(parsing: ending["options"]))?.cacheKey
-            let ended = try Row.fetchAll(
+        let keys = try await keysByRule(of: job)
+        return try await writeSlice(.prune) { db, rows in
+            let isEnded = try Bool.fetchOne(
+                db, sql: "SELECT state IN ('finished', 'cancelled', 'failed') FROM jobs WHERE id = ?", arguments: [job])
+            guard isEnded == true else { return (0, 0) }
+            let ended = try Int64.fetchAll(
+                db, sql: "SELECT id FROM items WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?",
+                arguments: [job, keys.map { min(rows, $0.limit) } ?? rows])
+            let delete = try db.cachedStatement(sql: "DELETE FROM items WHERE id = ?")
+            let count = try Self.untilTimeIsUp(ended) { item in
+                if let keys, let key = keys.made[item] { try Self.remember(keys.rule, of: key, in: db) }
+                try delete.execute(arguments: [item])
+            }
+            return (count, count)
+        }
+    }
+
+    /// The keys that a job's rule has made of the items that go next. A pattern takes its time, and none runs under the write
+    /// lock.
+    ///
+    /// - Returns: nil for a job without a rule.
+    private func keysByRule(
+        of job: JobID,
+    ) async throws(JobsError) -> (rule: CacheKeyRule, made: [Int64: String], limit: Int)? {
+        let limit = 200
+        let (options, items) = try await read { db in
+            let options = try String.fetchOne(db, sql: "SELECT options FROM jobs WHERE id = ?", arguments: [job])
+            guard options?.contains("cache-key=") == true else { return (String?.none, [(id: Int64, url: String)]()) }
+            let rows = try Row.fetchAll(
                 db,
                 sql: """
                     SELECT id, CASE state WHEN 'done' THEN url END AS url FROM items
                     WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?
                     """,
-                arguments: [job, rows])
-            let delete = try db.cachedStatement(sql: "DELETE FROM items WHERE id = ?")
-            let count = try Self.untilTimeIsUp(ended) { item in
-                if let rule, let url: String = item["url"] { try Self.remember(rule, of: url, in: db) }
-                try delete.execute(arguments: [item["id"] as Int64])
-            }
-            return (count, count)
+                arguments: [job, limit])
+            return (options, rows.compactMap { row in row["url"].map { (id: row["id"], url: $0) } })
         }
+        // Options that can't be read, and patterns that take too long, have made no key.
+        guard let rule = (try? JobSettings(parsing: options))?.cacheKey else { return nil }
+        var made: [Int64: String] = [:]
+        for item in items {
+            guard let key = try? rule.key(of: item.url), key != URLText.cacheKey(item.url) else { continue }
+            made[item.id] = key
+        }
+        return (rule, made, limit)
     }
 
     /// - Returns: how many went of the next slice of keys, and where it ended; nil behind the last.
