@@ -84,9 +84,12 @@ extension JobStore {
         of job: JobID,
     ) async throws(JobsError) -> (rule: CacheKeyRule, made: [Int64: String], limit: Int)? {
         let limit = 200
-        let (options, items) = try await read { db in
-            let options = try String.fetchOne(db, sql: "SELECT options FROM jobs WHERE id = ?", arguments: [job])
-            guard options?.contains("cache-key=") == true else { return (String?.none, [(id: Int64, url: String)]()) }
+        let options = try await read { db in
+            try String.fetchOne(db, sql: "SELECT options FROM jobs WHERE id = ?", arguments: [job])
+        }
+        // Options that can't be read, and patterns that take too long, have made no key.
+        guard let rule = (try? JobSettings(parsing: options))?.cacheKey else { return nil }
+        let items = try await read { db in
             let rows = try Row.fetchAll(
                 db,
                 sql: """
@@ -94,13 +97,11 @@ extension JobStore {
                     WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?
                     """,
                 arguments: [job, limit])
-            return (options, rows.compactMap { row in row["url"].map { (id: row["id"], url: $0) } })
+            return rows.map { row in (id: row["id"] as Int64, url: row["url"] as String?) }
         }
-        // Options that can't be read, and patterns that take too long, have made no key.
-        guard let rule = (try? JobSettings(parsing: options))?.cacheKey else { return nil }
         var made: [Int64: String] = [:]
         for item in items {
-            guard let key = try? rule.key(of: item.url), key != URLText.cacheKey(item.url) else { continue }
+            guard let url = item.url, let key = try? rule.key(of: url), key != URLText.cacheKey(url) else { continue }
             made[item.id] = key
         }
         return (rule, made, limit)

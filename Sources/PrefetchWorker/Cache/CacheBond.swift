@@ -84,15 +84,13 @@ public enum CacheBond {
             The cache \(cache.directory) belongs to another database than \(database): this one knows nothing of its files. \
             Name its database with --db, or another folder with --cache. Where its database is lost, let this one take it \
             over, with a new index of its files: worker db rebuild --adopt --db \(word(database)) \
-            --cache \(word(cache.directory.string))
+            --cache \(word("\(cache.directory)"))
             """)
     }
 
     /// As a shell takes it for one word.
     private static func word(_ text: String) -> String {
-        let isPlain = text.utf8.allSatisfy {
-            (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || "/._-+:@%,=".utf8.contains($0)
-        }
+        let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-+:@%,=".contains($0)) }
         return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
     }
 }
