@@ -41,6 +41,10 @@ import Testing
         (nil, false), ("noindex", false), ("noai", true), ("noindex, NoImageAI", true), ("otherbot: noai", false),
         ("prefetchworker: noai", true), ("otherbot: noindex, noai, PrefetchWorker: nofollow", false),
         ("max-image-preview: large, noai", true), ("noaiming", false),
+        ("otherbot: noindex\nnoai", true), ("noindex\notherbot: noai\nnofollow", false),
+        ("unavailable_after: Wed, 25 Jun 2040 15:00:00 GMT, noai", true),
+        ("unavailable_after: 2040-06-25T15:00:00Z, noai", true), ("prefetchworker : max-snippet: 5, noai", true),
+        ("otherbot: unavailable_after: Wednesday, 25-Jun-40 15:00:00 GMT, noai", false), (", :, noai:", false),
     ]
 
     @Test(arguments: tags.indices) func tagsAreReadAsTheyAreMeant(_ index: Int) {
@@ -95,6 +99,16 @@ import Testing
         try await withDownloader { downloader in
             #expect(await downloader.download(asking(origin.url("/a"))).code == .http(503))
             #expect(await downloader.download(asking(origin.url("/a"))).file != nil)
+        }
+    }
+
+    @Test func aTagsLinesAreReadOneByOne() async throws {
+        let tags = [("X-Robots-Tag", "otherbot: noindex"), ("X-Robots-Tag", "noai")]
+        let origin = try LoopbackOrigin { request in
+            request.path == "/robots.txt" ? .status(404) : .ok([1], headers: tags)
+        }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(asking(origin.url("/a"))).code == .optOut)
         }
     }
 
