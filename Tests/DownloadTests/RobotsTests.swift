@@ -25,6 +25,7 @@ import Testing
         ("Disallow: /a", "/a", true),
         ("nonsense\n:::\nUser-agent: *\n\u{0}Disallow: /a", "/a", true),
         ("\u{FEFF}User-agent: *\r\nCrawl-delay: 9\r\nDisallow: /a\r\n", "/b", true),
+        ("\u{FEFF}User-agent: *\r\nDisallow: /a\r\n", "/a", false),
     ]
 
     @Test(arguments: rules.indices) func rulesAreReadAsTheStandardHasThem(_ index: Int) {
@@ -110,6 +111,38 @@ import Testing
         try await withDownloader { downloader in
             #expect(await downloader.download(asking(origin.url("/a"))).code == .optOut)
         }
+    }
+
+    @Test func aTagOfAnAnswerWithoutBytesCountsAsWell() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.path == "/robots.txt" ? .status(404) : .status(304, headers: [("X-Robots-Tag", "noai")])
+        }
+        try await withDownloader { downloader in
+            var request = asking(origin.url("/a"))
+            request.etag = "\"1\""
+            #expect(await downloader.download(request).code == .optOut)
+            request.respectsRobotsTag = false
+            #expect(await downloader.download(request).failure == nil)
+        }
+    }
+
+    /// The line at the limit is cut through: what is left of it would forbid more than the whole.
+    @Test(arguments: [true, false]) func ofOneThatIsTooLongTheBeginningCounts(_ isAnnounced: Bool) async throws {
+        var text = Array("User-agent: *\nDisallow: /no\n".utf8)
+        let rest = Array("\nDisallow: /late\n".utf8)
+        text += [UInt8](repeating: UInt8(ascii: "#"), count: (500 << 10) - text.count - 13) + rest
+        #expect(text[..<((500 << 10) + 1)].suffix(13).elementsEqual("Disallow: /la".utf8))
+        text += [UInt8](repeating: UInt8(ascii: "#"), count: 200 << 10)
+        let origin = try LoopbackOrigin { [text] request in
+            guard request.path == "/robots.txt" else { return .ok([1]) }
+            return isAnnounced ? .ok(text) : .chunked(totalBytes: 1 << 30, startingWith: text)
+        }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(asking(origin.url("/no"))).code == .optOut)
+            #expect(await downloader.download(asking(origin.url("/late"))).file != nil)
+            #expect(await downloader.download(asking(origin.url("/lawn"))).file != nil)
+        }
+        #expect(origin.requestCount("/robots.txt") == 1)
     }
 
     @Test func theTagCutsTheTransfer() async throws {

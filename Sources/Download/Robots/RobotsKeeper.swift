@@ -5,11 +5,13 @@ import SystemPackage
 final class RobotsKeeper: Sendable {
     private static let lifetime = Duration.seconds(86_400)
     private static let most = 10_000
-    /// RFC 9309 has robots read at least so much.
-    private static let maxBytes: Int64 = 500 << 10
+    /// RFC 9309 has robots read at least so much (section 2.5). What comes after is left out.
+    private static let maxBytes = 500 << 10
+
+    private typealias Rules = Task<Result<RobotsText, DownloadFailure>, Never>
 
     private struct Entry {
-        let rules: Task<Result<RobotsText, DownloadFailure>, Never>
+        let rules: Rules
         let since: ContinuousClock.Instant
     }
 
@@ -25,9 +27,10 @@ final class RobotsKeeper: Sendable {
         to url: DownloadURL, for request: DownloadRequest,
         fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome,
     ) async -> DownloadFailure? {
-        switch await rules(of: url.origin, like: request, fetch).value {
+        let asked = rules(of: url.origin, like: request, fetch)
+        switch await asked.value {
         case .failure(let failure):
-            forget(url.origin)
+            forget(asked, url.origin)
             return DownloadFailure(
                 failure.code, "The robots.txt of \(url.host) can't be had. \(failure.message)",
                 retryAfter: failure.retryAfter, host: failure.host)
@@ -40,14 +43,16 @@ final class RobotsKeeper: Sendable {
     private func rules(
         of origin: DownloadURL.Origin, like request: DownloadRequest,
         _ fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome,
-    ) -> Task<Result<RobotsText, DownloadFailure>, Never> {
+    ) -> Rules {
         entries.withLock { entries in
             if let known = entries[origin], known.since > .now - Self.lifetime { return known.rules }
             if entries.count >= Self.most { entries.removeAll() }
             var question = DownloadRequest(
                 url: "\(origin.scheme)://\(origin.host):\(origin.port)/robots.txt", priority: request.priority,
                 rank: request.rank, allowInvalidCertificates: request.allowInvalidCertificates)
-            question.maxBodyBytes = Self.maxBytes
+            // One more tells whether it goes on.
+            question.maxBodyBytes = Int64(Self.maxBytes + 1)
+            question.takesBeginning = true
             question.isInspected = false
             // Not a child of whoever asks first: it belongs to all who wait for it, and ends with its download.
             let task = Task { [agent, question] in Self.read(await fetch(question), agent: agent) }
@@ -56,22 +61,31 @@ final class RobotsKeeper: Sendable {
         }
     }
 
-    private func forget(_ origin: DownloadURL.Origin) { entries.withLock { $0[origin] = nil } }
+    /// Another may have asked again since.
+    private func forget(_ asked: Rules, _ origin: DownloadURL.Origin) {
+        entries.withLock { if $0[origin]?.rules == asked { $0[origin] = nil } }
+    }
 
     /// A file that isn't there allows everything; one that can't be had says nothing yet.
     private static func read(_ outcome: DownloadOutcome, agent: String) -> Result<RobotsText, DownloadFailure> {
         switch outcome {
         case .body(let body, _):
             body.markConsumed()
-            return .success(RobotsText(bytes(of: body), agent: agent))
+            return .success(RobotsText(wholeLines(of: bytes(of: body)), agent: agent))
         case .notModified: return .success(.allowsAll)
         case .failed(let failure):
             switch failure.code {
             case .http(let status) where (400...499).contains(status) && status != 429: return .success(.allowsAll)
-            case .tooLarge, .tooManyRedirects: return .success(.allowsAll)
+            case .tooManyRedirects: return .success(.allowsAll)
             default: return .failure(failure)
             }
         }
+    }
+
+    /// A line that is cut through may say more than the whole one.
+    private static func wholeLines(of bytes: [UInt8]) -> ArraySlice<UInt8> {
+        guard bytes.count > maxBytes else { return bytes[...] }
+        return bytes[..<(bytes.lastIndex { $0 == 10 || $0 == 13 } ?? 0)]
     }
 
     private static func bytes(of body: BodyFile) -> [UInt8] {

@@ -18,7 +18,10 @@ struct RobotsText: Sendable, Equatable {
         var hasOurs = false
         // Lines of user agents that follow each other begin one group.
         var (isOurs, isEverybodys, isInNames) = (false, false, false)
-        for line in Array(bytes).split(whereSeparator: { $0 == 10 || $0 == 13 }) {
+        let all = Array(bytes)
+        // Some editors begin a file with a mark of its encoding.
+        let text = all.starts(with: [0xEF, 0xBB, 0xBF]) ? all.dropFirst(3) : all[...]
+        for line in text.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
             guard let (name, value) = Self.field(line) else { continue }
             switch name {
             case "user-agent":

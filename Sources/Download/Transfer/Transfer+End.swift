@@ -19,7 +19,7 @@ extension Transfer {
         case .draining:
             return status()
         case .body(let receiver):
-            guard code == CURLE_OK else { return .outcome(.failed(failure(code))) }
+            guard code == CURLE_OK || receiver.isFull else { return .outcome(.failed(failure(code))) }
             if let assembly, receiver.size != assembly.total {
                 let message = "\(hop.host) sent \(receiver.size) bytes in parts, of \(assembly.total)."
                 // It may be gone on with only if it is what the part was said to be.
@@ -41,7 +41,10 @@ extension Transfer {
             let message = "\(hop.host) has no such part of the body any more."
             return .outcome(.failed(DownloadFailure(.truncated, message, response: response())))
         }
-        if status == 304, ticket.request.hasValidators { return .outcome(.notModified(response())) }
+        if status == 304, ticket.request.hasValidators {
+            if isOptedOut { return .outcome(.failed(with(response: optOut))) }
+            return .outcome(.notModified(response()))
+        }
         if [301, 302, 303, 307, 308].contains(status), let location = headers.location {
             do throws(DownloadFailure) {
                 return .redirect(try next(location))
