@@ -78,6 +78,8 @@ struct ContentRange: Equatable {
 
 /// How long a body has to be that is put together from two responses.
 struct Assembly {
+    /// Where the second response begins.
+    let start: Int64
     /// Where the second response ends.
     let end: Int64
     /// Where the body does.
@@ -90,6 +92,6 @@ struct Assembly {
         guard range.first == partial.writer.size, let total = range.total ?? partial.total,
             total == partial.total ?? total, range.last < total, length ?? range.length == range.length
         else { return nil }
-        (end, self.total) = (range.last + 1, total)
+        (start, end, self.total) = (range.first, range.last + 1, total)
     }
 }

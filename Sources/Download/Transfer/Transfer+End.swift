@@ -59,10 +59,12 @@ extension Transfer {
         )
     }
 
-    /// What came of a body that broke off, where it can be gone on with.
+    /// What came of a body that broke off, where it can be gone on with: now, or at an earlier try that this one, which
+    /// didn't come as far as a body, says nothing against.
     func partial(_ failure: DownloadFailure) -> Partial? {
-        guard [.connectionLost, .timeout, .truncated].contains(failure.code), case .body(let receiver) = phase,
-            let etag = headers.strongETag, let writer = receiver.giveUp(), writer.size >= Self.worthResuming
+        guard case .body(let receiver) = phase else { return failure.code.tellsOfNoBody ? resume : nil }
+        guard [.connectionLost, .timeout, .truncated].contains(failure.code), let etag = headers.strongETag,
+            let writer = receiver.giveUp(), writer.size >= Self.worthResuming
         else { return nil }
         // More than what was said to come doesn't belong together.
         if let assembly, writer.size > assembly.end { return nil }
