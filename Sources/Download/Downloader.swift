@@ -5,7 +5,8 @@ public import SystemPackage
 /// Fetches URLs over HTTP and HTTPS into files, most urgent first, within limits per host and in all.
 ///
 /// One thread drives libcurl for all transfers; calls may come from anywhere. Nothing is tried again in here: a failure
-/// carries its class, and the caller decides.
+/// carries its class, and the caller decides. Only what an origin asks for with `Retry-After` is granted at once: its host is
+/// blocked before anything that waits could start.
 public final class Downloader: Sendable {
     private let configuration: DownloadConfiguration
     private let exchange: Exchange

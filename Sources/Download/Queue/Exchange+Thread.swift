@@ -42,11 +42,13 @@ extension Exchange {
         }
     }
 
-    func finished(_ id: UInt64, _ lesson: HostLesson, withBody: Bool) {
+    /// - Parameter pause: how long the host asked to be left alone. Nothing that waits may start in between.
+    func finished(_ id: UInt64, _ lesson: HostLesson, withBody: Bool, pause: Duration? = nil) {
         state.withLock { state in
             guard let ended = state.running.removeValue(forKey: id) else { return }
             if ended.isSilent { state.changeSilent(ended.host, by: -1) }
             if withBody { state.unconsumed += 1 }
+            if let pause, pause > .zero { state.queue.block(ended.host, until: .now + pause, .asked) }
             state.queue.finished(host: ended.host, lesson, start: ended.start, now: .now)
         }
     }
