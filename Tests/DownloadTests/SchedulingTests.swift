@@ -218,6 +218,34 @@ import Testing
         }
     }
 
+    @Test func moreTransfersMayLeaveMoreBodies() async throws {
+        let origin = try LoopbackOrigin { _ in .ok([1]) }
+        let configure: (inout DownloadConfiguration) -> Void = {
+            $0.concurrency = 2
+            $0.maxUnconsumedBodies = 3
+        }
+        try await withDownloader(configure: configure) { downloader in
+            let files = Files()
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<12 {
+                    group.addTask {
+                        let outcome = await downloader.download(DownloadRequest(url: origin.url("/\(number)")))
+                        if let file = outcome.file { files.append(file) }
+                    }
+                }
+                #expect(await eventually { downloader.counts.unconsumed == 3 && files.count == 3 })
+                downloader.setLimits(concurrency: 8, limits: HostLimits(perHost: 8))
+                #expect(await eventually { downloader.counts.unconsumed == 9 && files.count == 9 })
+                downloader.setLimits(concurrency: 1, limits: HostLimits(perHost: 8))
+                files.removeAll()
+                #expect(await eventually { files.count == 2 })
+                files.removeAll()
+                #expect(await eventually { files.count == 1 })
+            }
+            files.removeAll()
+        }
+    }
+
     @Test func thousandsMayWait() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in

@@ -13,7 +13,8 @@ public struct DownloadConfiguration: Sendable {
     public var patience = Duration.milliseconds(500)
     /// Once no more is wanted than what runs, a transfer that gets nothing for so long is cancelled.
     public var settlingPatience = Duration.seconds(3)
-    /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this.
+    /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this. What it
+    /// is over ``concurrency`` it stays when that is changed while the downloader runs.
     public var maxUnconsumedBodies = 32
     /// Bytes of bodies that broke off and are kept for a later try to go on with.
     public var maxPartialBytes: Int64 = 256 << 20
