@@ -17,6 +17,8 @@ final class Exchange: Sendable {
         var running: [UInt64: Running] = [:]
         /// Transfers that are silent. They hold no place that another host could use.
         var silent = 0
+        /// Since when no place has become free.
+        var fullSince: ContinuousClock.Instant?
         var unconsumed = 0
         var bytes: Int64 = 0
         var saved: Int64 = 0

@@ -1,6 +1,7 @@
 /// The limits and habits of a ``Downloader``. Each limit is a promise: what exceeds it ends in a class of its own.
 public struct DownloadConfiguration: Sendable {
-    /// Transfers at once, and at once to one host name.
+    /// Transfers at once, and at once to one host name. Where no place has become free for a second, hosts of which nothing
+    /// runs get one more each, half as many in all.
     public var concurrency = 6
     public var perHost = 6
     /// Requests a second to one host; nil for as many as the other limits let through.
