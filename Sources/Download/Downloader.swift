@@ -118,6 +118,14 @@ public final class Downloader: Sendable {
         (try? DownloadURL(url, maxBytes: .max).host).map(HostName.normal)
     }
 
+    /// Whether a request of the one URL may be told what is meant for the other's scheme, host and port.
+    public static func haveSameOrigin(_ one: String, _ other: String) -> Bool {
+        // One that can't be sent is told nothing.
+        guard let one = try? DownloadURL(one, maxBytes: .max), let other = try? DownloadURL(other, maxBytes: .max)
+        else { return false }
+        return one.origin == other.origin
+    }
+
     /// What requests say of us.
     public var userAgent: String { configuration.userAgent }
 
