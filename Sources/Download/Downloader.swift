@@ -8,7 +8,7 @@ public import SystemPackage
 /// carries its class, and the caller decides. Only what an origin asks for with `Retry-After` is granted at once: its host is
 /// blocked before anything that waits could start.
 public final class Downloader: Sendable {
-    private let configuration: DownloadConfiguration
+    public let configuration: DownloadConfiguration
     private let exchange: Exchange
     private let robots: RobotsKeeper
 
@@ -125,9 +125,6 @@ public final class Downloader: Sendable {
         else { return false }
         return one.origin == other.origin
     }
-
-    /// What requests say of us.
-    public var userAgent: String { configuration.userAgent }
 
     /// The transfers that have run for more than a second, as they stood less than a second ago.
     public var progress: [DownloadProgress] { exchange.state.withLock { $0.progress } }

@@ -13,6 +13,7 @@ struct HostKeeper: Sendable {
     let concurrency: Int
     let limits: HostLimits
     let crowds: Crowds
+    let fetches: SharedFetches<Fetched>
     let logger: Logger
 
     /// What was written and read last, so that each change is carried once.
@@ -38,7 +39,9 @@ struct HostKeeper: Sendable {
     }
 
     /// Runs until its task is cancelled.
-    func run(_ ledger: Ledger) async {
+    ///
+    /// - Returns: what ``end(_:)`` is to go on with.
+    func run(_ ledger: Ledger) async -> Ledger {
         var ledger = ledger
         while !Task.isCancelled {
             do {
@@ -53,6 +56,17 @@ struct HostKeeper: Sendable {
             }
             // Cancellation ends the nap, and then the loop.
             try? await Task.sleep(for: .seconds(1))
+        }
+        return ledger
+    }
+
+    /// Writes down what was learnt since the last round, for whoever works next.
+    func end(_ ledger: Ledger) async {
+        var ledger = ledger
+        do {
+            try await write(&ledger)
+        } catch {
+            logger.warning("What was learnt of hosts last is lost.", metadata: ["error": "\(error)"])
         }
     }
 
@@ -94,8 +108,12 @@ struct HostKeeper: Sendable {
     }
 
     private func tell(_ ledger: inout Ledger) async throws(JobsError) {
-        let progress = downloader.progress.map {
-            TransferProgress(item: $0.id, received: $0.received, expected: $0.expected)
+        // A transfer goes by the number of the item that it was begun for; others may wait for it, too.
+        let sharers = fetches.sharers
+        let progress = downloader.progress.flatMap { transfer in
+            (sharers[transfer.id] ?? [transfer.id]).map {
+                TransferProgress(item: $0, received: transfer.received, expected: transfer.expected)
+            }
         }
         guard ledger.hadProgress || !progress.isEmpty else { return }
         try await store.save(progress: progress, worker: worker)
@@ -105,7 +123,7 @@ struct HostKeeper: Sendable {
     /// Nil where nothing has changed that is worth a write.
     private func memory(of host: HostSnapshot, _ now: Int64, _ ledger: inout Ledger) -> HostMemory? {
         let old = ledger.saved[host.host]
-        let width = host.window < Double(limits.perHost) ? host.window : nil
+        let width = host.window < Double(host.widest) ? host.window : nil
         var memory = HostMemory(
             host: host.host, notBefore: old?.notBefore ?? 0, setAt: old?.setAt ?? now, reason: old?.reason,
             width: width, parks: host.parks)

@@ -164,7 +164,7 @@ public struct Worker: Sendable {
         let keeper = HostKeeper(
             store: pipeline.store, downloader: pipeline.downloader, worker: worker,
             concurrency: configuration.downloads.concurrency, limits: configuration.downloads.hostLimits,
-            crowds: pipeline.crowds, logger: logger,
+            crowds: pipeline.crowds, fetches: pipeline.fetches, logger: logger,
         )
         let cacheKeeper = CacheKeeper(
             collector: pipeline.collector, backups: configuration.backups, retention: configuration.retention,
@@ -174,7 +174,7 @@ public struct Worker: Sendable {
             group.addTask { await pipeline.helpers.run() }
             group.addTask { await pipeline.publisher.run(inFlight: { loop.countInMotion }) }
             let housekeeping = Task { await housekeeper.run() }  // Ended below, before the stages it looks after.
-            var hostKeeping: Task<Void, Never>?
+            var hostKeeping: Task<HostKeeper.Ledger, Never>?
             let collecting = Task { await cacheKeeper.run() }  // The same.
             let result: Result<Summary.End, WorkerError>
             do {
@@ -191,7 +191,7 @@ public struct Worker: Sendable {
             housekeeping.cancel()
             hostKeeping?.cancel()
             await housekeeping.value
-            await hostKeeping?.value
+            if let ledger = await hostKeeping?.value { await keeper.end(ledger) }
             collecting.cancel()
             await collecting.value
             pipeline.helpers.close()

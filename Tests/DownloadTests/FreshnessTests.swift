@@ -70,18 +70,37 @@ import Testing
     @Test func aSecretThatVariesIsKeptAsItsHash() {
         let request = DownloadRequest(
             url: "http://a.example/", headers: [("Authorization", "Bearer secret"), ("X-Api-Key", "hidden")])
-        let varied = request.varied(by: "Authorization, x-api-key ,Accept", userAgent: "u")
+        var configuration = DownloadConfiguration()
+        let varied = configuration.varied(request, by: "Authorization, x-api-key ,Accept")
         #expect(varied?.contains("secret") == false && varied?.contains("hidden") == false)
         #expect(varied?.contains("x-api-key: ") == true)
-        #expect(request.varied(by: "x, *", userAgent: "u") == nil)
-        #expect(DownloadRequest(url: "http://a.example/x@2").varied(by: nil, userAgent: "u") == "")
-        #expect(request.varied(by: "User-Agent", userAgent: "u") != request.varied(by: "User-Agent", userAgent: "v"))
+        #expect(configuration.varied(request, by: "x, *") == nil)
+        #expect(configuration.varied(DownloadRequest(url: "http://a.example/x@2"), by: nil) == "")
+        let before = configuration.varied(request, by: "User-Agent")
+        configuration.userAgent = "v"
+        #expect(configuration.varied(request, by: "User-Agent") != before)
+    }
+
+    @Test func whatGoesWithAllRequestsCountsLikeTheirOwn() {
+        var (request, configuration) = (DownloadRequest(url: "http://a.example/"), DownloadConfiguration())
+        let plain = ["Accept", "X-Key", nil].map { configuration.varied(request, by: $0) }
+        configuration.headers = [("accept", "image/avif"), ("X-Key", "1"), ("Authorization", "Bearer hidden")]
+        let changed = ["Accept", "X-Key", nil].map { configuration.varied(request, by: $0) }
+        for (plain, changed) in zip(plain, changed) { #expect(plain != changed) }
+        #expect(configuration.isAuthorized(request))
+        #expect(changed[2]?.contains("hidden") == false)
+        let common = configuration.varied(request, by: "X-Key")
+        request.headers = [("x-key", "1")]
+        #expect(configuration.varied(request, by: "X-Key") == common)
+        #expect(configuration.varied(request, by: "Cookie") != nil)
+        request.cookieJar = 1
+        #expect(configuration.varied(request, by: "Cookie") == nil)
     }
 
     @Test func whatWasAskedForWithCredentialsVariesByThem() {
         func varied(_ url: String, _ secret: String? = nil) -> String? {
-            DownloadRequest(url: url, headers: secret.map { [("Authorization", $0)] } ?? []).varied(
-                by: nil, userAgent: "u")
+            DownloadConfiguration().varied(
+                DownloadRequest(url: url, headers: secret.map { [("Authorization", $0)] } ?? []), by: nil)
         }
         let all = [
             varied("http://a.example/"), varied("http://a.example/", "one"), varied("http://a.example/", "two"),

@@ -81,9 +81,37 @@ struct BlacklistTests {
         }
     }
 
+    @Test func `An origin that says that nothing has changed has answered, too`() async throws {
+        try await withQueue { queue in
+            let first = try await item(queue)
+            try await queue.end(first, first.completion(clock: queue.clock))
+            try await fail(queue, "https://a.example/a.jpg", .http(404))
+            let again = try await item(queue)
+            var source = try #require(again.source)
+            for (seconds, count) in [(0, 1), (1, 0)] as [(Int64, Int)] {
+                source.fetchedAt += seconds * 1_000
+                let item = seconds == 0 ? again : try await self.item(queue)
+                try await queue.end(
+                    item, .done(Completion(source: source, renditions: [], newVariants: [], isCached: true)))
+                #expect(try await queue.store.blacklist().count == count)
+            }
+        }
+    }
+
+    @Test func `An entry of a key that is no URL has the host of the URL that was asked for`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.store.enqueue(NewJob(urls: ["https://a.example/a.jpg?1"]))
+            let claimed = try #require(try await queue.claim().first)
+            let item = try await queue.store.look(up: claimed, by: "picture a")
+            try await queue.end(item, .failed(FailureRecord(.http(404), "m")))
+            #expect(try await queue.store.blacklist(.host("a.example")).map(\.url) == ["picture a"])
+        }
+    }
+
     static let selections: [(JobStore.BlacklistSelection, left: [String])] = [
         (.url("https://a.example/1#x"), ["https://a.example/2", "https://b.example/1"]),
         (.host("A.example"), ["https://b.example/1"]),
+        (.host("xn--b", or: "A.example"), ["https://b.example/1"]),
         (.failure(.badImage), ["https://a.example/1"]),
         (.all, []),
         (.url("https://a.example/none"), ["https://a.example/1", "https://a.example/2", "https://b.example/1"]),

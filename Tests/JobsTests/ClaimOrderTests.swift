@@ -49,6 +49,22 @@ struct ClaimOrderTests {
         }
     }
 
+    @Test(.enabled(if: Shell.isThere, Shell.missing))
+    func `A job that can't be read stops no other, and says what is wrong with it`() async throws {
+        try await withQueue { queue in
+            try queue.shell.expect(
+                #"""
+                INSERT INTO jobs (urls, headers, priority) VALUES ('["https://a.example/"]', '{"X-Name":"\ud800"}', 9);
+                INSERT INTO jobs (urls, headers) VALUES ('["https://b.example/"]', '{"X-Name":"\ud83d\ude00"}');
+                """#)
+            let claim = try await queue.store.claim(limit: 2, worker: queue.worker)
+            #expect(claim.items.map(\.url) == ["https://a.example/", "https://b.example/"])
+            #expect(claim.jobs[1]?.problem?.contains("headers") == true)
+            #expect(claim.jobs[2]?.problem == nil)
+            #expect(claim.jobs[2]?.headers == ["X-Name": "😀"])
+        }
+    }
+
     @Test func `A claim takes as many as it may, across jobs`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(3, name: "a")

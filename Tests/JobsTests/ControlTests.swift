@@ -53,18 +53,18 @@ struct ControlTests {
             let other = try #require(try await queue.store.enqueue(NewJob(urls: urls)))
             let claimed = try await queue.claim(1)
             let store = queue.store
-            #expect(try await store.cancel(job: job, urls: [urls[0], "http://c.example/"], host: nil) == 1)
+            #expect(try await store.cancel(job: job, urls: [urls[0], "http://c.example/"]) == 1)
             // What it comes to is nobody's any more.
             let late = claimed.map { (item: $0, ending: $0.completion(clock: queue.clock)) }
             #expect(try await store.finish(late) == Set(claimed.map(\.id)))
-            #expect(try await store.cancel(job: job, urls: [urls[0], urls[1]], host: "b.example") == 0)
-            #expect(try await store.cancel(job: job, urls: [], host: "B.example") == 2)
+            #expect(try await store.cancel(job: job, urls: [urls[0], urls[1]], .init(host: "b.example")) == 0)
+            #expect(try await store.cancel(job: job, urls: [], .init(host: "B.example")) == 2)
             let progress = try await queue.progress(job)
             #expect((progress.state, progress.cancelled, progress.queued) == (.running, 3, 1))
-            #expect(try await store.cancel(job: job, urls: [urls[1]], host: "a.example") == 1)
+            #expect(try await store.cancel(job: job, urls: [urls[1]], .init(host: "a.example")) == 1)
             let ended = try await queue.progress(job)
             #expect((ended.state, ended.cancelled, ended.ended) == (.finished, 4, 4))
-            #expect(try await store.cancel(job: job, urls: [], host: "a.example") == 0)
+            #expect(try await store.cancel(job: job, urls: [], .init(host: "a.example")) == 0)
             #expect(try await queue.progress(other).queued == 4)
             #expect(try await store.retry(job: job) == 4)
         }

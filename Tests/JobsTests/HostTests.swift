@@ -48,6 +48,24 @@ struct HostTests {
         }
     }
 
+    @Test func `A wait that comes with an item's last try holds as well, and so does one behind what was stale`()
+        async throws
+    {
+        try await withQueue { queue in
+            let now = queue.clock.now
+            var busy = FailureRecord(.http(429), "m")
+            busy.blocksHostUntil = now + 60_000
+            try await queue.end(try await item(queue, "https://a.example/"), .failed(busy))
+            let stale = try await item(queue, "https://b.example/")
+            guard case .done(var completion) = stale.completion(cached: true, clock: queue.clock) else { return }
+            completion.concealed = busy
+            try await queue.end(stale, .done(completion))
+            #expect(try await queue.store.blockedHosts() == ["a.example": now + 60_000, "b.example": now + 60_000])
+            let failures = try await queue.store.hostStatuses().map(\.failures)
+            #expect(failures == [["http-429": 1], ["http-429": 1]])
+        }
+    }
+
     @Test func `Failures are counted by host and class`() async throws {
         try await withQueue { queue in
             for url in ["https://a.example/1", "https://a.example/2", "https://b.example/1"] {

@@ -24,6 +24,22 @@ struct SharingTests {
         return ended
     }
 
+    @Test(arguments: [("cache-key=drop-query", 0), ("cache-key=keep:v", 0), (nil, 1)] as [(String?, Int)])
+    func `What another worker has in hand under the same key isn't claimed meanwhile`(
+        _ options: String?, _ count: Int
+    ) async throws {
+        try await withQueue { queue in
+            let other = try await queue.store.register(host: "test", pid: 2)
+            for signature in 1...2 {
+                let urls = ["https://a.example/a.jpg?v=1&sig=\(signature)"]
+                _ = try await queue.store.enqueue(NewJob(urls: urls, options: options))
+                let worker = signature == 1 ? other : queue.worker
+                let claimed = try await queue.store.claim(limit: 1, worker: worker).items.count
+                #expect(claimed == (signature == 1 ? 1 : count))
+            }
+        }
+    }
+
     @Test func `Two stores and a shell at once lose nothing, and every item is ended exactly once`() async throws {
         try await withQueue { queue in
             let shell = queue.shell, path = queue.path, store = queue.store

@@ -141,6 +141,21 @@ struct DelegateHookTests {
         }
     }
 
+    @Test(arguments: [0, 99, 600, -1, .max]) func `A status that is none is the delegate's own failure`(
+        _ status: Int
+    ) async throws {
+        struct Judge: WorkerDelegate {
+            let status: Int
+            func status(of response: DelegatedResponse, job: JobID) async -> Int { status }
+        }
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.delegate = Judge(status: status) }) { place in
+            _ = try await place.enqueue([origin.url("/a")])
+            try await place.drain()
+            #expect(try await place.history(origin.url("/a")).failure == "delegate")
+        }
+    }
+
     /// A shell script, which is a command like any other.
     private func command(_ folder: FilePath, _ script: String) throws -> String {
         let path = folder.appending("delegate").string

@@ -78,7 +78,7 @@ struct JobOptionTests {
             let origin = try SecureOrigin(scratch: scratch)
             try await withWorkplace { (place) async throws in
                 #expect(try await results(place, [origin.url(.own)], nil) == ["tls-certificate"])
-                let options = "allow-invalid-ssl-certificates retry-failed"
+                let options = "allow-invalid-ssl-certificates"
                 #expect(try await results(place, [origin.url(.own)], options) == ["not-an-image"])
             }
             origin.stop()

@@ -45,6 +45,21 @@ struct SharedFetchesTests {
         #expect(fetches.isIdle)
     }
 
+    @Test func `Those who wait for the same are known by the number of the first`() async {
+        let askers = ([7, 3, 9] as [Int64]).map { user in
+            Task { [fetches, origin] in
+                let place = FetchPlace(priority: 0, rank: user)
+                _ = await fetches.join("a", user: user, place: place) { await origin.fetch() }
+                fetches.leave("a", user: user)
+            }
+        }
+        while fetches.sharers.values.first?.count != 3 { await Task.yield() }
+        #expect(fetches.sharers.values.first?.sorted() == [3, 7, 9])
+        origin.isOpen.store(true, ordering: .relaxed)
+        for asker in askers { await asker.value }
+        #expect(fetches.sharers.isEmpty)
+    }
+
     @Test func `Different keys are different fetches`() async {
         origin.isOpen.store(true, ordering: .relaxed)
         let askers = ["a", "b", "c"].map { asker($0) }

@@ -76,35 +76,3 @@ public struct Freshness: Sendable, Hashable {
 
     private static func time(_ text: String) -> Int64? { HTTPDate.parse(Array(text.utf8).trimmingSpaces()) }
 }
-
-extension DownloadRequest {
-    /// Whether it carries credentials.
-    public var isAuthorized: Bool {
-        headers.contains { $0.name.lowercased() == "authorization" } || hasCredentialsInURL
-    }
-
-    private var hasCredentialsInURL: Bool {
-        guard url.utf8.contains(UInt8(ascii: "@")), let scheme = url.firstRange(of: "://") else { return false }
-        return url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }.contains("@")
-    }
-
-    /// The headers that a response's `Vary` names, as this request sends them, and its credentials, whether named or not;
-    /// nil for `*`, which never matches. Values are told by their hashes, since any may be a secret.
-    public func varied(by vary: String?, userAgent: String) -> String? {
-        var names = Set((vary ?? "").lowercased().split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } })
-        if names.contains("*") { return nil }
-        if isAuthorized { names.insert("authorization") }
-        let lines = names.map { name in
-            var own = headers.filter { $0.name.lowercased() == name }.map(\.value).joined(separator: ", ")
-            if own.isEmpty, name == "authorization", isAuthorized { own = url }
-            let value =
-                switch name {
-                case "user-agent" where own.isEmpty: digest(of: userAgent)
-                case "accept" where own.isEmpty, "accept-encoding" where own.isEmpty: "ours"
-                default: own.isEmpty ? "" : digest(of: own)
-                }
-            return "\(name): \(value)"
-        }
-        return lines.sorted().joined(separator: "\n")
-    }
-}

@@ -40,6 +40,8 @@ public struct HostSnapshot: Sendable, Hashable {
     public var waiting = 0
     /// Transfers that may run at once; below 1 there are pauses between them.
     public var window: Double
+    /// The most that it may be, by the host's own limits.
+    public var widest: Int
     public var block: HostBlock?
     /// How long the block lasts yet.
     public var blockedFor: Duration?

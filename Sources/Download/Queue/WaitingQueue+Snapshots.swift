@@ -4,7 +4,8 @@ extension WaitingQueue {
         hosts.map { name, host in
             HostSnapshot(
                 host: name, running: host.running, waiting: host.live, window: host.gate.window,
-                block: host.gate.block, blockedFor: host.gate.blockedUntil.map { max(.zero, $0 - now) },
+                widest: host.gate.limits.perHost, block: host.gate.block,
+                blockedFor: host.gate.blockedUntil.map { max(.zero, $0 - now) },
                 parks: host.gate.parks, started: host.gate.started)
         }
     }

@@ -35,7 +35,7 @@ public struct DownloadRequest: Sendable {
     public var contentTypes: [String]?
 
     /// Whether a response may say that it is this.
-    func accepts(contentType: String?) -> Bool {
+    public func accepts(contentType: String?) -> Bool {
         guard let contentTypes else { return true }
         guard let named = contentType?.split(separator: ";").first else { return false }
         let name = named.filter { !$0.isWhitespace }.lowercased()

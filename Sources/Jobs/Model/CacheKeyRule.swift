@@ -10,6 +10,9 @@ public struct CacheKeyRule: Hashable, Sendable {
 
     private let kind: Kind
 
+    /// Whether it is a regular expression, which may take its time.
+    var isPattern: Bool { if case .substitute = kind { true } else { false } }
+
     private static let longestPattern = 500
 
     /// - Parameter text: `drop-query`, `keep:NAME+NAME` or `s/PATTERN/REPLACEMENT/`, with any mark for the slash.

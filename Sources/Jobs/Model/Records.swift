@@ -39,11 +39,15 @@ public struct JobDefinition: Hashable, Sendable {
     public let headers: [String: String]
     public let priority: Int
     public let order: ExecutionOrder
+    /// Why it can't be run, where its row passed the database's checks and can't be read all the same.
+    public let problem: String?
 
     public init(
         id: JobID, variants: String?, options: String?, headers: [String: String], priority: Int, order: ExecutionOrder,
+        problem: String? = nil,
     ) {
         self.id = id
+        self.problem = problem
         self.variants = variants
         self.options = options
         self.headers = headers

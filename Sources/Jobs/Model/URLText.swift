@@ -14,7 +14,7 @@ public enum URLText {
         return String(url[..<scheme.upperBound] + url[url.utf8.index(after: at)...])
     }
 
-    /// The host of a URL in lower case, without credentials and port; empty where there is none.
+    /// The host of a URL in lower case, without credentials, port and a dot at its end; empty where there is none.
     public static func host(_ url: String) -> String {
         guard let scheme = url.utf8.firstRange(of: "://".utf8) else { return "" }
         let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
@@ -22,6 +22,7 @@ public enum URLText {
         if server.hasPrefix("["), let end = server.firstIndex(of: "]") {
             return server[server.index(after: server.startIndex)..<end].lowercased()
         }
-        return (server.firstIndex(of: ":").map { server[..<$0] } ?? server).lowercased()
+        let name = (server.firstIndex(of: ":").map { server[..<$0] } ?? server).lowercased()
+        return name.hasSuffix(".") ? String(name.dropLast()) : name
     }
 }

@@ -5,14 +5,15 @@ extension JobStore {
     public enum BlacklistSelection: Sendable {
         case all
         case url(String)
-        case host(String)
+        /// By the host's name, or by another that it may have been listed under.
+        case host(String, or: String? = nil)
         case failure(FailureClass)
 
         fileprivate var condition: (sql: String, arguments: StatementArguments) {
             switch self {
             case .all: ("1", [])
             case .url(let url): ("url = ?", [URLText.cacheKey(url)])
-            case .host(let host): ("host = ?", [host.lowercased()])
+            case .host(let host, let other): ("host IN (?, ?)", [host.lowercased(), (other ?? host).lowercased()])
             case .failure(let failure): ("class = ?", [failure.rawValue])
             }
         }
@@ -53,7 +54,8 @@ extension JobStore {
         return try Row.fetchOne(statement, arguments: [key, now]).map(entry)
     }
 
-    static func blacklist(key: String, failure: FailureRecord, until: Int64, now: Int64, in db: Database) throws {
+    static func blacklist(_ item: ClaimedItem, failure: FailureRecord, until: Int64, now: Int64, in db: Database) throws
+    {
         try db.cachedStatement(
             sql: """
                 INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at)
@@ -63,7 +65,8 @@ extension JobStore {
                     expires_at = excluded.expires_at
                 """
         ).execute(arguments: [
-            key, URLText.host(key), failure.failure.rawValue, failure.httpStatus, failure.message, now, now, until,
+            item.key, URLText.host(item.url), failure.failure.rawValue, failure.httpStatus, failure.message, now, now,
+            until,
         ])
     }
 

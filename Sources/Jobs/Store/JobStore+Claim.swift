@@ -122,28 +122,34 @@ extension JobStore {
     private static func claimableJobs(
         order: ExecutionOrder, above: Precedence?, eldest: Bool = false, limit: Int = 1_000, in db: Database,
     ) throws -> [JobDefinition] {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT id, variants, options, headers, priority, execution_order FROM jobs
-                WHERE state IN ('queued', 'running') AND queued > 0 AND priority >= ?1
-                ORDER BY \(eldest ? "" : "priority DESC, ifnull(execution_order, ?2) DESC,")
-                    CASE ifnull(execution_order, ?2) WHEN 'lifo' THEN \(eldest ? "" : "-")id ELSE id END LIMIT ?3
-                """)
-        let rows = try Row.fetchAll(statement, arguments: [above?.priority ?? -100, order.rawValue, limit])
-        let jobs = try rows.map { row in try definition(row, order: order) }
+        let statement = try RowStatement(
+            """
+            SELECT id, variants, options, headers, priority, execution_order FROM jobs
+            WHERE state IN ('queued', 'running') AND queued > 0 AND priority >= ?1
+            ORDER BY \(eldest ? "" : "priority DESC, ifnull(execution_order, ?2) DESC,")
+                CASE ifnull(execution_order, ?2) WHEN 'lifo' THEN \(eldest ? "" : "-")id ELSE id END LIMIT ?3
+            """, in: db)
+        let jobs = try statement.all(above?.priority ?? -100, order.rawValue, limit) { definition($0, order: order) }
         if eldest { return jobs }
         return jobs.filter { job in above.map { job.precedence > $0 } ?? true }
             .sorted { $0.precedence > $1.precedence }
     }
 
-    private static func definition(_ row: Row, order: ExecutionOrder) throws -> JobDefinition {
-        let headers: String? = row["headers"]
-        let named: String? = row["execution_order"]
+    /// What can't be read is the job's own fault, and stops no other.
+    private static func definition(_ row: RowColumns, order: ExecutionOrder) -> JobDefinition {
+        var headers: [String: String] = [:]
+        var problem: String?
+        if let json = row.text(3) {
+            do {
+                headers = try Self.headers(json)
+            } catch {
+                problem = "The job's headers aren't text that can be sent; they have to be a JSON object of strings."
+            }
+        }
         return JobDefinition(
-            id: row["id"], variants: row["variants"], options: row["options"],
-            headers: try headers.map(Self.headers) ?? [:],
-            priority: row["priority"], order: named.flatMap(ExecutionOrder.init(rawValue:)) ?? order,
-        )
+            id: row.integer(0), variants: row.text(1), options: row.text(2), headers: headers,
+            priority: Int(row.integer(4)), order: row.text(5).flatMap(ExecutionOrder.init(rawValue:)) ?? order,
+            problem: problem)
     }
 
     static func headers(_ json: String) throws -> [String: String] {
@@ -164,6 +170,7 @@ extension JobStore {
             WHERE id = ? AND state = 'queued'
             """, in: db)
         let known = try RowStatement(KnownOfKey.question, in: db)
+        let rule = others.isEmpty ? nil : keyRule(job.options)
         let rows = try select.all(job.id, limit) { row in
             (id: row.integer(0), url: row.text(1) ?? "", attempts: Int(row.integer(2)))
         }
@@ -179,7 +186,7 @@ extension JobStore {
             try moves.announce(id, to: .active)
             try update.run(lease, now, id)
             guard db.changesCount > 0 else { return nil }
-            guard !others.contains(key) else {
+            guard others.isEmpty || !others.contains(rule == nil ? key : Self.key(of: url, by: rule)) else {
                 try moves.announce(id, to: .delayed)
                 try leave(id, until: steady + othersDelay, in: db)
                 moves.count(job.id, from: .queued, to: .delayed)
@@ -204,12 +211,33 @@ extension JobStore {
     private static func keysOfOthers(than worker: Int64, in db: Database) throws -> Set<String> {
         let alone = try db.cachedStatement(sql: "SELECT NOT EXISTS (SELECT 1 FROM leases WHERE worker <> ?)")
         if try Bool.fetchOne(alone, arguments: [worker]) == true { return [] }
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT items.url FROM leases CROSS JOIN items ON items.lease = leases.id AND items.state = 'active'
-                WHERE leases.worker <> ?
-                """)
-        return Set(try String.fetchAll(statement, arguments: [worker]).map(URLText.cacheKey))
+        let statement = try RowStatement(
+            """
+            SELECT items.url, jobs.options FROM leases
+            CROSS JOIN items ON items.lease = leases.id AND items.state = 'active'
+            CROSS JOIN jobs ON jobs.id = items.job WHERE leases.worker <> ?
+            """, in: db)
+        var rules: [String: CacheKeyRule?] = [:]
+        return Set(
+            try statement.all(worker) { row in
+                let (url, options) = (row.text(0) ?? "", row.text(1) ?? "")
+                if rules[options] == nil { rules[options] = .some(keyRule(options)) }
+                return key(of: url, by: rules[options] ?? nil)
+            })
+    }
+
+    /// A job's cache-key rule, where it takes no time worth speaking of: a pattern isn't run under the write lock, and
+    /// neither is a delegate. What those make one key of may be fetched by two workers at once.
+    private static func keyRule(_ options: String?) -> CacheKeyRule? {
+        guard let options, options.contains("cache-key=") else { return nil }
+        // A job whose options can't be read is failed by whoever claims it.
+        let rule = (try? JobSettings(parsing: options))?.cacheKey
+        return rule?.isPattern == true ? nil : rule
+    }
+
+    private static func key(of url: String, by rule: CacheKeyRule?) -> String {
+        // Only patterns can fail.
+        (try? rule?.key(of: url)) ?? URLText.cacheKey(url)
     }
 
     private static func leave(_ item: Int64, until time: Int64, in db: Database) throws {

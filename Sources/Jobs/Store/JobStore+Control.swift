@@ -14,9 +14,11 @@ extension JobStore {
     }
 
     /// Which of a job's failures are meant; all that is given must hold.
-    public struct FailureSelection: Sendable, Hashable {
+    public struct FailureSelection: Sendable {
         public var failure: FailureClass?
         public var host: String?
+        /// How the host of a URL is written; as ``host`` is.
+        public var nameOfHost: @Sendable (String) -> String = URLText.host
         /// Ended at this time or later, in UTC milliseconds.
         public var since: Int64?
 
@@ -26,7 +28,7 @@ extension JobStore {
             self.since = since
         }
 
-        fileprivate func matches(_ url: String) -> Bool { host.map { URLText.host(url) == $0.lowercased() } ?? true }
+        fileprivate func matches(_ url: String) -> Bool { host.map { nameOfHost(url) == $0.lowercased() } ?? true }
     }
 
     /// Puts what failed or was cancelled back into the queue, as new.
@@ -53,13 +55,15 @@ extension JobStore {
         }
     }
 
-    /// Ends those of a job's items that are asked for by these URLs, or by all where none is named, at this host, or at any.
+    /// Ends those of a job's items that are asked for by these URLs, or by all where none is named, at the selection's host,
+    /// or at any.
     /// The job goes on with the others.
     ///
     /// - Returns: how many had not ended yet.
-    public func cancel(job: JobID, urls: Set<String>, host: String?) async throws(JobsError) -> Int {
+    public func cancel(
+        job: JobID, urls: Set<String>, _ selection: FailureSelection = FailureSelection(),
+    ) async throws(JobsError) -> Int {
         let now = now()
-        let selection = FailureSelection(host: host)
         return try await changeItems(of: job) { range, db in
             let open = try Row.fetchAll(
                 db,

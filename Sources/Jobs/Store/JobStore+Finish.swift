@@ -11,6 +11,8 @@ public struct FailureRecord: Hashable, Sendable {
     public var host: String?
     /// Whether a request has failed, and not just the wait for one: only then it counts among the host's failures.
     public var hasAsked = true
+    /// When its host may be asked again, in UTC milliseconds, where the host has said so.
+    public var blocksHostUntil: Int64?
 
     public init(_ failure: FailureClass, _ message: String) {
         self.failure = failure
@@ -31,6 +33,8 @@ public struct Completion: Sendable {
     public var newVariants: [VariantRecord]
     /// Whether it was there already, so that no network was used.
     public var isCached: Bool
+    /// The failure in whose place it stands: it counts among the host's all the same.
+    public var concealed: FailureRecord?
 
     public init(source: SourceRecord, renditions: [RenditionRecord], newVariants: [VariantRecord], isCached: Bool) {
         self.source = source
@@ -118,6 +122,10 @@ extension JobStore {
                 if let lastTry = item.lastTry { try Self.save(lastTry, item: item.id, in: db) }
                 if let failed = ending.failedTry, failed.hasAsked {
                     failures[FailureCount(host: failed.host(of: item), failure: failed.failure), default: 0] += 1
+                    if let time = failed.blocksHostUntil {
+                        try Self.block(
+                            host: failed.host(of: item), until: now.steadily(time), now: now.steady, in: db)
+                    }
                 }
                 if case .done(let completion) = ending { try record.add(completion, of: item, in: db) }
             }
@@ -150,7 +158,7 @@ extension JobStore {
             guard try fail(item, failure, blacklisted: false, tries: 1, now: now.wall, in: db) else { return false }
             let own = failure.failure.blacklistDuration
             if let duration = failure.isListed.map({ $0 ? own ?? FailureClass.day : nil }) ?? own {
-                try blacklist(key: item.key, failure: failure, until: now.steady + duration, now: now.wall, in: db)
+                try blacklist(item, failure: failure, until: now.steady + duration, now: now.wall, in: db)
             }
             return true
         case .blacklisted(let entry):
@@ -188,7 +196,8 @@ extension JobStore {
             try save(rendition, item: item.id, in: db)
         }
         for variant in completion.newVariants { try save(variant, now: now.wall, in: db) }
-        if !completion.isCached { try unblacklist(key: item.key, in: db) }
+        let isConfirmed = item.source.map { $0.fetchedAt != completion.source.fetchedAt } ?? false
+        if !completion.isCached || isConfirmed { try unblacklist(key: item.key, in: db) }
         return true
     }
 
@@ -234,7 +243,8 @@ extension ItemEnding {
     fileprivate var failedTry: FailureRecord? {
         switch self {
         case .failed(let failure), .retry(_, let failure, _): failure
-        case .done, .blacklisted, .wait, .release: nil
+        case .done(let completion): completion.concealed
+        case .blacklisted, .wait, .release: nil
         }
     }
 }

@@ -14,9 +14,16 @@ final class JobPlan: Sendable {
     /// Whether its requests say more of who asks than those of other jobs.
     var asksForItself: Bool { !definition.headers.isEmpty }
 
+    /// Whether what a URL is listed for holds for others, but perhaps not for this job.
+    func asksOtherwise(than entry: BlacklistEntry) -> Bool {
+        if asksForItself, entry.failure.isAboutWhoAsks { return true }
+        return options.contains(.allowInvalidCertificates) && entry.failure == .tlsCertificate
+    }
+
     /// - Throws: what is wrong with the job, as a sentence for `jobs.error`.
     init(_ definition: JobDefinition) throws(JobPlanError) {
         self.definition = definition
+        if let problem = definition.problem { throw JobPlanError(message: problem) }
         do {
             options = try JobOptions(parsing: definition.options)
             settings = try JobSettings(parsing: definition.options)

@@ -7,20 +7,27 @@ extension Pipeline {
     /// Ends an item from what is cached, making variants that are missing from a source that is kept.
     ///
     /// - Returns: `nil` when the network is needed.
-    func fromCache(_ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult? {
+    func fromCache(
+        _ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
+    ) async throws(FetchFailure) -> ItemResult? {
         guard !plan.options.contains(.fromLoaderOnly) else { return nil }
-        guard let source = item.source else { return await fromReadOnly(item, plan, &holdings) }
+        guard let source = item.source else { return try await fromReadOnly(item, plan, &holdings) }
         let isOnlyWay = plan.options.contains(.fromCacheOnly)
-        guard isOnlyWay || !needsAsking(source, item, plan) else { return nil }
+        if !isOnlyWay, try await needsAsking(source, item, plan, &holdings) { return nil }
         return await completeFromCache(source, plan, &holdings)
     }
 
     /// What the main cache doesn't know is looked up in those that are only read, and copied from there.
-    private func fromReadOnly(_ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult? {
+    private func fromReadOnly(
+        _ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
+    ) async throws(FetchFailure) -> ItemResult? {
         for other in readOnly {
             do {
-                guard let source = try await other.store.source(key: item.key), source.isKept,
-                    plan.options.contains(.fromCacheOnly) || !needsAsking(source, item, plan),
+                guard let source = try await other.store.source(key: item.key), source.isKept else { continue }
+                if !plan.options.contains(.fromCacheOnly), try await needsAsking(source, item, plan, &holdings) {
+                    continue
+                }
+                guard
                     let hash = BlobHash(source.hash),
                     let copy = try await reading.run({ [budget, cache] in
                         Result {
@@ -37,6 +44,8 @@ extension Pipeline {
                     continue
                 }
                 return made.result(plan: plan, isCached: true, original: original)
+            } catch let failure as FetchFailure where failure.failure == .delegate {
+                throw failure
             } catch {
                 logger.warning("A read-only cache can't be used.", metadata: ["error": "\(error)"])
             }
@@ -87,19 +96,27 @@ extension Pipeline {
 
     /// Ages are told by the machine's clock, as HTTP does. One that was set costs a small request, and no source stays
     /// unasked about for years because of it.
-    private func needsAsking(_ source: SourceRecord, _ item: ClaimedItem, _ plan: JobPlan) -> Bool {
+    private func needsAsking(
+        _ source: SourceRecord, _ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
+    ) async throws(FetchFailure) -> Bool {
         if plan.options.contains(.refreshCached) { return true }
         let now = settings.now()
         if plan.options.contains(.httpCache) {
-            guard let facts = source.http, let freshness = source.freshness else { return true }
-            let request = request(for: item, plan)
-            let varied = request.varied(by: facts.vary, userAgent: downloader.userAgent)
-            if request.isAuthorized, !freshness.isForAuthorized { return true }
-            return varied == nil || varied != facts.varied || !freshness.isFresh(at: now / 1_000)
-                || Self.isAhead(facts.answeredAt, of: now)
+            guard let facts = source.http, let freshness = source.freshness, facts.redirects == nil else { return true }
+            if !freshness.isFresh(at: now / 1_000) || Self.isAhead(facts.answeredAt, of: now) { return true }
+            return !isMeant(source, for: try await asked(for: item, plan, &holdings))
         }
         let maxAge = plan.settings.maxAge ?? settings.maxAge
         return maxAge >= 0 && (now - source.fetchedAt > maxAge || Self.isAhead(source.fetchedAt, of: now))
+    }
+
+    /// Whether a stored answer is one to this request, and may be used for it, as RFC 9111 has it.
+    private func isMeant(_ source: SourceRecord, for request: DownloadRequest) -> Bool {
+        guard let facts = source.http, let freshness = source.freshness else { return false }
+        let configuration = downloader.configuration
+        if configuration.isAuthorized(request), !freshness.isForAuthorized { return false }
+        let varied = configuration.varied(request, by: facts.vary)
+        return varied != nil && varied == facts.varied
     }
 
     /// Whether something can't have been at that time yet: the clock was set back. Ten minutes are for clocks that differ.
@@ -127,10 +144,20 @@ extension Pipeline {
         _ result: ItemResult, _ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
     ) async -> ItemResult? {
         guard plan.options.contains(.staleIfError), !plan.options.contains(.fromLoaderOnly), let source = item.source,
-            let failure = result.failure, failure.isTheOrigins,
-            !(plan.options.contains(.httpCache) && source.freshness?.isStrict ?? false)
+            let failed = result.failed, failed.failure.isTheOrigins
         else { return nil }
-        return await completeFromCache(source, plan, &holdings)
+        if plan.options.contains(.httpCache) {
+            do throws(FetchFailure) {
+                let request = try await asked(for: item, plan, &holdings)
+                guard source.freshness?.isStrict != true, isMeant(source, for: request) else { return nil }
+            } catch {
+                return nil
+            }
+        }
+        let instead = await completeFromCache(source, plan, &holdings)
+        guard case .done(var completion) = instead?.ending else { return instead }
+        completion.concealed = failed
+        return ItemResult(kind: .ended(.done(completion)), blobs: instead?.blobs ?? [])
     }
 }
 
@@ -156,9 +183,9 @@ extension FailureClass {
 }
 
 extension ItemResult {
-    fileprivate var failure: FailureClass? {
+    fileprivate var failed: FailureRecord? {
         switch ending {
-        case .failed(let failure), .retry(_, let failure, _): failure.failure
+        case .failed(let failure), .retry(_, let failure, _): failure
         case .done, .blacklisted, .wait, .release: nil
         }
     }

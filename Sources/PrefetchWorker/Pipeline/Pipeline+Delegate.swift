@@ -51,6 +51,11 @@ extension Pipeline {
     func delegated(_ source: FetchedSource, _ item: ClaimedItem) async throws(FetchFailure) -> FetchedSource {
         let response = DelegatedResponse(source.response, url: item.url)
         let status = try await ask(.response) { try await $0.status(of: response, job: item.job) }
+        if let status, !(100...599).contains(status) {
+            throw FetchFailure(
+                failure: .delegate, message: "The delegate takes the response for a \(status), which is no HTTP status."
+            )
+        }
         if let status, !(200...299).contains(status) {
             throw FetchFailure(
                 failure: .http(status), message: "The delegate takes the response for a \(status).",

@@ -55,13 +55,7 @@ extension Pipeline {
                 return .failed(FetchFailure(failure: .delegate, message: objection))
             }
             let assets = try await assets.open(plan.assetNames)
-            let wanted = plan.variants.map {
-                (
-                    spec: $0,
-                    identity: variantIdentity(
-                        source: source.hash, spec: $0, coder: coder, assets: assets, delegates: delegates)
-                )
-            }
+            let wanted = wanted(of: source, plan, assets)
             var known = try await existing(wanted.map(\.identity))
             if known.count == Set(wanted.map(\.identity)).count, plan.isSatisfied(with: source) {
                 return .made(collect(source, wanted, known, made: []))
@@ -90,6 +84,26 @@ extension Pipeline {
             return await sourceUnreadable(source, error)
         } catch {
             return .release("\(error)")
+        }
+    }
+
+    private func wanted(of source: SourceRecord, _ plan: JobPlan, _ assets: [String: Asset]) -> [Wanted] {
+        plan.variants.map { spec in
+            let identity = variantIdentity(
+                source: source.hash, spec: spec, coder: coder, assets: assets, delegates: delegates)
+            return (spec: spec, identity: identity)
+        }
+    }
+
+    /// Whether all that a job makes of a source is there, so that its bytes aren't needed.
+    func hasAll(of source: SourceRecord, _ plan: JobPlan) async -> Bool {
+        do {
+            let assets = try await assets.open(plan.assetNames)
+            let identities = wanted(of: source, plan, assets).map(\.identity)
+            return try await existing(identities).count == Set(identities).count
+        } catch {
+            // Whoever makes them will tell why.
+            return false
         }
     }
 

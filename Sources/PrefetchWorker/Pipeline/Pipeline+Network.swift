@@ -8,7 +8,7 @@ extension Pipeline {
     func fromNetwork(
         _ item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
     ) async throws(FetchFailure) -> ItemResult {
-        let request = try await delegated(request(for: item, plan), item)
+        let request = try await asked(for: item, plan, &holdings)
         let key = fetchKey(of: item, plan, request)
         holdings.fetch = key
         let place = FetchPlace(priority: request.priority, rank: request.rank)
@@ -17,15 +17,24 @@ extension Pipeline {
         switch fetched {
         case .failed(let failure):
             let result = decided(failure, of: item.url, attempts: item.attempts, isFetched: true)
-            // Somebody else may be let in.
-            return plan.asksForItself && failure.failure.isAboutWhoAsks ? result.unlisted : result
+            return plan.isAlone(with: failure, request) ? result.unlisted : result
         case .notModified(let response):
-            return await unchanged(item, plan, response, &holdings)
+            return await unchanged(item, plan, request, response, &holdings)
         case .crowded(let host):
             return blocked(item, at: host) ?? crowded(host)
         case .source(let fetched):
-            return await finish(item, plan, try await delegated(fetched, item), &holdings)
+            return await finish(item, plan, request, try await delegated(fetched, item), &holdings)
         }
+    }
+
+    /// What is sent for an item, as the delegate has it, who is asked once.
+    func asked(
+        for item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
+    ) async throws(FetchFailure) -> DownloadRequest {
+        if let request = holdings.request { return request }
+        let request = try await delegated(request(for: item, plan), item)
+        holdings.request = request
+        return request
     }
 
     private func fetch(_ request: DownloadRequest, _ key: String) async -> Fetched {
@@ -39,6 +48,12 @@ extension Pipeline {
             // Everybody here leaves a host alone that asked for it; other workers read it from the database.
             return .failed(FetchFailure(error))
         case .notModified(let response):
+            guard response.confirms(request) else {
+                // Of something else that we don't have (RFC 9111, section 4.3.4).
+                request.etag = nil
+                request.lastModified = nil
+                return await fetch(request, key)
+            }
             return .notModified(response)
         case .body(let body, let response):
             guard body.size > 0 else {
@@ -64,8 +79,8 @@ extension Pipeline {
         }
     }
 
-    func request(for item: ClaimedItem, _ plan: JobPlan) -> DownloadRequest {
-        let validators = plan.options.contains(.fromLoaderOnly) ? nil : validators(of: item, plan)
+    private func request(for item: ClaimedItem, _ plan: JobPlan) async -> DownloadRequest {
+        let validators = plan.options.contains(.fromLoaderOnly) ? nil : await validators(of: item, plan)
         var request = DownloadRequest(
             url: URLText.cacheKey(item.url),
             headers: plan.definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) },
@@ -85,12 +100,13 @@ extension Pipeline {
     }
 
     /// Only what is whole in the cache may be confirmed by a 304; otherwise the bytes are needed. Where nobody has looked yet,
-    /// they may turn out not to be, and then there would be nothing.
-    private func validators(of item: ClaimedItem, _ plan: JobPlan) -> SourceRecord? {
-        guard let source = item.source, source.isKept, !plan.hasToSee(source),
-            let hash = BlobHash(source.hash)
-        else { return nil }
-        return cache.exists(hash, size: source.size) ? source : nil
+    /// they may turn out not to be, and then there would be nothing. A job that doesn't keep them needs just what was made of
+    /// them.
+    private func validators(of item: ClaimedItem, _ plan: JobPlan) async -> SourceRecord? {
+        guard let source = item.source, !plan.hasToSee(source), let hash = BlobHash(source.hash) else { return nil }
+        if source.isKept, cache.exists(hash, size: source.size) { return source }
+        guard !plan.keepsOriginal, plan.isSatisfied(with: source) else { return nil }
+        return await hasAll(of: source, plan) ? source : nil
     }
 
     /// Requests that differ in what they send are not the same fetch.
@@ -108,7 +124,8 @@ extension Pipeline {
     }
 
     private func unchanged(
-        _ item: ClaimedItem, _ plan: JobPlan, _ response: DownloadResponse, _ holdings: inout Holdings,
+        _ item: ClaimedItem, _ plan: JobPlan, _ request: DownloadRequest, _ response: DownloadResponse,
+        _ holdings: inout Holdings,
     ) async -> ItemResult {
         guard var source = item.source else {
             return .failed(FailureRecord(.http(304), "The origin answered 304 to a request without validators."))
@@ -116,14 +133,15 @@ extension Pipeline {
         source.fetchedAt = settings.now()
         source.etag = response.etag ?? source.etag
         source.lastModified = response.lastModified ?? source.lastModified
-        source.http = facts(of: response, item, plan, replacing: source.http)
+        source.http = facts(of: response, request, replacing: source.http)
         if let result = await completeFromCache(source, plan, &holdings) { return result }
         // The cached bytes were damaged since: the next claim finds them forgotten and fetches anew.
         return .release()
     }
 
     private func finish(
-        _ item: ClaimedItem, _ plan: JobPlan, _ fetched: FetchedSource, _ holdings: inout Holdings,
+        _ item: ClaimedItem, _ plan: JobPlan, _ request: DownloadRequest, _ fetched: FetchedSource,
+        _ holdings: inout Holdings,
     ) async -> ItemResult {
         let response = fetched.response
         var source = SourceRecord(
@@ -132,7 +150,7 @@ extension Pipeline {
             etag: response.etag,
             lastModified: response.lastModified, fetchedAt: settings.now(),
         )
-        source.http = facts(of: response, item, plan, replacing: nil)
+        source.http = facts(of: response, request, replacing: nil)
         if let known = item.source, known.hash == source.hash { source.takeFacts(from: known) }
         source.format = source.format ?? (plan.decodes ? nil : fetched.format)
         let made = await make(source, plan, file: { fetched.file }, &holdings)
@@ -153,16 +171,16 @@ extension Pipeline {
 
     /// What a 304 leaves out is as it was (RFC 9111, section 3.2).
     private func facts(
-        of response: DownloadResponse, _ item: ClaimedItem, _ plan: JobPlan, replacing old: HTTPFacts?,
+        of response: DownloadResponse, _ request: DownloadRequest, replacing old: HTTPFacts?,
     ) -> HTTPFacts {
         let now = settings.now()
         let vary = response.vary ?? old?.vary
         return HTTPFacts(
             cacheControl: response.cacheControl ?? old?.cacheControl, expires: response.expires ?? old?.expires,
             date: response.date, age: response.age, vary: vary,
-            varied: vary == nil && !plan.asksForItself && !item.url.utf8.contains(UInt8(ascii: "@"))
-                ? "" : request(for: item, plan).varied(by: vary, userAgent: downloader.userAgent),
-            askedAt: now - response.timings.total.milliseconds, answeredAt: now)
+            varied: downloader.configuration.varied(request, by: vary),
+            askedAt: now - response.timings.total.milliseconds, answeredAt: now,
+            redirects: response.redirects > 0 ? response.redirects : nil)
     }
 
     /// What a failure means for the item: another try, its end, or back to the queue.
@@ -172,17 +190,19 @@ extension Pipeline {
         var record = FailureRecord(failure.failure, failure.message)
         record.host = failure.host
         record.hasAsked = failure.hasAsked
+        if isFetched, let wait = failure.retryAfter, wait > 0, failure.failure.treatment == .retry {
+            record.blocksHostUntil = settings.now() + wait
+        }
         switch settings.retries.decide(failure.failure, attempts: attempts, retryAfter: failure.retryAfter) {
         case .putBack:
             return .release(failure.message)
         case .end:
             return .failed(record)
         case .retry(let delay):
-            let blocks = isFetched && (failure.retryAfter ?? 0) > 0
             let wait =
                 isFetched
                 ? min(retryBudget.take(failure.host ?? URLText.host(url), now: monotonicMilliseconds()), 3_600_000) : 0
-            return .ending(.retry(at: settings.now() + max(delay, wait), record, blockingHost: blocks))
+            return .ending(.retry(at: settings.now() + max(delay, wait), record, blockingHost: false))
         }
     }
 }
@@ -196,6 +216,23 @@ extension SourceRecord {
         frames = known.frames
         hasAlpha = known.hasAlpha
         looks = known.looks
+    }
+}
+
+extension DownloadResponse {
+    /// Whether a 304 is about what we have: one with another strong validator isn't.
+    fileprivate func confirms(_ request: DownloadRequest) -> Bool {
+        guard let ours = request.etag, let theirs = etag, !theirs.hasPrefix("W/") else { return true }
+        return theirs == (ours.hasPrefix("W/") ? String(ours.dropFirst(2)) : ours)
+    }
+}
+
+extension JobPlan {
+    /// Whether a failure is of this job's own making, so that others may fare better.
+    fileprivate func isAlone(with failure: FetchFailure, _ request: DownloadRequest) -> Bool {
+        if asksForItself, failure.failure.isAboutWhoAsks { return true }
+        guard failure.failure == .notAnImage, let response = failure.response else { return false }
+        return !request.accepts(contentType: response.contentType)
     }
 }
 

@@ -103,12 +103,12 @@ final class Pipeline: Sendable {
     private func resultByKey(
         of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
     ) async throws(FetchFailure) -> ItemResult {
-        if let cached = await fromCache(item, plan, &holdings) { return cached }
+        if let cached = try await fromCache(item, plan, &holdings) { return cached }
         if plan.options.contains(.fromCacheOnly) {
             return .failed(FailureRecord(.notCached, "Not in the cache, and the job says from-cache-only."))
         }
-        if !plan.options.contains(.retryFailed), let entry = item.blacklisting,
-            !(plan.asksForItself && entry.failure.isAboutWhoAsks), try await !overrules(entry)
+        if !plan.options.contains(.retryFailed), let entry = item.blacklisting, !plan.asksOtherwise(than: entry),
+            try await !overrules(entry)
         {
             return .ending(.blacklisted(entry))
         }
@@ -157,6 +157,8 @@ struct Holdings {
     /// The bytes of which it has made something, or uses what others have.
     private var bytes: String?
     var fetch: String?
+    /// What would be sent for it, as the delegate has it.
+    var request: DownloadRequest?
     /// The request that was made for it.
     var lastTry: TryRecord?
 

@@ -89,6 +89,14 @@ final class SharedFetches<Value: Sendable>: Sendable {
     /// How urgent a fetch is now.
     func place(_ key: String) -> FetchPlace? { entries.withLock { $0[key]?.place } }
 
+    /// The users of each fetch that has several who have a place, by the number of the one who started it.
+    var sharers: [Int64: [Int64]] {
+        entries.withLock { entries in
+            entries.values.filter { $0.places.count > 1 || $0.places[$0.name] == nil }
+                .reduce(into: [:]) { $0[$1.name] = Array($1.places.keys) }
+        }
+    }
+
     private func lostInterest(_ key: String, _ user: Int64) {
         let move: (Int64, FetchPlace)? = entries.withLock { entries in
             guard var entry = entries[key] else { return nil }

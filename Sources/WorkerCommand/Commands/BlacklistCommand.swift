@@ -1,5 +1,6 @@
 import ArgumentParser
 import Jobs
+import PrefetchWorker
 
 struct BlacklistCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,7 +18,7 @@ struct BlacklistCommand: AsyncParsableCommand {
         var failure: String?
 
         func selection() throws -> JobStore.BlacklistSelection? {
-            if let host, failure == nil { return .host(host) }
+            if let host, failure == nil { return .host(try HostNames.parse(host), or: host) }
             if let failure, host == nil { return .failure(try FailureClass(named: failure)) }
             guard host == nil else { throw SettingsError(message: "Name a host or a class, not both.") }
             return nil
@@ -48,7 +49,14 @@ struct BlacklistCommand: AsyncParsableCommand {
                     guard url == nil || selected == nil else {
                         throw SettingsError(message: "Name a URL, a host or a class, not two of them.")
                     }
-                    let found = try await store.blacklist(selected ?? url.map { .url($0) } ?? .all, limit: limit)
+                    var found: [BlacklistEntry] = []
+                    if let url {
+                        for key in try await store.keys(ofURL: url, everyState: true) {
+                            found += try await store.blacklist(.url(key), limit: limit)
+                        }
+                    } else {
+                        found = try await store.blacklist(selected ?? .all, limit: limit)
+                    }
                     let entries = showCredentials ? found : found.map(\.withoutCredentials)
                     if json { return Terminal.print(try Output.json(entries)) }
                     let rows = entries.map { entry in
@@ -87,8 +95,12 @@ struct BlacklistCommand: AsyncParsableCommand {
                 }
                 try await common.withStore { store in
                     var count = 0
-                    for choice in selected.map({ [$0] }) ?? urls.map({ .url($0) }) {
-                        count += try await store.removeFromBlacklist(choice)
+                    if let selected { count = try await store.removeFromBlacklist(selected) }
+                    for url in urls {
+                        // Under whatever key the rule of a job has listed it.
+                        for key in try await store.keys(ofURL: url, everyState: true) {
+                            count += try await store.removeFromBlacklist(.url(key))
+                        }
                     }
                     Terminal.print("\(count) removed")
                     if count == 0 { throw ExitCode.notFound }

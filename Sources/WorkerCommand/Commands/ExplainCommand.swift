@@ -1,5 +1,6 @@
 import ArgumentParser
 import Jobs
+import PrefetchWorker
 
 struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -19,6 +20,8 @@ struct ExplainCommand: AsyncParsableCommand {
         let blacklisted: BlacklistEntry?
         /// UTC milliseconds.
         let hostBlockedUntil: Int64?
+        /// `asked` by the origin, or `parked` since it can't be reached.
+        let hostBlockedFor: String?
         let items: [ItemRecord]
         let tries: [TryRecord]
     }
@@ -43,10 +46,14 @@ struct ExplainCommand: AsyncParsableCommand {
                 }
                 var variants: [VariantRecord] = []
                 if let source { variants = try await store.variants(ofSource: source.hash) }
+                let host = HostNames.name(ofURL: url)
+                let until = try await store.blockedHosts()[host]
                 let report = Report(
                     url: URLText.withoutCredentials(url), source: source?.withoutCredentials, variants: variants,
                     blacklisted: entry?.withoutCredentials,
-                    hostBlockedUntil: try await store.blockedHosts()[URLText.host(url)],
+                    hostBlockedUntil: until,
+                    hostBlockedFor: until == nil
+                        ? nil : try await store.hostMemories().first { $0.host == host }?.reason,
                     items: try await store.history(ofURL: url), tries: try await store.tries(ofURL: url),
                 )
                 if json {
@@ -83,7 +90,10 @@ struct ExplainCommand: AsyncParsableCommand {
             )
         }
         if let until = report.hostBlockedUntil {
-            lines.append("  host      asked to be left alone until \(Output.time(until))")
+            let why =
+                report.hostBlockedFor == "parked"
+                ? "could not be reached several times in a row, and is left alone" : "asked to be left alone"
+            lines.append("  host      \(why) until \(Output.time(until))")
         }
         for item in report.items { lines.append(line(item)) }
         for one in report.tries { lines.append(line(one)) }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Jobs
+import PrefetchWorker
 
 struct HostsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -62,7 +63,7 @@ struct LimitsCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let name = try host.map(Self.name) ?? LimitsRecord.everyHost
+            let name = try host.map(HostNames.parse) ?? LimitsRecord.everyHost
             let change = LimitsRecord(host: name, concurrency: concurrency, perHost: perHost, rate: rate, burst: burst)
             let isChange = change != LimitsRecord(host: name)
             guard !(isChange && reset) else { throw SettingsError(message: "Either set limits or --reset them.") }
@@ -75,16 +76,6 @@ struct LimitsCommand: AsyncParsableCommand {
                 show(try await store.limits())
             }
         }
-    }
-
-    /// Hosts go by their names alone, whatever the port.
-    private static func name(_ host: String) throws(SettingsError) -> String {
-        let name = host.hasSuffix(".") ? String(host.dropLast()) : host
-        guard !name.isEmpty, !name.contains(where: { "/@?#[] ".contains($0) }), name.count(where: { $0 == ":" }) != 1
-        else {
-            throw SettingsError(message: "A host is a name without scheme and port, such as images.example.com.")
-        }
-        return name
     }
 
     private func show(_ limits: [LimitsRecord]) {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Jobs
+import PrefetchWorker
 
 struct CancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -23,7 +24,7 @@ struct CancelCommand: AsyncParsableCommand {
     func run() async throws {
         try await change(common, job) { store in
             guard !url.isEmpty || host != nil else { return try await store.cancel(job: job) }
-            let count = try await store.cancel(job: job, urls: Set(url), host: host)
+            let count = try await store.cancel(job: job, urls: Set(url), try JobStore.FailureSelection(at: host))
             Terminal.error("\(count) items end as cancelled.")
         }
     }
@@ -86,7 +87,8 @@ struct RetryCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await change(common, job) { store in
-            var selection = JobStore.FailureSelection(failure: try failure.map(FailureClass.init(named:)), host: host)
+            var selection = try JobStore.FailureSelection(at: host)
+            selection.failure = try failure.map(FailureClass.init(named:))
             if since != nil {
                 let age = try Settings(configFile: nil, environment: [:]).milliseconds(
                     "since", flag: since, default: 0)
@@ -94,6 +96,14 @@ struct RetryCommand: AsyncParsableCommand {
             }
             Terminal.error("\(try await store.retry(job: job, selection)) items go back into the queue.")
         }
+    }
+}
+
+extension JobStore.FailureSelection {
+    /// - Parameter host: as somebody has typed it.
+    fileprivate init(at host: String?) throws {
+        self.init(host: try host.map(HostNames.parse))
+        nameOfHost = HostNames.name(ofURL:)
     }
 }
 

@@ -41,7 +41,10 @@ struct RunLimits: ParsableArguments {
     @Option(help: ArgumentHelp("Certificate authorities to trust instead of the system's.", valueName: "file"))
     var caFile: String?
 
-    @Option(help: ArgumentHelp("A proxy; the environment's proxy variables are not used.", valueName: "url"))
+    @Option(
+        help: ArgumentHelp(
+            "A proxy; the environment's variables are not used. What it connects to is not judged by --allow-addresses.",
+            valueName: "url"))
     var proxy: String?
 
     @Option(help: ArgumentHelp("Tries of one item in all (4).", valueName: "n"))
