@@ -1,3 +1,5 @@
+import Synchronization
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -111,6 +113,46 @@ import Testing
         try await withDownloader { downloader in
             #expect(await downloader.download(asking(origin.url("/a"))).code == .optOut)
         }
+    }
+
+    /// It belongs to all who wait for it, and none of them has to.
+    @Test func whoIsCancelledDoesNotWaitForIt() async throws {
+        let origin = try LoopbackOrigin { _ in .silence }
+        try await withDownloader { downloader in
+            let downloads = (0..<3).map { number in
+                Task { await downloader.download(asking(origin.url("/\(number)"))) }
+            }
+            #expect(await eventually { origin.requests.count == 1 })
+            for download in downloads { download.cancel() }
+            for download in downloads { #expect(await download.value.code == .cancelled) }
+            #expect(downloader.counts.running == 1)
+        }
+        #expect(origin.requests.map(\.path) == ["/robots.txt"])
+    }
+
+    /// Hosts choose how long their rules are.
+    @Test func theOldestRulesAreForgottenWhereAllAreTooLong() async throws {
+        let keeper = RobotsKeeper(agent: "x", mostBytes: 10_000)
+        let count = Mutex(0)
+        func ask(_ host: String) async throws {
+            let url = try DownloadURL("http://\(host)/no", maxBytes: 100)
+            let objection = await keeper.objection(to: url, for: DownloadRequest(url: url.text)) { question in
+                count.withLock { $0 += 1 }
+                let text = "User-agent: *\nDisallow: /no\nDisallow: /" + String(repeating: "a", count: 3_000)
+                guard let file = try? unnamedFile(), (try? file.writeAll(text.utf8)) != nil else {
+                    return .failed(.cancelled)
+                }
+                let body = BodyFile(file, size: Int64(text.utf8.count), sha256: "") {}
+                return .body(body, DownloadResponse.local(bytes: body.size))
+            }
+            #expect(objection?.code == .optOut)
+        }
+        for number in 0..<6 { try await ask("\(number).example") }
+        #expect(count.withLock { $0 } == 6)
+        for number in 3..<6 { try await ask("\(number).example") }
+        #expect(count.withLock { $0 } == 6)
+        try await ask("0.example")
+        #expect(count.withLock { $0 } == 7)
     }
 
     @Test func aTagOfAnAnswerWithoutBytesCountsAsWell() async throws {

@@ -5,6 +5,8 @@ import SystemPackage
 final class RobotsKeeper: Sendable {
     private static let lifetime = Duration.seconds(86_400)
     private static let most = 10_000
+    /// Bytes of rules that are kept. How long its own are, each host decides.
+    private let mostBytes: Int
     /// RFC 9309 has robots read at least so much (section 2.5). What comes after is left out.
     private static let maxBytes = 500 << 10
 
@@ -13,12 +15,14 @@ final class RobotsKeeper: Sendable {
     private struct Entry {
         let rules: Rules
         let since: ContinuousClock.Instant
+        /// Known once it is read.
+        var bytes = 0
     }
 
     private let entries = Mutex<[DownloadURL.Origin: Entry]>([:])
     private let agent: String
 
-    init(agent: String) { self.agent = agent }
+    init(agent: String, mostBytes: Int = 16 << 20) { (self.agent, self.mostBytes) = (agent, mostBytes) }
 
     /// Why a URL may not be asked for; nil where it may.
     ///
@@ -28,9 +32,9 @@ final class RobotsKeeper: Sendable {
         fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome,
     ) async -> DownloadFailure? {
         let asked = rules(of: url.origin, like: request, fetch)
-        switch await asked.value {
+        switch await asked.valueUnlessCancelled() {
+        case nil: return .cancelled
         case .failure(let failure):
-            forget(asked, url.origin)
             return DownloadFailure(
                 failure.code, "The robots.txt of \(url.host) can't be had. \(failure.message)",
                 retryAfter: failure.retryAfter, host: failure.host)
@@ -55,15 +59,32 @@ final class RobotsKeeper: Sendable {
             question.takesBeginning = true
             question.isInspected = false
             // Not a child of whoever asks first: it belongs to all who wait for it, and ends with its download.
-            let task = Task { [agent, question] in Self.read(await fetch(question), agent: agent) }
+            let task = Task { [question] in
+                let result = Self.read(await fetch(question), agent: agent)
+                learn(result, of: origin)
+                return result
+            }
             entries[origin] = Entry(rules: task, since: .now)
             return task
         }
     }
 
-    /// Another may have asked again since.
-    private func forget(_ asked: Rules, _ origin: DownloadURL.Origin) {
-        entries.withLock { if $0[origin]?.rules == asked { $0[origin] = nil } }
+    /// What can't be had is asked for again by the next, whether anybody has waited for it to the end or not. Where all rules
+    /// are too much, the oldest go.
+    private func learn(_ result: Result<RobotsText, DownloadFailure>, of origin: DownloadURL.Origin) {
+        entries.withLock { entries in
+            guard case .success(let text) = result else {
+                entries[origin] = nil
+                return
+            }
+            entries[origin]?.bytes = text.bytes
+            var total = entries.values.reduce(0) { $0 + $1.bytes }
+            let oldest = total > mostBytes ? entries.sorted { $0.value.since < $1.value.since } : []
+            for entry in oldest where total > mostBytes && entry.value.bytes > 0 {
+                entries[entry.key] = nil
+                total -= entry.value.bytes
+            }
+        }
     }
 
     /// A file that isn't there allows everything; one that can't be had says nothing yet.

@@ -9,6 +9,9 @@ struct RobotsText: Sendable, Equatable {
 
     static let allowsAll = RobotsText()
 
+    /// What it takes in memory, about.
+    var bytes: Int { rules.reduce(0) { $0 + $1.pattern.count + 64 } }
+
     private init() {}
 
     /// - Parameter agent: our product's name, in lower case.
