@@ -7,7 +7,7 @@ struct Partial {
     let writer: BodyWriter
     /// Bytes of the whole body, where that was said.
     let total: Int64?
-    let since = ContinuousClock.now
+    var since = ContinuousClock.now
 }
 
 /// What belongs to one request and to no other.
@@ -35,14 +35,18 @@ struct PartialStore {
 
     init(bytes: Int64) { self.bytes = bytes }
 
-    mutating func take(_ key: PartialKey) -> Partial? {
-        guard let found = partials.removeValue(forKey: key), found.since > .now - Self.lifetime else { return nil }
-        return found
+    var count: Int { partials.count }
+
+    mutating func take(_ key: PartialKey) -> Partial? { partials.removeValue(forKey: key) }
+
+    /// Asked for again and again, also where nothing is downloaded: each has an open file and its room on the disk.
+    mutating func forgetOld(now: ContinuousClock.Instant) {
+        guard partials.contains(where: { $0.value.since <= now - Self.lifetime }) else { return }
+        partials = partials.filter { $0.value.since > now - Self.lifetime }
     }
 
     mutating func keep(_ partial: Partial, _ key: PartialKey) {
         partials[key] = partial
-        partials = partials.filter { $0.value.since > .now - Self.lifetime }
         // One alone may be too much as well.
         while partials.count > Self.most || partials.values.reduce(0, { $0 + $1.writer.size }) > bytes,
             let oldest = partials.min(by: { $0.value.since < $1.value.since })?.key

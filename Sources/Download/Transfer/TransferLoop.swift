@@ -62,6 +62,7 @@ extension TransferLoop {
     /// One turn; false when the exchange is closing.
     private func step(_ exchange: Exchange) -> Bool {
         hasFreedSlot = false
+        partials.forgetOld(now: .now)
         let work = exchange.takeWork(now: .now)
         guard !work.isClosing else { return false }
         for id in work.cancelled {
