@@ -73,6 +73,9 @@ struct ResponseHeaders {
         }
     }
 
+    /// How long the body is once it is decoded, where that is said.
+    var decodedLength: Int64? { contentEncoding == nil ? contentLength : nil }
+
     /// The validator by which parts of a body can be put together, if there is a strong one.
     var strongETag: String? {
         guard contentEncoding == nil, acceptRanges?.lowercased() != "none", let etag, etag.hasPrefix("\"") else {

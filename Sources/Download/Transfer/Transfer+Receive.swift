@@ -77,7 +77,7 @@ extension Transfer {
         guard let writer = earlierBytes() else { return false }
         let receiver = BodyReceiver(
             tools: tools, limit: limit, host: hop.host, watch: ticket.request.watch,
-            expected: headers.contentLength.map { $0 + (writer.bytes?.size ?? 0) }, resuming: writer.bytes)
+            expected: headers.decodedLength.map { $0 + (writer.bytes?.size ?? 0) }, resuming: writer.bytes)
         receiver.isInspected = ticket.request.isInspected
         receiver.takesBeginning = ticket.request.takesBeginning
         phase = .body(receiver)
