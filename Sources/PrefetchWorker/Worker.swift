@@ -25,6 +25,8 @@ public struct Worker: Sendable {
         public let bytesSaved: Int64
         /// The jobs this run had items of, as they stand now.
         public let jobs: [JobProgress]
+        /// What is left to do, whoever enqueued it.
+        public let backlog: Backlog
     }
 
     public let statistics = RunStatistics()
@@ -81,10 +83,11 @@ public struct Worker: Sendable {
             let jobs = try await JobStore.retrying { () throws(JobsError) in
                 try await store.summary(jobs: statistics.jobs)
             }
+            let backlog = try await JobStore.retrying { () throws(JobsError) in try await store.backlog() }
             try await store.close()
             return Summary(
                 end: try result.get(), counts: statistics.counts,
-                bytesSaved: pipeline.downloader.counts.saved, jobs: jobs)
+                bytesSaved: pipeline.downloader.counts.saved, jobs: jobs, backlog: backlog)
         } catch let error as WorkerError {
             throw error
         } catch let error as JobsError {

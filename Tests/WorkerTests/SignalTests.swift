@@ -107,6 +107,26 @@ import Testing
         }
     }
 
+    /// A script that goes on after a 0 would take the half for the whole.
+    @Test func aDrainThatIsStoppedSaysThatSomethingIsLeft() async throws {
+        let gate = Gate()
+        try await withWorker({ request in
+            if request.path == "/3.png" { gate.wait() }
+            return Pictures.reply(request)
+        }) { w in
+            try await w.enqueue((0..<20).map { w.url("/\($0).png") })
+            let child = try w.start("--drain", "--concurrency", "1")
+            try await w.eventually("the fourth is in flight") { w.origin.requestCount("/3.png") == 1 }
+            child.send(SIGINT)
+            try await Task.sleep(for: .milliseconds(300))
+            gate.open()
+            #expect(try await child.wait() == .code(75))
+            #expect(try w.errors(of: child).contains("what is left waits in the queue"))
+            try await w.drain()
+            #expect(try await w.counts("1") == "20|0|0|0|0")
+        }
+    }
+
     @Test func anIdleWorkerStopsAtOnce() async throws {
         try await withWorker { w in
             let child = try await w.startRegistered()

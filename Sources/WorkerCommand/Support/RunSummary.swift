@@ -47,6 +47,9 @@ struct RunSummary: Encodable {
             for job in jobs {
                 if let error = job.error { Terminal.error("job \(job.job): \(error)") }
             }
+            if exitCode == .temporary, end == "stopped" {
+                Terminal.error("Stopped before all was done; what is left waits in the queue. Run it again to go on.")
+            }
             if failed > 0 {
                 let ids = jobs.filter { $0.failed > 0 }.map { String($0.job) }.joined(separator: ", ")
                 Terminal.error("See why with: worker results \(ids.isEmpty ? "JOB" : ids)")
@@ -58,6 +61,8 @@ struct RunSummary: Encodable {
     private static func code(_ summary: Worker.Summary, drained: Bool) -> ExitCode {
         if case .disk = summary.end { return .temporary }
         guard drained else { return .success }
+        // Whoever asked for all to be done, and goes on after a 0, isn't told that it was.
+        if case .stopped = summary.end, !summary.backlog.isEmpty { return .temporary }
         let counts = summary.counts
         let failures = counts.failed + counts.blacklisted
         if counts.unreachable > 0, counts.unreachable == counts.ended { return .unavailable }
