@@ -40,6 +40,15 @@ import Testing
         #expect(RobotsText(text.utf8, agent: "x").allows("/" + String(repeating: "a", count: 4_000)))
     }
 
+    /// A step is a byte compared: more than some millions of them nobody needs for one path.
+    @Test func hostileRulesTakeNoLongerThanOthers() {
+        let rule = "Disallow: /*" + String(repeating: "a", count: 4_000) + "b\n"
+        let text = "User-agent: *\n" + String(repeating: rule, count: 100)
+        let rules = RobotsText(text.utf8, agent: "x")
+        #expect(!rules.allows("/" + String(repeating: "a", count: 8_000)))
+        #expect(rules.allows("/abc"))
+    }
+
     static let tags: [(header: String?, isForbidden: Bool)] = [
         (nil, false), ("noindex", false), ("noai", true), ("noindex, NoImageAI", true), ("otherbot: noai", false),
         ("prefetchworker: noai", true), ("otherbot: noindex, noai, PrefetchWorker: nofollow", false),
