@@ -5,7 +5,8 @@ public import SystemPackage
 /// Fetches URLs over HTTP and HTTPS into files, most urgent first, within limits per host and in all.
 ///
 /// One thread drives libcurl for all transfers; calls may come from anywhere. Nothing is tried again in here: a failure
-/// carries its class, and the caller decides.
+/// carries its class, and the caller decides. Only what an origin asks for with `Retry-After` is granted at once: its host is
+/// blocked before anything that waits could start.
 public final class Downloader: Sendable {
     public let configuration: DownloadConfiguration
     private let exchange: Exchange
@@ -115,6 +116,14 @@ public final class Downloader: Sendable {
     public static func host(of url: String) -> String? {
         // Why it cannot be sent is what a download of it would say.
         (try? DownloadURL(url, maxBytes: .max).host).map(HostName.normal)
+    }
+
+    /// Whether a request of the one URL may be told what is meant for the other's scheme, host and port.
+    public static func haveSameOrigin(_ one: String, _ other: String) -> Bool {
+        // One that can't be sent is told nothing.
+        guard let one = try? DownloadURL(one, maxBytes: .max), let other = try? DownloadURL(other, maxBytes: .max)
+        else { return false }
+        return one.origin == other.origin
     }
 
     /// The transfers that have run for more than a second, as they stood less than a second ago.

@@ -16,6 +16,9 @@ import Testing
         Fault(reply: .reset(afterBytes: 0, of: 5000), code: .connectionLost),
         Fault(reply: .closeEarly(afterBytes: 1000, of: 5000), code: .truncated),
         Fault(reply: .chunkedCut(bytes: 1000), code: .truncated),
+        Fault(reply: .status(99), code: .connectionLost), Fault(reply: .status(101, body: [1]), code: .connectionLost),
+        Fault(reply: .status(199), code: .timeout), Fault(reply: .status(600), code: .http(600)),
+        Fault(reply: .status(999), code: .http(999)),
         Fault(reply: .noReply, code: .connectionLost),
         Fault(reply: .garbage, code: .connectionLost),
         Fault(reply: .silence, code: .timeout),
@@ -36,8 +39,11 @@ import Testing
     func endsInItsClass(_ fault: Fault) async throws {
         let origin = try LoopbackOrigin { _ in fault.reply }
         try await withDownloader(configure: {
-            $0.silenceTimeout = .milliseconds(300)
-            $0.totalTimeout = .milliseconds(1200)
+            // Only what ends by them: on a busy machine others might, too.
+            if fault.code == .timeout {
+                $0.silenceTimeout = .milliseconds(300)
+                $0.totalTimeout = .milliseconds(1200)
+            }
             $0.maxBodyBytes = 1 << 20
         }) { downloader in
             let clock = ContinuousClock()
@@ -45,7 +51,7 @@ import Testing
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
             #expect(outcome.code == fault.code)
             #expect(outcome.failure?.message.contains("127.0.0.1") == true)
-            #expect(clock.now - started < .seconds(20))
+            #expect(clock.now - started < .seconds(60))
         }
     }
 

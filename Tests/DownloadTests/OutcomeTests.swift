@@ -150,6 +150,30 @@ import Testing
         }
     }
 
+    /// How long a body is before it is decoded says nothing of how much there is to see.
+    @Test func whoWatchesIsToldTheLengthOfWhatThereIs() async throws {
+        let packed = try gzip(of: 1 << 20)
+        let origin = try LoopbackOrigin { request in
+            request.path == "/packed"
+                ? .ok(packed, headers: [("Content-Encoding", "gzip")]) : .ok([UInt8](repeating: 1, count: 1 << 20))
+        }
+        try await withDownloader { downloader in
+            for (path, expected) in [("/packed", nil), ("/plain", 1 << 20)] as [(String, Int64?)] {
+                let looks = Mutex<[(received: Int64, expected: Int64?)]>([])
+                var request = DownloadRequest(url: origin.url(path))
+                request.watch = BodyWatch(every: .zero) { part in
+                    looks.withLock { $0.append((part.received, part.expected)) }
+                    // Nothing was written to it here.
+                    try? part.file.close()
+                }
+                #expect(await downloader.download(request).file?.size == 1 << 20)
+                let seen = looks.withLock { $0 }
+                #expect(!seen.isEmpty)
+                #expect(seen.allSatisfy { $0.expected == expected && $0.received <= 1 << 20 })
+            }
+        }
+    }
+
     @Test func acceptsWhatStaysUndecided() async throws {
         let origin = try LoopbackOrigin { _ in .chunked(totalBytes: 200_000) }
         let most = Mutex(0)

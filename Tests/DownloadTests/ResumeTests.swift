@@ -1,4 +1,5 @@
 import Download
+import Synchronization
 import TestSupport
 import Testing
 
@@ -40,6 +41,57 @@ import Testing
         #expect(second.header("Range")?.hasPrefix("bytes=") == true)
         #expect(second.header("If-Range") == "\"v1\"")
         #expect(second.header("Accept-Encoding") == nil)
+    }
+
+    enum Nothing: CaseIterable { case busy, noReply, silence }
+
+    /// A try that doesn't come as far as a body takes nothing away from the next.
+    @Test(arguments: Nothing.allCases) func whatIsThereOutlastsATryWithoutABody(_ kind: Nothing) async throws {
+        let isBack = Atomic(false)
+        let origin = try origin { request in
+            if isBack.load(ordering: .acquiring) { return part(request) }
+            return switch kind {
+            case .busy: .status(503)
+            case .noReply: .noReply
+            case .silence: .silence
+            }
+        }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).code == .truncated)
+            for number in 1...2 {
+                let attempt = Task { await downloader.download(DownloadRequest(url: origin.url("/a"))) }
+                #expect(await eventually { origin.requests.count > number })
+                if kind == .silence { attempt.cancel() }
+                #expect(await attempt.value.file == nil)
+            }
+            isBack.store(true, ordering: .releasing)
+            let outcome = await downloader.download(DownloadRequest(url: origin.url("/a")))
+            let bytes = try outcome.file?.bytes()
+            #expect(bytes == Self.body)
+        }
+        #expect(origin.requests.map { $0.header("Range") != nil } == [false, true, true, true])
+    }
+
+    /// What a transfer has got is never more than there is, whether the origin goes on or begins anew.
+    @Test(arguments: [true, false]) func progressCountsWhatBelongsTogether(_ goesOn: Bool) async throws {
+        let origin = try origin { request in
+            let first = Int(request.header("Range")?.dropFirst(6).dropLast() ?? "") ?? 0
+            let (count, etag) = (Self.body.count, ("ETag", "\"v1\""))
+            guard goesOn else { return .slowly(Self.body, pieces: 4_000, pause: 200) }
+            let range = ("Content-Range", "bytes \(first)-\(count - 1)/\(count)")
+            return .slowly(Array(Self.body[first...]), pieces: 4_000, pause: 200, code: 206, headers: [etag, range])
+        }
+        try await withDownloader { downloader in
+            _ = await downloader.download(DownloadRequest(url: origin.url("/a")))
+            let second = Task { await downloader.download(DownloadRequest(url: origin.url("/a"), id: 7)) }
+            #expect(await eventually { downloader.progress.first?.received ?? 0 > 0 })
+            let progress = try #require(downloader.progress.first)
+            #expect(progress.expected == Int64(Self.body.count))
+            #expect(progress.received < Self.body.count)
+            #expect((progress.received > 16 << 10) == goesOn)
+            second.cancel()
+            _ = await second.value
+        }
     }
 
     @Test func aChangedBodyIsTakenWhole() async throws {

@@ -1,3 +1,5 @@
+import Synchronization
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -25,6 +27,7 @@ import Testing
         ("Disallow: /a", "/a", true),
         ("nonsense\n:::\nUser-agent: *\n\u{0}Disallow: /a", "/a", true),
         ("\u{FEFF}User-agent: *\r\nCrawl-delay: 9\r\nDisallow: /a\r\n", "/b", true),
+        ("\u{FEFF}User-agent: *\r\nDisallow: /a\r\n", "/a", false),
     ]
 
     @Test(arguments: rules.indices) func rulesAreReadAsTheStandardHasThem(_ index: Int) {
@@ -37,10 +40,23 @@ import Testing
         #expect(RobotsText(text.utf8, agent: "x").allows("/" + String(repeating: "a", count: 4_000)))
     }
 
+    /// A step is a byte compared: more than some millions of them nobody needs for one path.
+    @Test func hostileRulesTakeNoLongerThanOthers() {
+        let rule = "Disallow: /*" + String(repeating: "a", count: 4_000) + "b\n"
+        let text = "User-agent: *\n" + String(repeating: rule, count: 100)
+        let rules = RobotsText(text.utf8, agent: "x")
+        #expect(!rules.allows("/" + String(repeating: "a", count: 8_000)))
+        #expect(rules.allows("/abc"))
+    }
+
     static let tags: [(header: String?, isForbidden: Bool)] = [
         (nil, false), ("noindex", false), ("noai", true), ("noindex, NoImageAI", true), ("otherbot: noai", false),
         ("prefetchworker: noai", true), ("otherbot: noindex, noai, PrefetchWorker: nofollow", false),
         ("max-image-preview: large, noai", true), ("noaiming", false),
+        ("otherbot: noindex\nnoai", true), ("noindex\notherbot: noai\nnofollow", false),
+        ("unavailable_after: Wed, 25 Jun 2040 15:00:00 GMT, noai", true),
+        ("unavailable_after: 2040-06-25T15:00:00Z, noai", true), ("prefetchworker : max-snippet: 5, noai", true),
+        ("otherbot: unavailable_after: Wednesday, 25-Jun-40 15:00:00 GMT, noai", false), (", :, noai:", false),
     ]
 
     @Test(arguments: tags.indices) func tagsAreReadAsTheyAreMeant(_ index: Int) {
@@ -96,6 +112,88 @@ import Testing
             #expect(await downloader.download(asking(origin.url("/a"))).code == .http(503))
             #expect(await downloader.download(asking(origin.url("/a"))).file != nil)
         }
+    }
+
+    @Test func aTagsLinesAreReadOneByOne() async throws {
+        let tags = [("X-Robots-Tag", "otherbot: noindex"), ("X-Robots-Tag", "noai")]
+        let origin = try LoopbackOrigin { request in
+            request.path == "/robots.txt" ? .status(404) : .ok([1], headers: tags)
+        }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(asking(origin.url("/a"))).code == .optOut)
+        }
+    }
+
+    /// It belongs to all who wait for it, and none of them has to.
+    @Test func whoIsCancelledDoesNotWaitForIt() async throws {
+        let origin = try LoopbackOrigin { _ in .silence }
+        try await withDownloader { downloader in
+            let downloads = (0..<3).map { number in
+                Task { await downloader.download(asking(origin.url("/\(number)"))) }
+            }
+            #expect(await eventually { origin.requests.count == 1 })
+            for download in downloads { download.cancel() }
+            for download in downloads { #expect(await download.value.code == .cancelled) }
+            #expect(downloader.counts.running == 1)
+        }
+        #expect(origin.requests.map(\.path) == ["/robots.txt"])
+    }
+
+    /// Hosts choose how long their rules are.
+    @Test func theOldestRulesAreForgottenWhereAllAreTooLong() async throws {
+        let keeper = RobotsKeeper(agent: "x", mostBytes: 10_000)
+        let count = Mutex(0)
+        func ask(_ host: String) async throws {
+            let url = try DownloadURL("http://\(host)/no", maxBytes: 100)
+            let objection = await keeper.objection(to: url, for: DownloadRequest(url: url.text)) { question in
+                count.withLock { $0 += 1 }
+                let text = "User-agent: *\nDisallow: /no\nDisallow: /" + String(repeating: "a", count: 3_000)
+                guard let file = try? unnamedFile(), (try? file.writeAll(text.utf8)) != nil else {
+                    return .failed(.cancelled)
+                }
+                let body = BodyFile(file, size: Int64(text.utf8.count), sha256: "") {}
+                return .body(body, DownloadResponse.local(bytes: body.size))
+            }
+            #expect(objection?.code == .optOut)
+        }
+        for number in 0..<6 { try await ask("\(number).example") }
+        #expect(count.withLock { $0 } == 6)
+        for number in 3..<6 { try await ask("\(number).example") }
+        #expect(count.withLock { $0 } == 6)
+        try await ask("0.example")
+        #expect(count.withLock { $0 } == 7)
+    }
+
+    @Test func aTagOfAnAnswerWithoutBytesCountsAsWell() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.path == "/robots.txt" ? .status(404) : .status(304, headers: [("X-Robots-Tag", "noai")])
+        }
+        try await withDownloader { downloader in
+            var request = asking(origin.url("/a"))
+            request.etag = "\"1\""
+            #expect(await downloader.download(request).code == .optOut)
+            request.respectsRobotsTag = false
+            #expect(await downloader.download(request).failure == nil)
+        }
+    }
+
+    /// The line at the limit is cut through: what is left of it would forbid more than the whole.
+    @Test(arguments: [true, false]) func ofOneThatIsTooLongTheBeginningCounts(_ isAnnounced: Bool) async throws {
+        var text = Array("User-agent: *\nDisallow: /no\n".utf8)
+        let rest = Array("\nDisallow: /late\n".utf8)
+        text += [UInt8](repeating: UInt8(ascii: "#"), count: (500 << 10) - text.count - 13) + rest
+        #expect(text[..<((500 << 10) + 1)].suffix(13).elementsEqual("Disallow: /la".utf8))
+        text += [UInt8](repeating: UInt8(ascii: "#"), count: 200 << 10)
+        let origin = try LoopbackOrigin { [text] request in
+            guard request.path == "/robots.txt" else { return .ok([1]) }
+            return isAnnounced ? .ok(text) : .chunked(totalBytes: 1 << 30, startingWith: text)
+        }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(asking(origin.url("/no"))).code == .optOut)
+            #expect(await downloader.download(asking(origin.url("/late"))).file != nil)
+            #expect(await downloader.download(asking(origin.url("/lawn"))).file != nil)
+        }
+        #expect(origin.requestCount("/robots.txt") == 1)
     }
 
     @Test func theTagCutsTheTransfer() async throws {

@@ -141,6 +141,40 @@ import Testing
         }
     }
 
+    /// Many wait for the one place that the busy answer makes free: none of them goes out, and each is told why.
+    @Test(arguments: [429, 503]) func whatWaitsHeedsRetryAfter(_ status: Int) async throws {
+        let gate = Gate()
+        let origin = try LoopbackOrigin { _ in
+            gate.wait()
+            return .status(status, headers: [("Retry-After", "600")])
+        }
+        try await withDownloader(configure: { $0.perHost = 1 }) { downloader in
+            let downloads = (0..<20).map { number in
+                Task { await downloader.download(DownloadRequest(url: origin.url("/\(number)"))) }
+            }
+            #expect(await eventually { downloader.counts.waiting == 19 && origin.requests.count == 1 })
+            gate.open()
+            #expect(await eventually { downloader.blocked("127.0.0.1") != nil })
+            #expect(downloader.blocked("127.0.0.1")?.reason == .asked)
+            downloader.sendAwayBlocked(longerThan: .seconds(5))
+            var codes: [DownloadFailure.Code: Int] = [:]
+            for download in downloads {
+                if let code = await download.value.code { codes[code, default: 0] += 1 }
+            }
+            #expect(codes == [.http(status): 1, .crowded: 19])
+            #expect(origin.requests.count == 1)
+        }
+    }
+
+    /// An answer for good speaks for itself alone.
+    @Test func retryAfterOfAnotherAnswerBlocksNobody() async throws {
+        let origin = try LoopbackOrigin { _ in .status(404, headers: [("Retry-After", "600")]) }
+        try await withDownloader { downloader in
+            #expect(await downloader.download(DownloadRequest(url: origin.url("/a"))).code == .http(404))
+            #expect(downloader.blocked("127.0.0.1") == nil)
+        }
+    }
+
     @Test func aBlockEnds() async throws {
         let origin = try LoopbackOrigin { _ in .ok([1]) }
         try await withDownloader { downloader in
@@ -181,6 +215,34 @@ import Testing
             }
             files.removeAll()
             #expect(downloader.counts.unconsumed == 0)
+        }
+    }
+
+    @Test func moreTransfersMayLeaveMoreBodies() async throws {
+        let origin = try LoopbackOrigin { _ in .ok([1]) }
+        let configure: (inout DownloadConfiguration) -> Void = {
+            $0.concurrency = 2
+            $0.maxUnconsumedBodies = 3
+        }
+        try await withDownloader(configure: configure) { downloader in
+            let files = Files()
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<12 {
+                    group.addTask {
+                        let outcome = await downloader.download(DownloadRequest(url: origin.url("/\(number)")))
+                        if let file = outcome.file { files.append(file) }
+                    }
+                }
+                #expect(await eventually { downloader.counts.unconsumed == 3 && files.count == 3 })
+                downloader.setLimits(concurrency: 8, limits: HostLimits(perHost: 8))
+                #expect(await eventually { downloader.counts.unconsumed == 9 && files.count == 9 })
+                downloader.setLimits(concurrency: 1, limits: HostLimits(perHost: 8))
+                files.removeAll()
+                #expect(await eventually { files.count == 2 })
+                files.removeAll()
+                #expect(await eventually { files.count == 1 })
+            }
+            files.removeAll()
         }
     }
 

@@ -74,6 +74,73 @@ struct DelegateHookTests {
         }
     }
 
+    /// The two hosts are loopback's two names.
+    private struct Mover: WorkerDelegate {
+        let hooks: Set<DelegateHook> = [.request]
+
+        func request(_ request: DelegatedRequest, job: JobID) async -> DelegatedRequest {
+            var request = request
+            if !request.url.hasSuffix("/stays") {
+                request.url = request.url.replacingOccurrences(of: "127.0.0.1", with: "localhost")
+            }
+            request.headers["X-Changed"] = "2"
+            request.headers["X-Added"] = "1"
+            request.keepsHeaders = request.url.hasSuffix("/keeps")
+            return request
+        }
+    }
+
+    private static let secrets = [
+        "Authorization": "Bearer secret", "Cookie": "a=secret", "X-Key": "secret", "X-Changed": "1",
+    ]
+
+    private func headers(_ origin: LoopbackOrigin, _ path: String) -> [String] {
+        let request = origin.requests.first { $0.path == path }
+        let names = ["Authorization", "Cookie", "X-Added", "X-Changed", "X-Key"]
+        return names.compactMap { name in request?.header(name).map { "\(name): \($0)" } }
+    }
+
+    @Test func `A job's headers don't go to the host that a delegate names instead`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.delegate = Mover() }) { place in
+            let urls = ["/stays", "/moves", "/keeps"].map { origin.url($0) }
+            _ = try await place.store.enqueue(NewJob(urls: urls, headers: Self.secrets))
+            try await place.drain()
+            let all = [
+                "Authorization: Bearer secret", "Cookie: a=secret", "X-Added: 1", "X-Changed: 2", "X-Key: secret",
+            ]
+            #expect(headers(origin, "/stays") == all)
+            #expect(headers(origin, "/moves") == ["X-Added: 1", "X-Changed: 2"])
+            #expect(headers(origin, "/keeps") == all)
+        }
+    }
+
+    @Test func `A command's answer names the headers that go elsewhere`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withTemporaryDirectory { folder in
+            let there = "\"url\":\"http://localhost:\(origin.port)"
+            let path = try command(
+                folder,
+                """
+                case "$line" in
+                */moves*) echo '{\(there)/moves"}' ;;
+                */named*) echo '{\(there)/named","headers":{"X-Key":"secret"}}' ;;
+                *) echo '{}' ;;
+                esac
+                """)
+            try await withWorkplace(configure: {
+                $0.delegateCommand = try? DelegateCommand(parsing: "\(path):request")
+            }) { place in
+                let urls = ["/moves", "/named", "/stays"].map { origin.url($0) }
+                _ = try await place.store.enqueue(NewJob(urls: urls, headers: ["X-Key": "secret"]))
+                try await place.drain()
+                #expect(headers(origin, "/moves") == [])
+                #expect(headers(origin, "/named") == ["X-Key: secret"])
+                #expect(headers(origin, "/stays") == ["X-Key: secret"])
+            }
+        }
+    }
+
     @Test(arguments: [0, 99, 600, -1, .max]) func `A status that is none is the delegate's own failure`(
         _ status: Int
     ) async throws {

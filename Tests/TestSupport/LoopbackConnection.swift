@@ -61,8 +61,8 @@ struct LoopbackConnection {
             return false
         case .drip(let rate, let total):
             return sendHead(200, [], length: total) && drip(total, perSecond: rate)
-        case .slowly(let body, let pieces, let pause):
-            return sendHead(200, [], length: body.count) && sendPieces(body, pieces, pause)
+        case .slowly(let body, let pieces, let pause, let code, let headers):
+            return sendHead(code, headers, length: body.count) && sendPieces(body, pieces, pause)
         case .hugeHeaders(let bytes, let inOneLine):
             return sendHugeHeaders(bytes, inOneLine: inOneLine)
         case .garbage:

@@ -20,7 +20,7 @@ public indirect enum LoopbackReply: Sendable {
     /// A body of `of` bytes, a little at a time.
     case drip(bytesPerSecond: Int, of: Int)
     /// This body, whole, in a number of pieces of the same length with a pause after each.
-    case slowly([UInt8], pieces: Int, pause: Int)
+    case slowly([UInt8], pieces: Int, pause: Int, code: Int = 200, headers: [(name: String, value: String)] = [])
     /// So many bytes of headers, in lines of 1,000 or in a single one.
     case hugeHeaders(bytes: Int, inOneLine: Bool = false)
     case delayed(milliseconds: Int, then: LoopbackReply)

@@ -27,7 +27,7 @@ extension SecureOrigin {
             body = b"x" * 5000
             if path == "/ok": conn.sendall(head(1000) + body[:1000]); return True
             if path == "/404": conn.sendall(head(0, "404 No")); return True
-            if path == "/503": conn.sendall(head(0, "503 No", "Retry-After: 3\r\n")); return True
+            if path == "/503": conn.sendall(head(0, "503 No", "Retry-After: 0\r\n")); return True
             if path == "/loop": conn.sendall(head(0, "302 Go", "Location: /loop\r\n")); return True
             if path == "/away": conn.sendall(head(0, "302 Go", "Location: http://10.255.255.1/\r\n")); return True
             if path == "/short": conn.sendall(head(9000) + body); conn.unwrap()
@@ -64,7 +64,7 @@ extension SecureOrigin {
                 h.send_headers(stream, fields, end_stream=end)
             if path == "/ok": headers(length=1000); h.send_data(stream, b"x" * 1000, end_stream=True)
             elif path == "/404": headers("404", 0, True)
-            elif path == "/429": headers("429", 0, True, [("retry-after", "2")])
+            elif path == "/429": headers("429", 0, True, [("retry-after", "0")])
             elif path == "/503": headers("503", 0, True)
             elif path == "/loop": headers("302", 0, True, [("location", "/loop")])
             elif path == "/file": headers("302", 0, True, [("location", "file:///etc/passwd")])

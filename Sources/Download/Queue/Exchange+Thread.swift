@@ -32,7 +32,12 @@ extension Exchange {
             state.gatherUntil = nil
             // Even where nothing can start: the thread would be woken for a time that is over, again and again.
             state.queue.release(now)
+            state.noteTurnover()
             while state.room > 0, let ticket = state.queue.start(now: now, room: state.room) {
+                state.began(ticket, now)
+                work.starts.append(ticket)
+            }
+            while state.takesGuests(now), let ticket = state.queue.start(now: now, isGuest: true) {
                 state.began(ticket, now)
                 work.starts.append(ticket)
             }
@@ -42,11 +47,13 @@ extension Exchange {
         }
     }
 
-    func finished(_ id: UInt64, _ lesson: HostLesson, withBody: Bool) {
+    /// - Parameter pause: how long the host asked to be left alone. Nothing that waits may start in between.
+    func finished(_ id: UInt64, _ lesson: HostLesson, withBody: Bool, pause: Duration? = nil) {
         state.withLock { state in
             guard let ended = state.running.removeValue(forKey: id) else { return }
             if ended.isSilent { state.changeSilent(ended.host, by: -1) }
             if withBody { state.unconsumed += 1 }
+            if let pause, pause > .zero { state.queue.block(ended.host, until: .now + pause, .asked) }
             state.queue.finished(host: ended.host, lesson, start: ended.start, now: .now)
         }
     }
@@ -116,10 +123,31 @@ extension Exchange.State {
     private static let mostSilent = 8
 
     /// Places that are free.
-    var room: Int {
+    var room: Int { min(concurrency - loud, spare) }
+
+    /// What holds a place.
+    private var loud: Int { running.count - silent }
+
+    /// Transfers for which there is memory.
+    private var spare: Int {
         guard running.count < Self.mostSilent * concurrency + 64 else { return 0 }
-        let loud = running.count - silent
-        return min(concurrency - loud, maxUnconsumed - loud - unconsumed)
+        return maxUnconsumed - loud - unconsumed
+    }
+
+    /// So long nothing has to come free before others are let in.
+    private static let guestsWait = Duration.seconds(1)
+
+    fileprivate mutating func noteTurnover() {
+        if loud < concurrency { fullSince = nil }
+    }
+
+    /// Whether a host of which nothing runs gets a place beyond the concurrency. A host that goes on talking, however slowly,
+    /// may hold all places for as long as a transfer may take.
+    fileprivate mutating func takesGuests(_ now: ContinuousClock.Instant) -> Bool {
+        guard loud >= concurrency else { return false }
+        let since = fullSince ?? now
+        fullSince = since
+        return now - since >= Self.guestsWait && loud < concurrency + max(1, concurrency / 2) && spare > 0
     }
 
     fileprivate mutating func began(_ ticket: Ticket, _ now: ContinuousClock.Instant) {

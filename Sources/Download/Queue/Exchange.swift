@@ -10,10 +10,15 @@ final class Exchange: Sendable {
     struct State {
         var queue: WaitingQueue
         var concurrency: Int
-        let maxUnconsumed: Int
+        /// A transfer starts only while running ones and unconsumed bodies are fewer.
+        var maxUnconsumed: Int
+        /// What that is over the places; it stays so when there are more or fewer of them.
+        let headRoom: Int
         var running: [UInt64: Running] = [:]
         /// Transfers that are silent. They hold no place that another host could use.
         var silent = 0
+        /// Since when no place has become free.
+        var fullSince: ContinuousClock.Instant?
         var unconsumed = 0
         var bytes: Int64 = 0
         var saved: Int64 = 0
@@ -49,6 +54,7 @@ final class Exchange: Sendable {
                 queue: WaitingQueue(limits: configuration.hostLimits, parking: configuration.parking),
                 concurrency: configuration.concurrency,
                 maxUnconsumed: configuration.maxUnconsumedBodies,
+                headRoom: configuration.maxUnconsumedBodies - configuration.concurrency,
                 bell: bell,
             ),
         )
@@ -149,6 +155,7 @@ extension Exchange {
     func setLimits(concurrency: Int, limits: HostLimits, special: [String: HostLimits]) {
         state.withLock {
             $0.concurrency = concurrency
+            if $0.headRoom > 0 { $0.maxUnconsumed = concurrency + $0.headRoom }
             $0.queue.setLimits(limits, special: special)
             $0.ring()
         }

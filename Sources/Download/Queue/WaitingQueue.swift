@@ -77,18 +77,20 @@ struct WaitingQueue {
 
     /// The next request that may start now; its host counts it as running until ``finished(host:_:start:now:)``.
     ///
-    /// - Parameter room: free places. A host's silent transfers leave theirs to other hosts, but not to itself.
-    mutating func start(now: ContinuousClock.Instant, room: Int = .max) -> Ticket? {
+    /// - Parameters:
+    ///   - room: free places. A host's silent transfers leave theirs to other hosts, but not to itself.
+    ///   - isGuest: only of a host of which nothing runs.
+    mutating func start(now: ContinuousClock.Instant, room: Int = .max, isGuest: Bool = false) -> Ticket? {
         release(now)
         var passedOver: [Head] = []
         defer { for head in passedOver { heads.insert(head) } }
-        while let head = firstHead(), hosts[head.host]?.silent ?? 0 >= room {
+        while let head = firstHead(), isGuest ? head.running > 0 : hosts[head.host]?.silent ?? 0 >= room {
             heads.removeMin()
             passedOver.append(head)
         }
         guard let head = firstHead() else { return nil }
-        turn += 1
-        if turn % Self.turnsPerElder == 0, let elder = elder(below: head.place.priority, room) {
+        turn += isGuest ? 0 : 1
+        if !isGuest, turn % Self.turnsPerElder == 0, let elder = elder(below: head.place.priority, room) {
             return begin(elder, now)
         }
         heads.removeMin()
@@ -139,17 +141,6 @@ struct WaitingQueue {
         for host in hosts.keys {
             hosts[host]?.gate.setLimits(special[host] ?? limits)
             offer(host)
-        }
-    }
-
-    /// The hosts that have anything to tell.
-    func snapshots(now: ContinuousClock.Instant) -> [HostSnapshot] {
-        hosts.map { name, host in
-            HostSnapshot(
-                host: name, running: host.running, waiting: host.live, window: host.gate.window,
-                widest: host.gate.limits.perHost, block: host.gate.block,
-                blockedFor: host.gate.blockedUntil.map { max(.zero, $0 - now) },
-                parks: host.gate.parks, started: host.gate.started)
         }
     }
 }

@@ -19,6 +19,6 @@ public struct PartialBody: Sendable {
     public let file: FileDescriptor
     /// Bytes that are in it.
     public let received: Int64
-    /// Bytes that were announced, after decoding none; nil where the origin didn't say.
+    /// Bytes that were announced; nil where the origin didn't say, or said it of what has to be decoded first.
     public let expected: Int64?
 }

@@ -1,6 +1,7 @@
 /// The limits and habits of a ``Downloader``. Each limit is a promise: what exceeds it ends in a class of its own.
 public struct DownloadConfiguration: Sendable {
-    /// Transfers at once, and at once to one host name.
+    /// Transfers at once, and at once to one host name. Where no place has become free for a second, hosts of which nothing
+    /// runs get one more each, half as many in all.
     public var concurrency = 6
     public var perHost = 6
     /// Requests a second to one host; nil for as many as the other limits let through.
@@ -13,7 +14,8 @@ public struct DownloadConfiguration: Sendable {
     public var patience = Duration.milliseconds(500)
     /// Once no more is wanted than what runs, a transfer that gets nothing for so long is cancelled.
     public var settlingPatience = Duration.seconds(3)
-    /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this.
+    /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this. What it
+    /// is over ``concurrency`` it stays when that is changed while the downloader runs.
     public var maxUnconsumedBodies = 32
     /// Bytes of bodies that broke off and are kept for a later try to go on with.
     public var maxPartialBytes: Int64 = 256 << 20

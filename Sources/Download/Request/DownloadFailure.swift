@@ -60,6 +60,23 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
 }
 
 extension DownloadFailure.Code {
+    /// Whether the host may answer otherwise in a while.
+    var isPassing: Bool {
+        switch self {
+        case .dns, .connect, .timeout, .connectionLost, .tlsHandshake: true
+        case .http(let status): [408, 425, 429, 500, 502, 503, 504].contains(status)
+        default: false
+        }
+    }
+
+    /// Whether what is known of the body is as true as it was, if none has come.
+    var tellsOfNoBody: Bool {
+        switch self {
+        case .cancelled, .disk: true
+        default: isPassing
+        }
+    }
+
     /// Whether it is us who did not want the body.
     var isRefusal: Bool {
         switch self {

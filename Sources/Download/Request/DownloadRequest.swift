@@ -27,6 +27,8 @@ public struct DownloadRequest: Sendable {
     public var respectsRobotsText = false
     /// Bytes of this body, instead of ``DownloadConfiguration/maxBodyBytes``.
     var maxBodyBytes: Int64?
+    /// Whether of a longer body so much is taken, instead of nothing.
+    var takesBeginning = false
     /// Whether the body is shown to the inspector.
     public var isInspected = true
     /// The media types that are taken, in lower case, `image/*` for all of a kind; nil takes any.

@@ -11,7 +11,7 @@ public struct DownloadResponse: Sendable, Equatable {
     public var expires: String?
     public var date: String?
     public var age: String?
-    /// `X-Robots-Tag`, where sites opt out of uses of their images.
+    /// `X-Robots-Tag`, where sites opt out of uses of their images; a line for each header.
     public var robots: String?
     public var vary: String?
     /// `1.0`, `1.1` or `2`; nil where there was no response.

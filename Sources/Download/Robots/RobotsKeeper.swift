@@ -5,18 +5,24 @@ import SystemPackage
 final class RobotsKeeper: Sendable {
     private static let lifetime = Duration.seconds(86_400)
     private static let most = 10_000
-    /// RFC 9309 has robots read at least so much.
-    private static let maxBytes: Int64 = 500 << 10
+    /// Bytes of rules that are kept. How long its own are, each host decides.
+    private let mostBytes: Int
+    /// RFC 9309 has robots read at least so much (section 2.5). What comes after is left out.
+    private static let maxBytes = 500 << 10
+
+    private typealias Rules = Task<Result<RobotsText, DownloadFailure>, Never>
 
     private struct Entry {
-        let rules: Task<Result<RobotsText, DownloadFailure>, Never>
+        let rules: Rules
         let since: ContinuousClock.Instant
+        /// Known once it is read.
+        var bytes = 0
     }
 
     private let entries = Mutex<[DownloadURL.Origin: Entry]>([:])
     private let agent: String
 
-    init(agent: String) { self.agent = agent }
+    init(agent: String, mostBytes: Int = 16 << 20) { (self.agent, self.mostBytes) = (agent, mostBytes) }
 
     /// Why a URL may not be asked for; nil where it may.
     ///
@@ -25,9 +31,10 @@ final class RobotsKeeper: Sendable {
         to url: DownloadURL, for request: DownloadRequest,
         fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome,
     ) async -> DownloadFailure? {
-        switch await rules(of: url.origin, like: request, fetch).value {
+        let asked = rules(of: url.origin, like: request, fetch)
+        switch await asked.valueUnlessCancelled() {
+        case nil: return .cancelled
         case .failure(let failure):
-            forget(url.origin)
             return DownloadFailure(
                 failure.code, "The robots.txt of \(url.host) can't be had. \(failure.message)",
                 retryAfter: failure.retryAfter, host: failure.host)
@@ -40,38 +47,66 @@ final class RobotsKeeper: Sendable {
     private func rules(
         of origin: DownloadURL.Origin, like request: DownloadRequest,
         _ fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome,
-    ) -> Task<Result<RobotsText, DownloadFailure>, Never> {
+    ) -> Rules {
         entries.withLock { entries in
             if let known = entries[origin], known.since > .now - Self.lifetime { return known.rules }
             if entries.count >= Self.most { entries.removeAll() }
             var question = DownloadRequest(
                 url: "\(origin.scheme)://\(origin.host):\(origin.port)/robots.txt", priority: request.priority,
                 rank: request.rank, allowInvalidCertificates: request.allowInvalidCertificates)
-            question.maxBodyBytes = Self.maxBytes
+            // One more tells whether it goes on.
+            question.maxBodyBytes = Int64(Self.maxBytes + 1)
+            question.takesBeginning = true
             question.isInspected = false
             // Not a child of whoever asks first: it belongs to all who wait for it, and ends with its download.
-            let task = Task { [agent, question] in Self.read(await fetch(question), agent: agent) }
+            let task = Task { [question] in
+                let result = Self.read(await fetch(question), agent: agent)
+                learn(result, of: origin)
+                return result
+            }
             entries[origin] = Entry(rules: task, since: .now)
             return task
         }
     }
 
-    private func forget(_ origin: DownloadURL.Origin) { entries.withLock { $0[origin] = nil } }
+    /// What can't be had is asked for again by the next, whether anybody has waited for it to the end or not. Where all rules
+    /// are too much, the oldest go.
+    private func learn(_ result: Result<RobotsText, DownloadFailure>, of origin: DownloadURL.Origin) {
+        entries.withLock { entries in
+            guard case .success(let text) = result else {
+                entries[origin] = nil
+                return
+            }
+            entries[origin]?.bytes = text.bytes
+            var total = entries.values.reduce(0) { $0 + $1.bytes }
+            let oldest = total > mostBytes ? entries.sorted { $0.value.since < $1.value.since } : []
+            for entry in oldest where total > mostBytes && entry.value.bytes > 0 {
+                entries[entry.key] = nil
+                total -= entry.value.bytes
+            }
+        }
+    }
 
     /// A file that isn't there allows everything; one that can't be had says nothing yet.
     private static func read(_ outcome: DownloadOutcome, agent: String) -> Result<RobotsText, DownloadFailure> {
         switch outcome {
         case .body(let body, _):
             body.markConsumed()
-            return .success(RobotsText(bytes(of: body), agent: agent))
+            return .success(RobotsText(wholeLines(of: bytes(of: body)), agent: agent))
         case .notModified: return .success(.allowsAll)
         case .failed(let failure):
             switch failure.code {
             case .http(let status) where (400...499).contains(status) && status != 429: return .success(.allowsAll)
-            case .tooLarge, .tooManyRedirects: return .success(.allowsAll)
+            case .tooManyRedirects: return .success(.allowsAll)
             default: return .failure(failure)
             }
         }
+    }
+
+    /// A line that is cut through may say more than the whole one.
+    private static func wholeLines(of bytes: [UInt8]) -> ArraySlice<UInt8> {
+        guard bytes.count > maxBytes else { return bytes[...] }
+        return bytes[..<(bytes.lastIndex { $0 == 10 || $0 == 13 } ?? 0)]
     }
 
     private static func bytes(of body: BodyFile) -> [UInt8] {

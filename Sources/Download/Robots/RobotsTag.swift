@@ -1,22 +1,41 @@
 /// The `X-Robots-Tag` header: directives between commas, each perhaps for one robot only, as in `somebot: noindex, noai`.
 enum RobotsTag {
     private static let refusals: Set<Substring> = ["noai", "noimageai"]
+    /// What stands before a colon and is no robot's name.
+    private static let valued: Set<Substring> = [
+        "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview",
+    ]
 
-    /// - Parameter agent: our product's name, in lower case.
-    static func forbids(_ header: String?, agent: String) -> Bool {
-        guard let header else { return false }
+    /// - Parameters:
+    ///   - lines: each header's value on a line of its own: whom one of them names has nothing to do with the next.
+    ///   - agent: our product's name, in lower case.
+    static func forbids(_ lines: String?, agent: String) -> Bool {
+        guard let lines else { return false }
+        return lines.lowercased().split(separator: "\n").contains { forbids(line: $0, agent) }
+    }
+
+    private static func forbids(line: Substring, _ agent: String) -> Bool {
         // A name holds for what follows it, up to the next name.
         var isForUs = true
-        for part in header.lowercased().split(separator: ",") {
-            var directive = part.drop { $0 == " " || $0 == "\t" }
-            if let colon = directive.firstIndex(of: ":"), !directive.hasPrefix("max-"),
-                !directive.hasPrefix("unavailable_after")
-            {
-                isForUs = directive[..<colon] == agent[...]
-                directive = directive[directive.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+        for part in line.split(separator: ",") {
+            var directive = part.drop(while: isSpace)
+            if let name = robot(directive) {
+                isForUs = name == agent[...]
+                directive = directive.dropFirst(name.count).drop { isSpace($0) || $0 == ":" }
             }
-            if isForUs, refusals.contains(directive.prefix { $0 != " " && $0 != "\t" }) { return true }
+            if isForUs, refusals.contains(directive.prefix { !isSpace($0) }) { return true }
         }
         return false
     }
+
+    /// Whose name begins a directive; a date has colons as well, and commas.
+    private static func robot(_ directive: Substring) -> Substring? {
+        let name = directive.prefix { !isSpace($0) && $0 != ":" }
+        guard directive.dropFirst(name.count).drop(while: isSpace).first == ":", !valued.contains(name),
+            name.first?.isLetter == true
+        else { return nil }
+        return name
+    }
+
+    private static func isSpace(_ character: Character) -> Bool { character == " " || character == "\t" }
 }

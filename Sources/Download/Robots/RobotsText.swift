@@ -9,6 +9,9 @@ struct RobotsText: Sendable, Equatable {
 
     static let allowsAll = RobotsText()
 
+    /// What it takes in memory, about.
+    var bytes: Int { rules.reduce(0) { $0 + $1.pattern.count + 64 } }
+
     private init() {}
 
     /// - Parameter agent: our product's name, in lower case.
@@ -18,7 +21,10 @@ struct RobotsText: Sendable, Equatable {
         var hasOurs = false
         // Lines of user agents that follow each other begin one group.
         var (isOurs, isEverybodys, isInNames) = (false, false, false)
-        for line in Array(bytes).split(whereSeparator: { $0 == 10 || $0 == 13 }) {
+        let all = Array(bytes)
+        // Some editors begin a file with a mark of its encoding.
+        let text = all.starts(with: [0xEF, 0xBB, 0xBF]) ? all.dropFirst(3) : all[...]
+        for line in text.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
             guard let (name, value) = Self.field(line) else { continue }
             switch name {
             case "user-agent":
@@ -46,7 +52,8 @@ struct RobotsText: Sendable, Equatable {
         let path = Self.normal(Array(path.utf8)[...])
         if path == Array("/robots.txt".utf8) { return true }
         var best: Rule?
-        for rule in rules where Self.matches(rule.pattern, path) {
+        var steps = Self.mostSteps
+        for rule in rules where Self.matches(rule.pattern, path, &steps) {
             guard let known = best else {
                 best = rule
                 continue
@@ -54,8 +61,12 @@ struct RobotsText: Sendable, Equatable {
             let isLonger = rule.pattern.count > known.pattern.count
             if isLonger || (rule.pattern.count == known.pattern.count && rule.isAllowed) { best = rule }
         }
-        return best?.isAllowed ?? true
+        // Whoever's rules take so long to read may mean anything.
+        return steps > 0 && best?.isAllowed ?? true
     }
+
+    /// Bytes that are compared for one path, at most; what is meant to be read takes far fewer.
+    private static let mostSteps = 16_000_000
 
     private static func field(_ line: ArraySlice<UInt8>) -> (String, ArraySlice<UInt8>)? {
         let text = line.prefix { $0 != UInt8(ascii: "#") }
@@ -92,12 +103,13 @@ struct RobotsText: Sendable, Equatable {
 
     /// `*` stands for anything, `$` at the end for the end. No step back goes further than to the last `*`, so that no
     /// pattern takes longer than its length times the path's.
-    private static func matches(_ pattern: [UInt8], _ path: [UInt8]) -> Bool {
+    private static func matches(_ pattern: [UInt8], _ path: [UInt8], _ steps: inout Int) -> Bool {
         let isWhole = pattern.last == UInt8(ascii: "$")
         let pattern = isWhole ? pattern.dropLast() : pattern[...]
         var (at, index) = (pattern.startIndex, 0)
         var star: (at: Int, index: Int)?
-        while true {
+        while steps > 0 {
+            steps -= 1
             if at == pattern.endIndex, !isWhole || index == path.count { return true }
             if at < pattern.endIndex, pattern[at] == UInt8(ascii: "*") {
                 at += 1
@@ -111,5 +123,6 @@ struct RobotsText: Sendable, Equatable {
                 return false
             }
         }
+        return false
     }
 }

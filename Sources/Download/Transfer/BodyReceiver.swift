@@ -37,19 +37,28 @@ final class BodyReceiver {
         set { if !newValue { beginning = nil } }
     }
 
+    /// Whether of a body over the limit that much is taken, and the rest left.
+    var takesBeginning = false
+    /// Whether no more is wanted.
+    private(set) var isFull = false
+
     /// Bytes so far, those of an earlier try included.
     var size: Int64 { writer?.size ?? 0 }
 
     /// The bytes so far, for a later try; this receiver has none then.
     func giveUp() -> BodyWriter? { writer.take() }
 
-    func receive(_ bytes: UnsafeRawBufferPointer) throws(DownloadFailure) {
-        guard size + Int64(bytes.count) <= limit else {
+    /// - Returns: whether the transfer goes on.
+    func receive(_ all: UnsafeRawBufferPointer) throws(DownloadFailure) -> Bool {
+        isFull = size + Int64(all.count) > limit
+        guard !isFull || takesBeginning else {
             throw DownloadFailure(.tooLarge, "The body from \(host) is larger than \(limit) bytes.")
         }
+        let bytes = isFull ? UnsafeRawBufferPointer(rebasing: all.prefix(Int(limit - size))) : all
         try inspect(bytes)
         try onDisk { try openWriter().write(bytes) }
         showIfDue()
+        return !isFull
     }
 
     private func showIfDue() {

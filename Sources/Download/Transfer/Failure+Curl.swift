@@ -18,6 +18,8 @@ extension DownloadFailure.Code {
             // What came is not HTTP; UNSUPPORTED_PROTOCOL is how curl refuses HTTP/0.9, as schemes were checked before.
             // A crashing or overloaded server does that as well, so it is tried again.
             case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP_RETURNED_ERROR: .connectionLost
+            // We didn't take what came, and gave no reason: bytes in a protocol that nobody had asked for (101).
+            case CURLE_WRITE_ERROR: .connectionLost
             case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_SHUTDOWN_FAILED, CURLE_USE_SSL_FAILED:
                 .tlsHandshake
             case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,

@@ -7,7 +7,7 @@ struct Partial {
     let writer: BodyWriter
     /// Bytes of the whole body, where that was said.
     let total: Int64?
-    let since = ContinuousClock.now
+    var since = ContinuousClock.now
 }
 
 /// What belongs to one request and to no other.
@@ -35,14 +35,18 @@ struct PartialStore {
 
     init(bytes: Int64) { self.bytes = bytes }
 
-    mutating func take(_ key: PartialKey) -> Partial? {
-        guard let found = partials.removeValue(forKey: key), found.since > .now - Self.lifetime else { return nil }
-        return found
+    var count: Int { partials.count }
+
+    mutating func take(_ key: PartialKey) -> Partial? { partials.removeValue(forKey: key) }
+
+    /// Asked for again and again, also where nothing is downloaded: each has an open file and its room on the disk.
+    mutating func forgetOld(now: ContinuousClock.Instant) {
+        guard partials.contains(where: { $0.value.since <= now - Self.lifetime }) else { return }
+        partials = partials.filter { $0.value.since > now - Self.lifetime }
     }
 
     mutating func keep(_ partial: Partial, _ key: PartialKey) {
         partials[key] = partial
-        partials = partials.filter { $0.value.since > .now - Self.lifetime }
         // One alone may be too much as well.
         while partials.count > Self.most || partials.values.reduce(0, { $0 + $1.writer.size }) > bytes,
             let oldest = partials.min(by: { $0.value.since < $1.value.since })?.key
@@ -78,6 +82,8 @@ struct ContentRange: Equatable {
 
 /// How long a body has to be that is put together from two responses.
 struct Assembly {
+    /// Where the second response begins.
+    let start: Int64
     /// Where the second response ends.
     let end: Int64
     /// Where the body does.
@@ -90,6 +96,6 @@ struct Assembly {
         guard range.first == partial.writer.size, let total = range.total ?? partial.total,
             total == partial.total ?? total, range.last < total, length ?? range.length == range.length
         else { return nil }
-        (end, self.total) = (range.last + 1, total)
+        (start, end, self.total) = (range.first, range.last + 1, total)
     }
 }

@@ -32,7 +32,8 @@ struct ResponseHeaders {
         case .contentType: contentType = text
         // A list may come in several lines (RFC 9110, section 5.3).
         case .cacheControl: cacheControl = cacheControl.map { $0 + ", " + text } ?? text
-        case .robots: robots = robots.map { $0 + ", " + text } ?? text
+        // Each line of this one is for the robot that it names, and so they are kept apart.
+        case .robots: robots = robots.map { $0 + "\n" + text } ?? text
         case .expires: expires = text
         case .date: date = text
         case .age: age = text
@@ -71,6 +72,9 @@ struct ResponseHeaders {
             self.init(rawValue: lower)
         }
     }
+
+    /// How long the body is once it is decoded, where that is said.
+    var decodedLength: Int64? { contentEncoding == nil ? contentLength : nil }
 
     /// The validator by which parts of a body can be put together, if there is a strong one.
     var strongETag: String? {

@@ -19,7 +19,7 @@ extension Transfer {
         case .draining:
             return status()
         case .body(let receiver):
-            guard code == CURLE_OK else { return .outcome(.failed(failure(code))) }
+            guard code == CURLE_OK || receiver.isFull else { return .outcome(.failed(failure(code))) }
             if let assembly, receiver.size != assembly.total {
                 let message = "\(hop.host) sent \(receiver.size) bytes in parts, of \(assembly.total)."
                 // It may be gone on with only if it is what the part was said to be.
@@ -41,7 +41,10 @@ extension Transfer {
             let message = "\(hop.host) has no such part of the body any more."
             return .outcome(.failed(DownloadFailure(.truncated, message, response: response())))
         }
-        if status == 304, ticket.request.hasValidators { return .outcome(.notModified(response())) }
+        if status == 304, ticket.request.hasValidators {
+            if isOptedOut { return .outcome(.failed(with(response: optOut))) }
+            return .outcome(.notModified(response()))
+        }
         if [301, 302, 303, 307, 308].contains(status), let location = headers.location {
             do throws(DownloadFailure) {
                 return .redirect(try next(location))
@@ -56,10 +59,12 @@ extension Transfer {
         )
     }
 
-    /// What came of a body that broke off, where it can be gone on with.
+    /// What came of a body that broke off, where it can be gone on with: now, or at an earlier try that this one, which
+    /// didn't come as far as a body, says nothing against.
     func partial(_ failure: DownloadFailure) -> Partial? {
-        guard [.connectionLost, .timeout, .truncated].contains(failure.code), case .body(let receiver) = phase,
-            let etag = headers.strongETag, let writer = receiver.giveUp(), writer.size >= Self.worthResuming
+        guard case .body(let receiver) = phase else { return failure.code.tellsOfNoBody ? resume : nil }
+        guard [.connectionLost, .timeout, .truncated].contains(failure.code), let etag = headers.strongETag,
+            let writer = receiver.giveUp(), writer.size >= Self.worthResuming
         else { return nil }
         // More than what was said to come doesn't belong together.
         if let assembly, writer.size > assembly.end { return nil }

@@ -40,8 +40,7 @@ extension Transfer {
             return drained + bytes.count <= Self.drainBytes
         case .body(let receiver):
             do throws(DownloadFailure) {
-                try receiver.receive(bytes)
-                return true
+                return try receiver.receive(bytes)
             } catch {
                 cut(error.code, error.message)
                 return false
@@ -61,8 +60,8 @@ extension Transfer {
             // A 304 has no body, whatever it says.
             return status == 304 || length <= Self.drainBytes
         }
-        if ticket.request.respectsRobotsTag, RobotsTag.forbids(headers.robots, agent: configuration.agentName) {
-            cut(.optOut, "\(hop.host) keeps this from machines, by X-Robots-Tag.")
+        if isOptedOut {
+            cut(optOut.code, optOut.message)
             return false
         }
         guard ticket.request.accepts(contentType: headers.contentType) else {
@@ -71,17 +70,27 @@ extension Transfer {
             return false
         }
         let limit = ticket.request.maxBodyBytes ?? configuration.maxBodyBytes
-        guard length <= limit else {
+        guard length <= limit || ticket.request.takesBeginning else {
             cut(.tooLarge, "The body from \(hop.host) is announced with \(length) bytes; the limit is \(limit).")
             return false
         }
         guard let writer = earlierBytes() else { return false }
         let receiver = BodyReceiver(
             tools: tools, limit: limit, host: hop.host, watch: ticket.request.watch,
-            expected: headers.contentLength.map { $0 + (writer.bytes?.size ?? 0) }, resuming: writer.bytes)
+            expected: headers.decodedLength.map { $0 + (writer.bytes?.size ?? 0) }, resuming: writer.bytes)
         receiver.isInspected = ticket.request.isInspected
+        receiver.takesBeginning = ticket.request.takesBeginning
         phase = .body(receiver)
         return true
+    }
+
+    /// Whether the response says that it isn't for us; one that says that nothing has changed may say so as well.
+    var isOptedOut: Bool {
+        ticket.request.respectsRobotsTag && RobotsTag.forbids(headers.robots, agent: configuration.agentName)
+    }
+
+    var optOut: DownloadFailure {
+        DownloadFailure(.optOut, "\(hop.host) keeps this from machines, by X-Robots-Tag.")
     }
 
     private var isChallenged: Bool {

@@ -79,8 +79,8 @@ final class Transfer {
     /// How far it has come, for whoever gave it a number; nil as long as it is young.
     func progress(_ now: ContinuousClock.Instant) -> DownloadProgress? {
         guard now - started >= .seconds(1), let id = ticket.request.id else { return nil }
-        let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T) + (isResuming ? resume?.writer.size ?? 0 : 0)
-        return DownloadProgress(id: id, received: received, expected: headers.contentLength)
+        let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T) + (assembly?.start ?? 0)
+        return DownloadProgress(id: id, received: received, expected: assembly?.total ?? headers.contentLength)
     }
 
     func quiet(_ now: ContinuousClock.Instant) -> Exchange.Quiet {

@@ -62,6 +62,7 @@ extension TransferLoop {
     /// One turn; false when the exchange is closing.
     private func step(_ exchange: Exchange) -> Bool {
         hasFreedSlot = false
+        partials.forgetOld(now: .now)
         let work = exchange.takeWork(now: .now)
         guard !work.isClosing else { return false }
         for id in work.cancelled {
@@ -155,24 +156,28 @@ extension TransferLoop {
         if case .failed(let failure) = outcome, let partial = transfer.partial(failure) {
             partials.keep(partial, PartialKey(transfer.ticket))
         }
-        var outcome = outcome
+        var (outcome, pause) = (outcome, Duration?.none)
         if case .failed(var failure) = outcome {
             failure.host = transfer.ticket.host
             outcome = .failed(failure)
+            // What an answer for good says of another time says nothing of the host's other URLs.
+            if failure.code.isPassing { pause = failure.retryAfter }
         }
         let withBody = if case .body = outcome { true } else { false }
-        release(transfer, HostLesson(outcome), withBody: withBody, exchange)
+        release(transfer, HostLesson(outcome), withBody: withBody, pause: pause, exchange)
         answers.add(outcome, to: transfer.ticket)
     }
 
-    private func release(_ transfer: Transfer, _ lesson: HostLesson, withBody: Bool, _ exchange: Exchange) {
+    private func release(
+        _ transfer: Transfer, _ lesson: HostLesson, withBody: Bool, pause: Duration? = nil, _ exchange: Exchange,
+    ) {
         let hasAnswered = transfer.easy.long(CURLINFO_RESPONSE_CODE) > 0
         curl_multi_remove_handle(multi, transfer.easy.pointer)
         running[transfer.ticket.id] = nil
         // Cookies stay with a handle; and one whose connection failed at once keeps its buffer.
         if transfer.jar == nil, hasAnswered { idle.append(transfer.easy) }
         hasFreedSlot = true
-        exchange.finished(transfer.ticket.id, lesson, withBody: withBody)
+        exchange.finished(transfer.ticket.id, lesson, withBody: withBody, pause: pause)
     }
 }
 

@@ -81,7 +81,9 @@ struct CommandDelegate: WorkerDelegate {
     func request(_ request: DelegatedRequest, job: JobID) async throws -> DelegatedRequest {
         let question = Question(hook: "request", url: request.url, job: job, headers: request.headers)
         let answer = try await ask(question).0
-        return DelegatedRequest(url: answer.url ?? request.url, headers: answer.headers ?? request.headers)
+        var changed = DelegatedRequest(url: answer.url ?? request.url, headers: answer.headers ?? request.headers)
+        changed.keepsHeaders = answer.headers != nil
+        return changed
     }
 
     func status(of response: DelegatedResponse, job: JobID) async throws -> Int {

@@ -33,6 +33,9 @@ public enum DelegateHook: String, Sendable, Hashable, CaseIterable {
 public struct DelegatedRequest: Sendable, Hashable, Codable {
     public var url: String
     public var headers: [String: String]
+    /// Whether all of ``headers`` go to ``url``, whoever that is. If not, an answer with another scheme, host or port than the
+    /// question's takes along only those that it adds or changes: the job's own may be secrets of the server it named.
+    public var keepsHeaders = false
 
     public init(url: String, headers: [String: String]) {
         self.url = url

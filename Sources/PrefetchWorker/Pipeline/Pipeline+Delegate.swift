@@ -41,7 +41,9 @@ extension Pipeline {
         }
         var request = request
         request.url = answer.url
-        request.headers = answer.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        request.headers = answer.headers(after: asked).sorted { $0.key < $1.key }.map {
+            (name: $0.key, value: $0.value)
+        }
         return request
     }
 
@@ -83,6 +85,15 @@ extension Pipeline {
             logger.warning("The delegate has no word on the blacklist.", metadata: ["error": "\(error.message)"])
         }
         return record
+    }
+}
+
+extension DelegatedRequest {
+    /// What the job has for the URL's own server is not for another, as it isn't along a redirect; the delegate may know
+    /// better.
+    fileprivate func headers(after asked: DelegatedRequest) -> [String: String] {
+        guard !keepsHeaders, !Downloader.haveSameOrigin(url, asked.url) else { return headers }
+        return headers.filter { asked.headers[$0.key] != $0.value }
     }
 }
 

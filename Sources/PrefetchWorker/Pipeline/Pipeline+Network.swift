@@ -45,12 +45,8 @@ extension Pipeline {
         case .failed(let error) where error.code == .crowded:
             return .crowded(error.host ?? host(of: request.url))
         case .failed(let error):
-            let failure = FetchFailure(error)
-            if let wait = failure.retryAfter, wait > 0, failure.failure.treatment == .retry {
-                // At once for everybody here; other workers read it from the database.
-                downloader.block(host: failure.host ?? host(of: request.url), for: .milliseconds(wait))
-            }
-            return .failed(failure)
+            // Everybody here leaves a host alone that asked for it; other workers read it from the database.
+            return .failed(FetchFailure(error))
         case .notModified(let response):
             guard response.confirms(request) else {
                 // Of something else that we don't have (RFC 9111, section 4.3.4).

@@ -3,8 +3,8 @@ internal import Glibc
 /// How many files the process may have open.
 enum DescriptorLimit {
     /// What a worker can't do with fewer than: what the runtime, SQLite and the helpers have open, and for each transfer its
-    /// connection, its body and what is made of it. Dispatch ends a program that has none left for its own events.
-    static func least(concurrency: Int) -> Int { 128 + 4 * concurrency }
+    /// connection, its body and what is made of it; there may be half as many more than the concurrency. Dispatch ends a program that has none left for its own events.
+    static func least(concurrency: Int) -> Int { 128 + 4 * (concurrency + max(1, concurrency / 2)) }
 
     static var current: Int { Int(clamping: limit.rlim_cur) }
 

@@ -1,0 +1,110 @@
+import TestSupport
+import Testing
+
+@testable import Download
+
+/// Where others hold all places and don't let go, whoever has none gets one more.
+@Suite(.timeLimit(.minutes(15))) struct GuestTests {
+    private func withExchange(
+        concurrency: Int, unconsumed: Int = 32, _ body: (Exchange) throws -> Void,
+    ) rethrows {
+        var configuration = DownloadConfiguration()
+        configuration.concurrency = concurrency
+        configuration.maxUnconsumedBodies = unconsumed
+        let exchange = Exchange(configuration: configuration, bell: nil)
+        try body(exchange)
+        exchange.close()
+        exchange.closed()
+    }
+
+    private func submit(_ ids: ClosedRange<UInt64>, to host: String, _ exchange: Exchange) throws {
+        for id in ids {
+            let url = try DownloadURL("http://\(host)/\(id)", maxBytes: 100)
+            let ticket = Ticket(
+                id: id, request: DownloadRequest(url: url.text, rank: Int64(id)), hop: Hop(url: url), beginning: url,
+                onRedirect: { _ in }, answer: { _ in })
+            exchange.submit(ticket, isCancelled: { false })
+        }
+    }
+
+    /// What starts at a time that a test makes up, all after what an idle queue gathers for.
+    private func starts(_ exchange: Exchange, at seconds: Double, _ start: ContinuousClock.Instant) -> [UInt64] {
+        exchange.takeWork(now: start + .seconds(1 + seconds)).starts.map(\.id)
+    }
+
+    @Test func theyWaitForASecondAndAreHalfAsMany() throws {
+        try withExchange(concurrency: 4) { exchange in
+            let start = ContinuousClock.now
+            try submit(1...20, to: "slow.example", exchange)
+            #expect(starts(exchange, at: 0, start) == [1, 2, 3, 4])
+            for host in UInt64(1)...4 { try submit((100 * host)...(100 * host + 1), to: "\(host).example", exchange) }
+            #expect(starts(exchange, at: 0.9, start) == [])
+            // One each, and no more of the host that keeps them waiting.
+            #expect(starts(exchange, at: 1, start) == [100, 200])
+            #expect(starts(exchange, at: 2, start) == [])
+            // Whoever comes after a guest doesn't wait again.
+            exchange.finished(100, .answered, withBody: false)
+            #expect(starts(exchange, at: 2.1, start) == [101])
+            exchange.finished(200, .answered, withBody: false)
+            exchange.finished(101, .answered, withBody: false)
+            #expect(starts(exchange, at: 2.2, start) == [201, 300])
+            // A place that comes free ends it: there are as many as before, and who has waited is first.
+            for id in [1, 201, 300] as [UInt64] { exchange.finished(id, .answered, withBody: false) }
+            #expect(starts(exchange, at: 2.3, start) == [301])
+            #expect(starts(exchange, at: 3.2, start) == [])
+            #expect(starts(exchange, at: 3.3, start) == [400])
+        }
+    }
+
+    @Test func wherePlacesBecomeFreeThereAreNone() throws {
+        try withExchange(concurrency: 2) { exchange in
+            let start = ContinuousClock.now
+            try submit(1...20, to: "a.example", exchange)
+            #expect(starts(exchange, at: 0, start) == [1, 2])
+            try submit(21...40, to: "b.example", exchange)
+            #expect(starts(exchange, at: 0.6, start) == [])
+            exchange.finished(1, .answered, withBody: false)
+            #expect(starts(exchange, at: 0.9, start) == [21])
+            try submit(41...41, to: "c.example", exchange)
+            #expect(starts(exchange, at: 1.5, start) == [])
+            exchange.finished(2, .answered, withBody: false)
+            #expect(starts(exchange, at: 1.8, start).count == 1)
+        }
+    }
+
+    @Test func thereIsNoMoreMemoryForThem() throws {
+        try withExchange(concurrency: 2, unconsumed: 3) { exchange in
+            let start = ContinuousClock.now
+            try submit(1...2, to: "a.example", exchange)
+            #expect(starts(exchange, at: 0, start) == [1, 2])
+            try submit(3...4, to: "b.example", exchange)
+            #expect(starts(exchange, at: 1, start) == [3])
+            exchange.finished(3, .answered, withBody: true)
+            #expect(starts(exchange, at: 2, start) == [])
+            exchange.consumed()
+            #expect(starts(exchange, at: 3, start) == [4])
+        }
+    }
+
+    /// A little at a time and without end, on all places; and a host that answers.
+    @Test func aTricklingHostHoldsUpNobody() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.path.hasPrefix("/slow") ? .drip(bytesPerSecond: 400, of: 10_000_000) : .ok([1])
+        }
+        try await withDownloader(configure: { $0.concurrency = 2 }) { downloader in
+            let slow = (0..<4).map { number in
+                Task { await downloader.download(DownloadRequest(url: origin.url("/slow\(number)"), priority: 9)) }
+            }
+            #expect(await eventually { origin.requests.count == 2 })
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<10 {
+                    let url = "http://localhost:\(origin.port)/\(number)"
+                    group.addTask { #expect(await downloader.download(DownloadRequest(url: url)).file != nil) }
+                }
+            }
+            #expect(origin.maxSimultaneous(under: "/slow") == 2)
+            for task in slow { task.cancel() }
+            for task in slow { #expect(await task.value.code == .cancelled) }
+        }
+    }
+}
