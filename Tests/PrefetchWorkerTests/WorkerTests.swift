@@ -65,7 +65,7 @@ struct WorkerTests {
             for number in 0..<60 {
                 groups.insert(try #require(try await place.history(origin.url("/\(number).jpg")).finishedAt))
             }
-            #expect(groups.count <= 30)
+            #expect(groups.count <= 50)
         }
     }
 

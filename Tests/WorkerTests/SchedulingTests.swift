@@ -3,6 +3,9 @@ import Testing
 
 /// Who goes first, and what is done only once.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct SchedulingTests {
+    /// What a gate holds back is no silent origin, however long a busy machine takes until it is opened.
+    private static let patient = ["--allow-addresses", "loopback", "--silence-timeout", "5m", "--total-timeout", "5m"]
+
     @Test func anUrgentJobStartsNext() async throws {
         let gate = Gate()
         try await withWorker({ request in
@@ -11,7 +14,7 @@ import Testing
         }) { w in
             try await w.run("init")
             try await w.enqueue((0..<300).map { w.url("/\($0).png") }, "--priority", "-10")
-            _ = try w.start("--concurrency", "1")
+            _ = try w.start(["--concurrency", "1"] + Self.patient)
             try await w.eventually("one is in flight") { w.origin.requestCount("/2.png") == 1 }
             try await w.enqueue((500..<503).map { w.url("/\($0).png") }, "--priority", "50")
             try await w.eventually("they are claimed") {
@@ -36,7 +39,7 @@ import Testing
             return Pictures.reply(request)
         }) { w in
             try await w.run("init")
-            _ = try w.start("--concurrency", "1", "--order", order)
+            _ = try w.start(["--concurrency", "1", "--order", order] + Self.patient)
             try await w.enqueue(w.url("/1.png"))
             try await w.eventually("the first is in flight") { w.origin.requests.count == 1 }
             try await w.enqueue((2...7).map { w.url("/\($0).png") })
