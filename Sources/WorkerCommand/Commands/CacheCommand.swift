@@ -53,7 +53,7 @@ struct CacheClearCommand: AsyncParsableCommand {
         commandName: "clear",
         abstract: "Removes everything that is cached, but for what is pinned or in use.",
         discussion: """
-            Jobs and their results stay, without their files. What is in quarantine stays as well, unless --quarantine says
+            Jobs and their results stay, without their files. What is in quarantine stays as well, unless --quarantine says \
             that it is to go too.
 
             EXAMPLES:

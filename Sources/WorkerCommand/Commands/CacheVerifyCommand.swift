@@ -8,10 +8,10 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         commandName: "verify",
         abstract: "Reads every blob and checks it and the index against each other.",
         discussion: """
-            Damaged blobs go to the cache's quarantine, and the next job that wants them makes them anew; with --repair they
-            are queued at once, with all that was lost before and is not there again. What is lost is told each time until
-            it is there, or queued, or too old to be kept. Safe beside running workers. One that was stopped goes on with
-            --resume. Exit code 0 when all is well, 74 when something was wrong, 130 or 143 when SIGINT or SIGTERM has
+            Damaged blobs go to the cache's quarantine, and the next job that wants them makes them anew; with --repair they \
+            are queued at once, with all that was lost before and is not there again. What is lost is told each time until \
+            it is there, or queued, or too old to be kept. Safe beside running workers. One that was stopped goes on with \
+            --resume. Exit code 0 when all is well, 74 when something was wrong, 130 or 143 when SIGINT or SIGTERM has \
             stopped it.
 
             EXAMPLES:

@@ -9,10 +9,10 @@ struct EnqueueCommand: AsyncParsableCommand {
         commandName: "enqueue",
         abstract: "Adds a job.",
         discussion: """
-            Prints the job's number. URLs come from the command line, from a file (one on a line; blank lines and lines
+            Prints the job's number. URLs come from the command line, from a file (one on a line; blank lines and lines \
             that begin with # are left out), from standard input, or from a manifest.
 
-            A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option]…[,effect]…; either side of x
+            A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option]…[,effect]…; either side of x \
             may be empty. docs/variants.md explains the parts:
               fits       inside (default), outside, cover, contain, fill
               positions  \(VariantReference.positions.joined(separator: ", "))

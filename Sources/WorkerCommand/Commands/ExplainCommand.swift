@@ -86,7 +86,7 @@ struct ExplainCommand: AsyncParsableCommand {
         }
         if let entry = report.blacklisted {
             lines.append(
-                "  blacklist \(entry.failure), \(entry.count) times, until \(Output.time(entry.expiresAt)): \(entry.message ?? "")"
+                "  blacklist \(entry.failure), \(entry.count == 1 ? "once" : "\(entry.count) times"), until \(Output.time(entry.expiresAt)): \(entry.message ?? "")"
             )
         }
         if let until = report.hostBlockedUntil {
@@ -128,7 +128,10 @@ struct ExplainCommand: AsyncParsableCommand {
         var line = "  job \(item.job), item \(item.item): \(item.state.rawValue)"
         if item.cached { line += " (was cached)" }
         if item.attempts > 0 { line += ", \(item.attempts) \(item.attempts == 1 ? "try" : "tries")" }
-        if let failure = item.failure { line += ", \(failure): \(item.message ?? "")" }
+        if let failure = item.failure {
+            line += ", \(failure): \(item.message ?? "")"
+            if line.hasSuffix(".") { line.removeLast() }
+        }
         if let time = item.runAt { line += ", next try \(Output.time(time))" }
         if let time = item.finishedAt { line += ", ended \(Output.time(time))" }
         return line

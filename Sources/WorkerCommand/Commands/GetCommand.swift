@@ -9,7 +9,7 @@ struct GetCommand: AsyncParsableCommand {
         commandName: "get",
         abstract: "Prints the path of a cached image.",
         discussion: """
-            The file's bytes are checked before its path is printed, once after each start of the machine and whenever the
+            The file's bytes are checked before its path is printed, once after each start of the machine and whenever the \
             file has changed. Exit code 1 when it is not cached.
 
             EXAMPLES:

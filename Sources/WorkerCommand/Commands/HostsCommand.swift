@@ -43,7 +43,7 @@ struct LimitsCommand: AsyncParsableCommand {
         commandName: "limits",
         abstract: "Shows and changes what workers are held to, while they run.",
         discussion: """
-            Without options it shows the limits that are set in the database; they go over what workers were started with,
+            Without options it shows the limits that are set in the database; they go over what workers were started with, \
             within a second. Without a host they hold for all hosts that have none of their own.
 
             EXAMPLES:

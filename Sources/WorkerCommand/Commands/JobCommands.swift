@@ -7,7 +7,7 @@ struct CancelCommand: AsyncParsableCommand {
         commandName: "cancel",
         abstract: "Ends a job; what has not ended yet ends as cancelled.",
         discussion: """
-            With --url or --host only those items end, and the job goes on with the others. A transfer that other jobs wait
+            With --url or --host only those items end, and the job goes on with the others. A transfer that other jobs wait \
             for goes on, too.
 
             EXAMPLES:
@@ -69,7 +69,7 @@ struct RetryCommand: AsyncParsableCommand {
         commandName: "retry",
         abstract: "Puts a job's failed and cancelled items back into the queue.",
         discussion: """
-            URLs on the blacklist stay there; take them off first (worker blacklist remove), or give the job the option
+            URLs on the blacklist stay there; take them off first (worker blacklist remove), or give the job the option \
             retry-failed.
 
             EXAMPLES:

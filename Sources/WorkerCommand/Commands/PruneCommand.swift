@@ -7,7 +7,7 @@ struct PruneCommand: AsyncParsableCommand {
         commandName: "prune",
         abstract: "Removes jobs that ended long ago, with their results.",
         discussion: """
-            What is cached stays, and `worker get` finds it as before. A few hundred rows at a time, beside running workers.
+            What is cached stays, and `worker get` finds it as before. A few hundred rows at a time, beside running workers. \
             `worker run --keep-jobs 30d` does it by itself.
 
             EXAMPLES:

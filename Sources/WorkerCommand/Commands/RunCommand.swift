@@ -12,8 +12,8 @@ struct RunCommand: AsyncParsableCommand {
         commandName: "run",
         abstract: "Works on the queue.",
         discussion: """
-            Without --drain it waits for work until it is told to stop. SIGTERM and Ctrl-C stop it cleanly: no new claims,
-            what is in flight gets its grace, the rest goes back to the queue. A second one stops it at once; what it held
+            Without --drain it waits for work until it is told to stop. SIGTERM and Ctrl-C stop it cleanly: no new claims, \
+            what is in flight gets its grace, the rest goes back to the queue. A second one stops it at once; what it held \
             goes back to the queue within two seconds of another worker's life. Several workers may share a database.
 
             EXAMPLES:
@@ -21,8 +21,9 @@ struct RunCommand: AsyncParsableCommand {
               worker run --drain --order lifo
               worker run --drain --allow-addresses loopback --allow-addresses 10.0.0.0/8
 
-            EXIT CODES: 0 all well, 2 some items failed, 64 usage, 69 nothing could be reached or no sandbox where one is
-            required, 70 internal error, 73 cannot create, 74 I/O error or damaged database, 75 try again later.
+            EXIT CODES: 0 all well, 2 some items failed, 64 usage, 69 nothing could be reached or no sandbox where one is \
+            required, 70 internal error, 73 cannot create, 74 I/O error or damaged database, 75 try again later: the disk is \
+            full, or --drain was stopped before all was done.
             """,
     )
 
