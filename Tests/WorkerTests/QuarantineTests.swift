@@ -33,7 +33,8 @@ struct QuarantineTests {
             try await w.drain("--quiet")
             let bytes = try #require(Int(try await w.value("SELECT sum(size) FROM blobs")))
             for (signal, code) in [(SIGINT, Int32(130)), (SIGTERM, 143)] {
-                let files = ChildProcess.Files(output: w.place("out"), errors: w.place("err"))
+                let files = ChildProcess.Files(
+                    output: w.place("out-\(signal)"), errors: w.place("err-\(signal)"))
                 let child = try RunningProgram(
                     TestWorker.binary,
                     ["cache", "verify", "--db", w.database, "--cache", w.cache, "--rate", "\(max(1, bytes / 300))"],
