@@ -12,7 +12,7 @@ struct WorkerCommand: AsyncParsableCommand {
               worker status
               worker get https://example.com/a.jpg --variant thumb
 
-            Every command finds the database by --db, WORKER_DB or ./worker.db, and the cache by --cache, WORKER_CACHE or
+            Every command finds the database by --db, WORKER_DB or ./worker.db, and the cache by --cache, WORKER_CACHE or \
             ./cache. Jobs can also be inserted with any sqlite3 shell; see docs/job-life.md.
             """,
         version: workerVersion,
@@ -31,6 +31,7 @@ struct WorkerCommand: AsyncParsableCommand {
         if words.first == "helper" {
             HelperCommand.main(Array(words.dropFirst()))
         } else {
+            Heaps.limit()
             await main(nil)
         }
     }
