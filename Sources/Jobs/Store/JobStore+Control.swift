@@ -5,7 +5,7 @@ internal import Synchronization
 extension JobStore {
     public func cancel(job: JobID) async throws(JobsError) {
         try await move(job, to: .cancelled)
-        while try await sweepCancelled() > 0 {}
+        try await sweepCancelled()
     }
 
     public func pause(job: JobID) async throws(JobsError) { try await move(job, to: .paused) }
@@ -57,7 +57,7 @@ extension JobStore {
             let update = try RowStatement(
                 """
                 UPDATE items SET state = 'queued', attempts = 0, class = NULL, http_status = NULL, message = NULL,
-                    blacklisted = 0, finished_at = NULL WHERE id = ?
+                    blacklisted = 0, finished_at = NULL, deaths = 0 WHERE id = ?
                 """, in: db)
             let meant = failures.filter { selection.matches($0["url"]) }
             let list = try ListedKeys(of: job, now: Self.cacheTime(reading, in: db), in: db)
@@ -100,8 +100,8 @@ extension JobStore {
         }
     }
 
-    /// Goes through a job's items once, from the first to the last, ten thousand in a transaction: what comes back
-    /// meanwhile is not taken a second time.
+    /// Goes through a job's items once, from the first to the last, two thousand in a transaction: what comes back meanwhile
+    /// is not taken a second time.
     ///
     /// - Parameter change: changes those with ids in a range, and says how many.
     /// - Returns: how many were changed in all.
@@ -115,7 +115,7 @@ extension JobStore {
                 try Self.requireJob(job, in: db)
                 let end = try Int64.fetchOne(
                     db,
-                    sql: "SELECT max(id) FROM (SELECT id FROM items WHERE job = ? AND id > ? ORDER BY id LIMIT 10000)",
+                    sql: "SELECT max(id) FROM (SELECT id FROM items WHERE job = ? AND id > ? ORDER BY id LIMIT 2000)",
                     arguments: [job, last],
                 )
                 guard let end else { return (0, nil as Int64?) }
@@ -124,6 +124,7 @@ extension JobStore {
             total += count
             guard let end else { return total }
             last = end
+            await breathe()
         }
     }
 
@@ -139,7 +140,7 @@ extension JobStore {
                 arguments: [error, now, job],
             )
         }
-        while try await sweepCancelled() > 0 {}
+        try await sweepCancelled()
     }
 
     private func move(_ job: JobID, to next: JobState) async throws(JobsError) {
