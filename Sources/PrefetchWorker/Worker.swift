@@ -124,18 +124,21 @@ public struct Worker: Sendable {
             makeRoom: { budget.newRoom() },
             inspect: { BodyVerdict(inspector.inspect($0)) },
         )
+        let limits = OwnLimits(
+            addresses: downloads.addresses.text, maxBodyBytes: downloads.maxBodyBytes, maxCacheBytes: policy.maxBytes,
+            images: configuration.images)
         let helpers = HelperPool(
             configuration: configuration.helpers, limits: configuration.images, cache: cache, logger: logger)
         return Pipeline(
             store: store, cache: cache, downloader: downloader, helpers: helpers,
             publisher: Publisher(
                 store: store, cache: cache, disk: disk, logger: logger, budget: budget,
-                patience: configuration.drains ? 30 : .max),
+                patience: configuration.drains ? 30 : .max, limits: limits),
             disk: disk, collector: collector, budget: budget, memory: MemoryTier(limits: configuration.memoryTier),
             readOnly: try configuration.readOnlyCaches.map { try ReadOnlyCache($0) },
             settings: PipelineSettings(
                 retries: configuration.retries, maxAge: configuration.maxAge, local: configuration.local,
-                maxBodyBytes: configuration.downloads.maxBodyBytes, now: configuration.now),
+                maxBodyBytes: configuration.downloads.maxBodyBytes, limits: limits, now: configuration.now),
             assets: configuration.assets,
             previews: configuration.onPreview.map { Previews(helpers: helpers, show: $0) },
             commands: commands, delegate: try delegate(scratch), extensions: configuration.extensions, logger: logger,
@@ -172,7 +175,7 @@ public struct Worker: Sendable {
         let keeper = HostKeeper(
             store: pipeline.store, downloader: pipeline.downloader, worker: worker,
             concurrency: configuration.downloads.concurrency, limits: configuration.downloads.hostLimits,
-            crowds: pipeline.crowds, fetches: pipeline.fetches, logger: logger,
+            patience: configuration.downloads.parking.patience, crowds: pipeline.crowds, fetches: pipeline.fetches, logger: logger,
         )
         let cacheKeeper = CacheKeeper(
             collector: pipeline.collector, backups: configuration.backups, retention: configuration.retention,

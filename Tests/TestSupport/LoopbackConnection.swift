@@ -65,6 +65,8 @@ struct LoopbackConnection {
             return sendHead(code, headers, length: body.count) && sendPieces(body, pieces, pause)
         case .hugeHeaders(let bytes, let inOneLine):
             return sendHugeHeaders(bytes, inOneLine: inOneLine)
+        case .raw(let head, let body, let closes):
+            return socket.send(head) && socket.send(body) && !closes
         case .garbage:
             _ = socket.send("\u{1}\u{2} this is not HTTP \r\n\r\n")
             return false

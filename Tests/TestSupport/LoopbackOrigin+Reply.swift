@@ -24,6 +24,8 @@ public indirect enum LoopbackReply: Sendable {
     /// So many bytes of headers, in lines of 1,000 or in a single one.
     case hugeHeaders(bytes: Int, inOneLine: Bool = false)
     case delayed(milliseconds: Int, then: LoopbackReply)
+    /// These bytes, head and all; then the connection is closed, or kept.
+    case raw(String, body: [UInt8] = [], closes: Bool = true)
     /// Bytes that are not HTTP.
     case garbage
     /// Closes without a word.

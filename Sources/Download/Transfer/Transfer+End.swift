@@ -120,8 +120,17 @@ extension Transfer {
             timings: timings(),
             bytesReceived: easy.offset(CURLINFO_SIZE_DOWNLOAD_T),
             bytesSaved: savedBytes,
+            isWhole: isFramed, announcedBytes: headers.contentLength,
             primaryAddress: easy.text(CURLINFO_PRIMARY_IP),
         )
+    }
+
+    /// Whether the protocol says where the body ends: HTTP/2 always does.
+    private var isFramed: Bool {
+        switch headers.framing {
+        case .length, .chunked: true
+        case .untilClose, .unsound: httpVersion == "2"
+        }
     }
 
     private var httpVersion: String? {

@@ -52,13 +52,18 @@ extension Transfer {
         let status = easy.long(CURLINFO_RESPONSE_CODE)
         // An interim response (100, 103): the real one follows.
         if status < 200 { return true }
+        let framing = headers.framing
         let length = headers.contentLength ?? 0
         // libcurl answers a challenge by itself, and then comes another response.
         if isChallenged { return true }
         guard (200...299).contains(status) else {
             phase = .draining(bytes: 0, until: .now + Self.drainTime)
             // A 304 has no body, whatever it says.
-            return status == 304 || length <= Self.drainBytes
+            return status == 304 || (length <= Self.drainBytes && framing != .unsound)
+        }
+        guard framing != .unsound || status == 204 else {
+            cut(.truncated, "\(hop.host) contradicts itself on where the body ends (Content-Length, Transfer-Encoding).")
+            return false
         }
         if isOptedOut {
             cut(optOut.code, optOut.message)
@@ -70,14 +75,15 @@ extension Transfer {
             return false
         }
         let limit = ticket.request.maxBodyBytes ?? configuration.maxBodyBytes
-        guard length <= limit || ticket.request.takesBeginning else {
+        // Of a length that no number can hold nobody waits for the end, not even for the beginning.
+        guard length <= limit || (ticket.request.takesBeginning && length < .max) else {
             cut(.tooLarge, "The body from \(hop.host) is announced with \(length) bytes; the limit is \(limit).")
             return false
         }
         guard let writer = earlierBytes() else { return false }
         let receiver = BodyReceiver(
             tools: tools, limit: limit, host: hop.host, watch: ticket.request.watch,
-            expected: headers.decodedLength.map { $0 + (writer.bytes?.size ?? 0) }, resuming: writer.bytes)
+            expected: headers.decodedLength.map { $0.addingSaturated(writer.bytes?.size ?? 0) }, resuming: writer.bytes)
         receiver.isInspected = ticket.request.isInspected
         receiver.takesBeginning = ticket.request.takesBeginning
         phase = .body(receiver)

@@ -73,13 +73,16 @@ final class Transfer {
     /// Bytes that were announced and never asked for again, because the body was refused.
     var savedBytes: Int64 {
         guard let cut, cut.code.isRefusal, let length = headers.contentLength else { return 0 }
-        return max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T))
+        return min(max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T)), Self.mostSaved)
     }
+
+    /// No origin has so much to send, and what is summed up must not be all that a number can hold.
+    private static let mostSaved: Int64 = 1 << 40
 
     /// How far it has come, for whoever gave it a number; nil as long as it is young.
     func progress(_ now: ContinuousClock.Instant) -> DownloadProgress? {
         guard now - started >= .seconds(1), let id = ticket.request.id else { return nil }
-        let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T) + (assembly?.start ?? 0)
+        let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T).addingSaturated(assembly?.start ?? 0)
         return DownloadProgress(id: id, received: received, expected: assembly?.total ?? headers.contentLength)
     }
 

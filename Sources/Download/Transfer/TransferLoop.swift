@@ -164,7 +164,8 @@ extension TransferLoop {
             if failure.code.isPassing { pause = failure.retryAfter }
         }
         let withBody = if case .body = outcome { true } else { false }
-        release(transfer, HostLesson(outcome), withBody: withBody, pause: pause, exchange)
+        release(
+            transfer, HostLesson(outcome, isRepeated: transfer.ticket.request.isRepeated), withBody: withBody, pause: pause, exchange)
         answers.add(outcome, to: transfer.ticket)
     }
 

@@ -37,6 +37,7 @@ final class Publisher: Sendable {
     private let folder: CacheFolder
     /// How often a transaction is tried that fails for what may pass, a second apart.
     private let patience: Int
+    private let limits: OwnLimits
     private let queue = WorkQueue<Entry>()
     private let blocking = BlockingQueue("publisher")
     private let fatal = Mutex<JobsError?>(nil)
@@ -44,9 +45,10 @@ final class Publisher: Sendable {
 
     init(
         store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger, budget: CacheBudget? = nil,
-        patience: Int = 30,
+        patience: Int = 30, limits: OwnLimits = OwnLimits(),
     ) {
         self.patience = patience
+        self.limits = limits
         self.budget = budget
         folder = CacheFolder(cache, logger: logger)
         self.store = store
@@ -114,7 +116,8 @@ final class Publisher: Sendable {
                 let isHopeless = blobs.reduce(0) { $0 + $1.size } > (budget?.limit ?? .max)
                 // Only a source that is too large by itself is too large for every job.
                 let failure: FailureClass = blobs.count > 1 ? .transform : .tooLarge
-                await end(group, isHopeless ? .failed(FailureRecord(failure, reason)) : .release)
+                let record = limits.explained(FailureRecord(failure, reason))
+                await end(group, isHopeless ? .failed(record) : .release)
                 if !isHopeless { disk.report(reason) }
             }
         } catch {

@@ -127,7 +127,7 @@ struct Settings {
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
         "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
-        "allow-files", "allow-data", "name-lifetime", "header",
+        "allow-files", "allow-data", "name-lifetime", "header", "host-patience",
         "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
         "orphan-grace", "quarantine-age", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir",
         "backup-every",
