@@ -5,14 +5,16 @@ struct DecodedSource {
     let facts: ImageFacts
     /// Nil for a still.
     let animation: AnimationFacts?
-    private let bytes: UnsafeRawBufferPointer
-    private let pixels: Pixels
-    private let limits: ImageLimits
-    private let isAlone: Bool
-    private let jxlAnimation: JXLAnimation?
+    let bytes: UnsafeRawBufferPointer
+    let decoder: Decoder
+    let limits: ImageLimits
+    let isAlone: Bool
+    let jxlAnimation: JXLAnimation?
+    /// Whether the header's picture has been decoded: its rows come once.
+    let opening = Opening()
 
     /// Who decodes it.
-    private enum Pixels {
+    enum Decoder {
         case library(ImageFormat, header: Picture)
         case registered(any ImageCoder, ImageHeader)
     }
@@ -32,7 +34,7 @@ struct DecodedSource {
             guard let header = try coder.checkedHeader(of: bytes, limits: limits) else {
                 throw ImagingError(code: .truncated, message: "The \(coder.name) ends within its header.")
             }
-            pixels = .registered(coder, header)
+            decoder = .registered(coder, header)
             jxlAnimation = nil
             animation = try (coder as? any AnimationCoder)?.checkedAnimation(in: bytes, header)
             facts = ImageFacts(
@@ -40,7 +42,7 @@ struct DecodedSource {
                 hasAlpha: header.hasAlpha)
         case .library(let format):
             let header = try Self.header(bytes, format, limits: limits, coders: coders)
-            pixels = .library(format, header: header)
+            decoder = .library(format, header: header)
             jxlAnimation = format == .jxl ? JXLAnimation(bytes) : nil
             animation = AnimationFacts(bytes, as: format).flatMap { $0.isAnimation ? $0 : nil }
             let stored = animation?.canvas ?? header.storedSize
@@ -80,7 +82,7 @@ struct DecodedSource {
 
     /// The registered coder that reads it; nil where a library does.
     var coder: (any ImageCoder)? {
-        if case .registered(let coder, _) = pixels { coder } else { nil }
+        if case .registered(let coder, _) = decoder { coder } else { nil }
     }
 
     /// The frames of what is an animation, from the first on, upright.
@@ -88,12 +90,12 @@ struct DecodedSource {
     /// - Throws: class `too-many-pixels`, `truncated` or `bad-image`.
     func frames(limits: ImageLimits) throws(ImagingError) -> any FrameSource {
         let frames = try storedFrames(limits: limits)
-        guard case .library(_, let header) = pixels, header.orientation > 1 else { return frames }
+        guard case .library(_, let header) = decoder, header.orientation > 1 else { return frames }
         return try UprightFrames(frames, orientation: header.orientation)
     }
 
     private func storedFrames(limits: ImageLimits) throws(ImagingError) -> any FrameSource {
-        switch pixels {
+        switch decoder {
         case .registered(let coder, _):
             if let coder = coder as? any AnimationCoder, let animation {
                 return try RegisteredFrameSource(coder, animation, bytes: bytes, limits: limits)
@@ -105,110 +107,14 @@ struct DecodedSource {
         throw ImagingError(code: .transform, message: "Animated \(facts.formatName) is not supported.")
     }
 
-    /// Upright, in web colours, in memory, and no smaller than any of `sizes` but where the source itself is.
-    ///
-    /// All decoding happens in here, so that whatever fails is the source's fault and not the encoder's.
-    ///
-    /// - Parameter keepingProfile: leaves the colours as the embedded profile tells of them, where any encoder could
-    ///   write them so.
-    func pixels(for sizes: [PixelSize], keepingProfile: Bool = false) throws(ImagingError) -> Picture {
-        let wanted = PixelSize(
-            width: min(facts.width, sizes.map(\.width).max() ?? 1),
-            height: min(facts.height, sizes.map(\.height).max() ?? 1),
-        )
-        switch pixels {
-        case .registered(let coder, let header):
-            return try registered(coder, header, wanted)
-        case .library(.gif, let header): return try firstFrame(header, wanted)
-        case .library(.jxl, let header) where jxlAnimation != nil:
-            return try firstFrameOfJXL(header, wanted, keepingProfile: keepingProfile)
-        case .library(let format, let header):
-            return try library(format, header, wanted, isShared: sizes.count > 1, keepingProfile: keepingProfile)
-        }
-    }
-
-    /// Of a GIF, by the reader of its animations: libvips' fills up what is missing without a word.
-    private func firstFrame(_ header: Picture, _ size: PixelSize) throws(ImagingError) -> Picture {
-        // How many others there are doesn't matter.
-        var limits = limits
-        (limits.frames, limits.animationPixels) = (.max, .max)
-        guard let first = try GIFFrameSource(bytes: bytes, limits: limits).next() else {
-            throw ImagingError(code: .badImage, message: "The GIF has no frame.")
-        }
-        let needsAlpha = header.hasAlpha || !first.pixels.isOpaque
-        let frame = try first.pixels.picture()
-        do throws(VipsFailure) {
-            let seen = needsAlpha ? frame : try frame.then { pw_vips_first_bands($0, &$1, 3) }
-            return try seen.resized(to: size).inMemory()
-        } catch {
-            throw error.error(.transform, "The GIF could not be scaled")
-        }
-    }
-
-    private func firstFrameOfJXL(
-        _ header: Picture, _ size: PixelSize, keepingProfile: Bool,
-    ) throws(ImagingError) -> Picture {
-        guard let first = try jxlAnimation?.firstFrame(limits) else {
-            throw ImagingError(code: .transform, message: "The jxl is no animation.")
-        }
-        do throws(VipsFailure) {
-            let seen = header.hasAlpha ? first : try first.then { pw_vips_first_bands($0, &$1, 3) }
-            seen.takeMetadata(of: header)
-            return try seen.resized(to: size).inWebColours(keepingProfile: keepingProfile).inMemory()
-        } catch {
-            throw error.error(.transform, "The jxl could not be scaled")
-        }
-    }
-
-    private func registered(
-        _ coder: any ImageCoder, _ header: ImageHeader, _ size: PixelSize,
-    ) throws(ImagingError) -> Picture {
-        let image = try coder.checkedImage(of: bytes, header, limits: limits)
-        do throws(VipsFailure) {
-            return try image.picture(hasAlpha: header.hasAlpha).resized(to: size).inMemory()
-        } catch {
-            throw error.error(.transform, "The \(coder.name) could not be scaled")
-        }
-    }
-
-    private func library(
-        _ format: ImageFormat, _ header: Picture, _ wanted: PixelSize, isShared: Bool, keepingProfile: Bool,
-    ) throws(ImagingError) -> Picture {
-        let stored = header.isTurnedByAQuarter ? wanted.transposed : wanted
-        let decoded: Picture
-        let isSuspicious: Bool
-        let isDamaged: Bool
-        do throws(VipsFailure) {
-            // Pixels are read from the top, once: who wants them a second time opens the file anew.
-            let opened = try keepingProfile ? Picture(of: bytes, as: format) : header
-            let suspicion = JPEGSuspicion(isAlone: isAlone)
-            let loaded = try loaded(opened, format, for: stored, isShared: isShared)
-            decoded = try loaded.resized(to: stored).inMemory()
-            isSuspicious = format == .jpeg && suspicion.isFounded(after: loaded, of: bytes)
-            isDamaged = format == .tiff && suspicion.isOfParts
-        } catch {
-            throw Self.failure(error, bytes, format)
-        }
-        if isSuspicious, let damage = JPEGDamage.description(of: bytes) {
-            throw ImagingError(code: .badImage, message: "The jpeg is damaged: \(damage)")
-        }
-        if isDamaged { throw ImagingError(code: .badImage, message: "The tiff has damaged JPEG data.") }
-        if format == .tiff, let objection = TIFFDeflate(ByteReader(bytes))?.objection { throw objection }
-        do throws(VipsFailure) {
-            return try decoded.upright().inWebColours(keepingProfile: keepingProfile).inMemory()
-        } catch {
-            throw error.error(.transform, "The colours could not be converted")
-        }
-    }
-
     /// What brings the frames of an animation to sRGB; nil where there is nothing to do.
     var frameColours: FrameColours? {
-        if case .library(_, let header) = pixels { FrameColours(header) } else { nil }
+        if case .library(_, let header) = decoder { FrameColours(header) } else { nil }
     }
 
     /// What an animation keeps of it.
     func animationMetadata(_ policy: MetadataPolicy) throws(ImagingError) -> AnimationMetadata {
-        guard case .library(let format, _) = pixels else { return AnimationMetadata() }
+        guard case .library(let format, _) = decoder else { return AnimationMetadata() }
         do throws(VipsFailure) {
             return try AnimationMetadata(of: Picture(of: bytes, as: format), policy)
         } catch {
@@ -229,18 +135,11 @@ struct DecodedSource {
 
     /// Whether it is stored upright, in web colours, and with no more metadata than `policy` keeps.
     func isPlain(_ policy: MetadataPolicy) -> Bool {
-        switch pixels {
+        switch decoder {
         case .registered: true
         case .library(let format, let header):
             header.orientation <= 1 && header.isWithin(policy) && !Extras(policy: policy).areIn(bytes, format)
         }
-    }
-
-    private func loaded(
-        _ opened: Picture, _ format: ImageFormat, for size: PixelSize, isShared: Bool,
-    ) throws(VipsFailure) -> Picture {
-        let scale = DecodeScale(from: opened.storedSize, to: size, format: format, isShared: isShared)
-        return scale == .full ? opened : try Picture(of: bytes, as: format, scale: scale)
     }
 
     private static func coder(
@@ -252,33 +151,13 @@ struct DecodedSource {
         throw ImagingError(code: .truncated, message: "The file ends within the signature of an image.")
     }
 
-    private static func failure(
+    static func failure(
         _ failure: VipsFailure, _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat,
     ) -> ImagingError {
         if format == .jxl, let objection = JXLAnimation.objection(to: bytes, ImageLimits()) { return objection }
         return switch Structure(of: bytes, as: format) {
         case .endsEarly: failure.error(.truncated, "The \(format.rawValue) ends before its picture does")
         case .whole: failure.error(.badImage, "The \(format.rawValue) cannot be decoded")
-        }
-    }
-}
-
-extension DecodeScale {
-    /// The smallest a decoder should deliver for a picture of `from` pixels that is going to be `to`.
-    ///
-    /// libjpeg's scaled blocks are sharper than they should be, so a part of the shrinking is left for the resize. For
-    /// one variant that is at least a factor of two, the rule of libvips' own thumbnails, and the pixels are the same
-    /// as theirs. Several variants take 1.25, which saves a fifth of their time together; their pixels are within
-    /// 1 % of the others on average. libwebp's scaling is meant to be final.
-    init(from: PixelSize, to: PixelSize, format: ImageFormat, isShared: Bool) {
-        let shrink = min(Double(from.width) / Double(to.width), Double(from.height) / Double(to.height))
-        let spare = isShared ? 1.25 : 2
-        switch format {
-        case .jpeg where shrink >= 8 * spare: self = .jpeg(8)
-        case .jpeg where shrink >= 4 * spare: self = .jpeg(4)
-        case .jpeg where shrink >= 2 * spare: self = .jpeg(2)
-        case .webp where shrink > 1: self = .webp(1 / shrink)
-        default: self = .full
         }
     }
 }
