@@ -51,13 +51,14 @@ extension FuzzTarget {
         _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, _ reader: ByteReader, _ limits: ImageLimits
     ) {
         switch format {
-        case .jpeg: _ = (JPEGScans.end(reader), ProgressiveJPEG(bytes))
-        case .png: _ = PNGTexts.objection(reader)
+        case .jpeg: _ = (JPEGScans.end(reader), ProgressiveJPEG(bytes), PatchedBytes(hidingMetadataOf: bytes, .jpeg))
+        case .png: _ = (PNGTexts.excess(reader), PatchedBytes(hidingMetadataOf: bytes, .png))
         case .tiff:
             _ = TIFFColours(TIFFDirectory(reader))
             _ = TIFFDeflate(reader)?.objection
         case .heic, .avif: _ = (HEIFBoxes(reader).objection(limits), HEIFReferences(reader))
-        case .webp: _ = WebPChunk.all(in: bytes).map(\.hasAlpha)
+        case .webp:
+            _ = (WebPChunk.all(in: bytes).map(\.hasAlpha), PatchedBytes(hidingMetadataOf: bytes, .webp))
         case .bmp:
             let coder = BMPCoder()
             guard let header = try? coder.checkedHeader(of: bytes, limits: limits) else { return }
@@ -65,7 +66,10 @@ extension FuzzTarget {
             if header.width * header.height < 1 << 16 {
                 _ = try? coder.checkedImage(of: bytes, header, limits: limits)
             }
-        case .gif, .jxl: break
+        case .gif:
+            guard let patched = PatchedBytes(growingScreenOf: bytes) else { return }
+            precondition(PatchedBytes(growingScreenOf: patched.bytes) == nil)
+        case .jxl: break
         }
     }
 

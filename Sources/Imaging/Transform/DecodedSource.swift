@@ -5,7 +5,12 @@ struct DecodedSource {
     let facts: ImageFacts
     /// Nil for a still.
     let animation: AnimationFacts?
+    /// As decoders get them.
     let bytes: UnsafeRawBufferPointer
+    /// As the origin sent them.
+    private let original: UnsafeRawBufferPointer
+    /// Has the bytes where they are not the original ones.
+    private let patch: PatchedBytes?
     let decoder: Decoder
     let limits: ImageLimits
     let isAlone: Bool
@@ -27,57 +32,37 @@ struct DecodedSource {
         isAlone: Bool = false,
     ) throws(ImagingError) {
         self.isAlone = isAlone
-        self.bytes = bytes
+        original = bytes
         self.limits = limits
         switch try Self.coder(for: bytes, coders) {
         case .registered(let coder):
             guard let header = try coder.checkedHeader(of: bytes, limits: limits) else {
                 throw ImagingError(code: .truncated, message: "The \(coder.name) ends within its header.")
             }
+            if coder is BMPCoder, let objection = DecoderCost(bytes, as: .bmp, limits: limits).objection(limits) {
+                throw objection
+            }
             decoder = .registered(coder, header)
-            jxlAnimation = nil
+            (self.bytes, patch, jxlAnimation) = (bytes, nil, nil)
             animation = try (coder as? any AnimationCoder)?.checkedAnimation(in: bytes, header)
             facts = ImageFacts(
                 formatName: coder.name, width: header.width, height: header.height, frames: animation?.frames ?? 1,
                 hasAlpha: header.hasAlpha)
         case .library(let format):
-            let header = try Self.header(bytes, format, limits: limits, coders: coders)
+            let opened = try OpenedFile(bytes, format, limits: limits, coders: coders)
+            let header = opened.header
             decoder = .library(format, header: header)
-            jxlAnimation = format == .jxl ? JXLAnimation(bytes) : nil
-            animation = AnimationFacts(bytes, as: format).flatMap { $0.isAnimation ? $0 : nil }
-            let stored = animation?.canvas ?? header.storedSize
+            (self.bytes, patch) = (opened.bytes, opened.patch)
+            jxlAnimation = format == .jxl ? JXLAnimation(opened.bytes) : nil
+            let moving = AnimationFacts(opened.bytes, as: format)
+            animation = moving.flatMap { $0.isAnimation ? $0 : nil }
+            let stored = (format == .gif ? moving : animation)?.canvas ?? header.storedSize
             let size = header.isTurnedByAQuarter ? stored.transposed : stored
             if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
             facts = ImageFacts(
                 formatName: format.rawValue, width: size.width, height: size.height,
                 frames: animation?.frames ?? jxlAnimation?.frames ?? header.frames, hasAlpha: header.hasAlpha)
         }
-    }
-
-    private static func header(
-        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, limits: ImageLimits, coders: CoderRegistry,
-    ) throws(ImagingError) -> Picture {
-        // Before libvips sees it: some of its loaders allocate by the header.
-        let verdict = HeaderInspector(limits: limits, coders: coders).inspect(bytes)
-        if case .refused(let error) = verdict, error.code == .tooManyPixels { throw error }
-        if format == .png, let objection = PNGTexts.objection(ByteReader(bytes)) { throw objection }
-        if format == .tiff, let objection = TIFFColours(TIFFDirectory(ByteReader(bytes))).objection { throw objection }
-        if let objection = DecoderCost(bytes, as: format, limits: limits).objection(limits) { throw objection }
-        if [.heic, .avif].contains(format), let objection = HEIFBoxes(ByteReader(bytes)).objection(limits) {
-            throw objection
-        }
-        let picture: Picture
-        do throws(VipsFailure) {
-            picture = try Picture(of: bytes, as: format)
-        } catch {
-            throw failure(error, bytes, format)
-        }
-        guard picture.isOfColours else {
-            throw ImagingError(
-                code: .badImage, message: "The \(format.rawValue)'s samples are signed or complex numbers, not colours."
-            )
-        }
-        return picture
     }
 
     /// The registered coder that reads it; nil where a library does.
@@ -101,7 +86,10 @@ struct DecodedSource {
                 return try RegisteredFrameSource(coder, animation, bytes: bytes, limits: limits)
             }
         case .library(.gif, _): return try GIFFrameSource(bytes: bytes, limits: limits)
-        case .library(.webp, _): return try WebPFrameSource(bytes: bytes, limits: limits)
+        case .library(.webp, _):
+            do throws(ImagingError) { return try WebPFrameSource(bytes: bytes, limits: limits) } catch {
+                throw judged(error)
+            }
         case .library: break
         }
         throw ImagingError(code: .transform, message: "Animated \(facts.formatName) is not supported.")
@@ -118,7 +106,7 @@ struct DecodedSource {
         do throws(VipsFailure) {
             return try AnimationMetadata(of: Picture(of: bytes, as: format), policy)
         } catch {
-            throw Self.failure(error, bytes, format)
+            throw judged(Self.failure(error, bytes, format))
         }
     }
 
@@ -128,17 +116,17 @@ struct DecodedSource {
     }
 
     /// In all, as the origin sent it.
-    var byteCount: Int { bytes.count }
+    var byteCount: Int { original.count }
 
-    /// Lends the file's bytes.
-    func lend<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result { try body(bytes) }
+    /// Lends the file's bytes, as the origin sent them.
+    func lend<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result { try body(original) }
 
     /// Whether it is stored upright, in web colours, and with no more metadata than `policy` keeps.
     func isPlain(_ policy: MetadataPolicy) -> Bool {
         switch decoder {
         case .registered: true
         case .library(let format, let header):
-            header.orientation <= 1 && header.isWithin(policy) && !Extras(policy: policy).areIn(bytes, format)
+            header.orientation <= 1 && header.isWithin(policy) && !Extras(policy: policy).areIn(original, format)
         }
     }
 
@@ -149,6 +137,14 @@ struct DecodedSource {
         if bytes.isEmpty { throw ImagingError(code: .badImage, message: "The file is empty.") }
         guard ImageFormat.mayBegin(bytes) else { throw HeaderInspector.notAnImage }
         throw ImagingError(code: .truncated, message: "The file ends within the signature of an image.")
+    }
+
+    /// A failure that may be for want of memory is our limit's, and not the file's fault.
+    func judged(_ error: ImagingError) -> ImagingError {
+        guard error.code == .badImage, case .library(let format, _) = decoder else { return error }
+        let cost = DecoderCost(bytes, as: format, limits: limits).bytes
+        let size = PixelSize(width: facts.width, height: facts.height)
+        return MemoryShortage.objection(format, size, cost: cost) ?? error
     }
 
     static func failure(
