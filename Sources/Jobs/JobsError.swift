@@ -17,6 +17,8 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         public static let inputOutput = Code("inputOutput")
         /// Somebody else kept the database locked for too long.
         public static let busy = Code("busy")
+        /// The file was deleted or replaced while it was open.
+        public static let replaced = Code("replaced")
         /// The file was made by a newer version of this program.
         public static let tooNew = Code("tooNew")
         /// The schema or this program refuses the value; the message says what would be right.

@@ -31,6 +31,7 @@ final class ClaimLoop: Sendable {
     private let wakeup: Wakeup
     private let stop: StopSignal
     private let worker: Int64
+    private let concurrency: Int
     private let order: ExecutionOrder
     private let drains: Bool
     private let logger: Logger
@@ -40,11 +41,14 @@ final class ClaimLoop: Sendable {
     private let making = JobsInHand()
     private let lookedForUrgent = Atomic<Int64>(0)
     private let lastFault = Mutex<JobsError?>(nil)
+    private let suspects = SuspectTurns()
+    private let drainWatch: DrainWatch
+    private let fileLookedAt = Atomic<Int64>(0)
 
     init(
         pipeline: Pipeline, probe: DiskProbe, tasks: ItemTasks, statistics: RunStatistics, wakeup: Wakeup,
         stop: StopSignal,
-        worker: Int64, order: ExecutionOrder, drains: Bool, logger: Logger,
+        worker: Int64, concurrency: Int, order: ExecutionOrder, drains: Bool, logger: Logger,
     ) {
         store = pipeline.store
         downloader = pipeline.downloader
@@ -56,9 +60,11 @@ final class ClaimLoop: Sendable {
         self.wakeup = wakeup
         self.stop = stop
         self.worker = worker
+        self.concurrency = concurrency
         self.order = order
         self.drains = drains
         self.logger = logger
+        drainWatch = DrainWatch(store: pipeline.store, logger: logger)
     }
 
     /// Runs until a stop is asked for or, when draining, nothing is left.
@@ -67,6 +73,7 @@ final class ClaimLoop: Sendable {
         while true {
             if stop.isRequested { return .stopped }
             if let failure = pipeline.publisher.failure { throw WorkerError(failure) }
+            try checkFile()
             let trouble = disk.trouble()
             if let trouble {
                 if disk.announce() {
@@ -76,13 +83,23 @@ final class ClaimLoop: Sendable {
                 if drains, wasTried, tasks.count == 0, try isHopeless() { return .disk(trouble) }
                 if wasTried, !disk.isInTrouble { continue }
             }
-            let claimed = trouble == nil ? try await claimSome(&plans) : 0
+            var claimed = trouble == nil ? try await claimSome(&plans) : 0
+            if claimed == 0, trouble == nil, tasks.count == 0 { claimed = try await claimSuspects(&plans) }
+            if claimed > 0 || tasks.count > 0 { drainWatch.isBusy() }
             if claimed == 0 {
                 if trouble == nil, tasks.count == 0, disk.rests() { disk.sayItWorks(logger) }
                 if drains, trouble == nil, tasks.count == 0, try await isDrained() { return .drained }
                 await wakeup.wait()
             }
         }
+    }
+
+    /// A second at most after the database's file was deleted or replaced, the run ends.
+    private func checkFile() throws(WorkerError) {
+        let now = monotonicMilliseconds()
+        guard now - fileLookedAt.load(ordering: .relaxed) >= 1_000 else { return }
+        fileLookedAt.store(now, ordering: .relaxed)
+        do { try store.checkFile() } catch { throw WorkerError(error) }
     }
 
     /// Whether a draining run gives up: nothing is in flight, and the disk still doesn't work, or does so only until
@@ -102,6 +119,7 @@ final class ClaimLoop: Sendable {
     /// - Returns: how many items were claimed.
     private func claimSome(_ plans: inout PlanCache) async throws(WorkerError) -> Int {
         let inFlight = tasks.count
+        if suspects.holdsBack(inFlight: inFlight) { return 0 }
         do throws(JobsError) {
             let claim: Claim
             let isStarving = isStarving
@@ -112,14 +130,14 @@ final class ClaimLoop: Sendable {
                     limit: room, worker: worker, order: order, eldest: turn % Self.claimsPerElder == 0,
                     sparing: JobStore.Sparing(
                         making.stuck(), otherwise: isStarving ? .least : making.count < Self.target ? .asEver : .nothing
-                    ))
+                    ), caution: caution)
             } else if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: HostKeeper.atHand) > 0 {
                 return 0
             } else if inFlight < mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence {
                 // Of what doesn't move, more is not urgent because something of a later job is on its way.
                 claim = try await store.claim(
                     limit: Self.group, worker: worker, order: order, above: lowest,
-                    sparing: JobStore.Sparing(making.stuck(), otherwise: .nothing))
+                    sparing: JobStore.Sparing(making.stuck(), otherwise: .nothing), caution: caution)
             } else {
                 return 0
             }
@@ -129,6 +147,35 @@ final class ClaimLoop: Sendable {
         } catch {
             return try pause(after: error)
         }
+    }
+
+    /// Claims items that several workers died of, when nothing else is in flight.
+    ///
+    /// - Returns: how many.
+    private func claimSuspects(_ plans: inout PlanCache) async throws(WorkerError) -> Int {
+        do throws(JobsError) {
+            if suspects.isTimeToLook() { suspects.found(try await store.leastSuspicion()) }
+            guard let deaths = suspects.next() else { return 0 }
+            let claim = try await store.claimSuspects(deaths: deaths, worker: worker, order: order)
+            guard !claim.items.isEmpty else {
+                suspects.found(nil)
+                return 0
+            }
+            suspects.began()
+            logger.warning(
+                "\(claim.items.count) items run apart from others, since \(deaths) workers died while they held them.")
+            try await start(claim, &plans)
+            return claim.items.count
+        } catch {
+            return try pause(after: error)
+        }
+    }
+
+    /// How many items may be in flight beside those that were active when a worker died.
+    private var caution: Caution {
+        Caution(
+            inFlight: tasks.count, hasSuspects: tasks.hasSuspects,
+            window: max(Suspicion.window(deaths: 1), 2 * concurrency))
     }
 
     /// Items in flight, those handed to the publisher included, without those that don't move.
@@ -186,7 +233,9 @@ final class ClaimLoop: Sendable {
 
     private func isDrained() async throws(WorkerError) -> Bool {
         do {
-            return try await store.backlog().isEmpty
+            if try await store.backlog().isEmpty { return true }
+            try await drainWatch.isIdle(worker: worker)
+            return false
         } catch {
             return try pause(after: error) > 0
         }

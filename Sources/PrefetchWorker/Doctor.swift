@@ -69,7 +69,7 @@ public struct Doctor: Sendable {
 
     private func examineDatabase() async -> Finding {
         do {
-            let store = try JobStore(path: database, missing: .refuse)
+            let store = try JobStore.reading(path: database)
             let (version, complaints) = try await store.integrity()
             let workers = try await store.workers()
             let failedSyncs = try await store.cacheTotals().failedSyncs

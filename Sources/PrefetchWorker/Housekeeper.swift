@@ -5,6 +5,7 @@ internal import Logging
 struct Housekeeper: Sendable {
     let store: JobStore
     let tasks: ItemTasks
+    let statistics: RunStatistics
     let wakeup: Wakeup
     let worker: Int64
     /// How long a lease lasts, in milliseconds.
@@ -14,14 +15,20 @@ struct Housekeeper: Sendable {
     /// Runs until its task is cancelled.
     func run() async {
         var round = 0
+        await attempt("recount the items of open jobs") { () throws(JobsError) in
+            for job in try await store.mendCounters() {
+                logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
+            }
+        }
         while !Task.isCancelled {
             await attempt("put due items back") { () throws(JobsError) in _ = try await store.promoteDue() }
             if round % 10 == 0 {
                 await attempt("take back dead leases") { () throws(JobsError) in
-                    let count = try await store.takeBackDeadLeases(myself: worker)
+                    let count = try await store.takeBackDeadLeases(
+                        myself: worker, onGuilty: statistics.countWorkerCrash)
                     if count > 0 { logger.warning("\(count) items of a dead worker go back to the queue.") }
                 }
-                await attempt("sweep cancelled jobs") { () throws(JobsError) in _ = try await store.sweepCancelled() }
+                await attempt("sweep cancelled jobs") { () throws(JobsError) in _ = try await store.sweepCancelled(within: 2_000) }
                 await attempt("checkpoint") { () throws(JobsError) in try await store.checkpoint() }
             }
             if round % 5 == 0 {

@@ -36,6 +36,12 @@ public final class RunStatistics: Sendable {
         }
     }
 
+    /// An item that no worker of this run has had: its worker died while it ran alone.
+    func countWorkerCrash(of job: JobID) {
+        saw(jobs: [job])
+        state.withLock { $0.counts.failed += 1 }
+    }
+
     func count(_ published: PublishedEnding) {
         guard case .committed(let ending) = published else { return }
         state.withLock { state in

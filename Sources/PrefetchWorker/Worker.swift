@@ -161,11 +161,11 @@ public struct Worker: Sendable {
             logger: logger)
         let loop = ClaimLoop(
             pipeline: pipeline, probe: probe, tasks: tasks, statistics: statistics, wakeup: wakeup, stop: stop,
-            worker: worker,
+            worker: worker, concurrency: configuration.downloads.concurrency,
             order: configuration.order, drains: configuration.drains, logger: logger,
         )
         let housekeeper = Housekeeper(
-            store: pipeline.store, tasks: tasks, wakeup: wakeup, worker: worker, lease: configuration.lease,
+            store: pipeline.store, tasks: tasks, statistics: statistics, wakeup: wakeup, worker: worker, lease: configuration.lease,
             logger: logger)
         let keeper = HostKeeper(
             store: pipeline.store, downloader: pipeline.downloader, worker: worker,

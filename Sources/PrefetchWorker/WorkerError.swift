@@ -29,7 +29,7 @@ public struct WorkerError: Error, Sendable, CustomStringConvertible {
     public init(_ error: JobsError) {
         switch error.code {
         case .cannotOpen, .tooNew: self.init(.cannotCreate, error.message)
-        case .corrupt, .inputOutput: self.init(.inputOutput, error.message)
+        case .corrupt, .inputOutput, .replaced: self.init(.inputOutput, error.message)
         case .busy, .diskFull: self.init(.tryLater, error.message)
         case .refused, .notFound: self.init(.usage, error.message)
         default: self.init(.internalError, error.message)

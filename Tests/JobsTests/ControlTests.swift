@@ -17,16 +17,20 @@ struct ControlTests {
         }
     }
 
-    @Test func `A sweep ends what is left of a cancelled job, a group at a time`() async throws {
+    @Test func `A sweep ends what is left of a cancelled job, whatever it waits for, and no other's`() async throws {
         try await withQueue { queue in
-            let job = try await queue.job(25)
-            try queue.shell.expect("UPDATE jobs SET state = 'cancelled' WHERE id = \(job);")
-            var swept: [Int] = []
-            while let count = Optional(try await queue.store.sweepCancelled(limit: 10)), count > 0 {
-                swept.append(count)
+            let job = try await queue.job(5_000)
+            let other = try await queue.job(10)
+            let items = try await queue.claim(20)
+            for item in items.prefix(5) {
+                try await queue.end(
+                    item, .retry(at: queue.clock.now + 60_000, FailureRecord(.timeout, "slow"), blockingHost: false))
             }
-            #expect(swept == [10, 10, 5])
-            #expect(try await queue.progress(job).cancelled == 25)
+            try queue.shell.expect("UPDATE jobs SET state = 'cancelled' WHERE id = \(job);")
+            #expect(try await queue.store.sweepCancelled() == 5_000)
+            let progress = try await queue.progress(job)
+            #expect((progress.cancelled, progress.active, progress.delayed, progress.queued) == (5_000, 0, 0, 0))
+            #expect(try await queue.progress(other).queued == 10)
         }
     }
 

@@ -29,7 +29,8 @@ struct FailureClassTests {
         (.truncated, "truncated", .retryThenBlacklist(milliseconds: day)),
         (.transform, "transform", .end), (.delegate, "delegate", .end), (.encode, "encode", .end),
         (.notCached, "not-cached", .end), (.cancelled, "cancelled", .end), (.denied, "denied", .end),
-        (.optOut, "opt-out", .end), (.diskFull, "disk-full", .putBack), (.diskError, "disk-error", .putBack),
+        (.optOut, "opt-out", .end), (.workerCrash, "worker-crash", .blacklist(milliseconds: day)),
+        (.diskFull, "disk-full", .putBack), (.diskError, "disk-error", .putBack),
     ]
 
     @Test(arguments: table)

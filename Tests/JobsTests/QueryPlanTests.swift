@@ -39,7 +39,7 @@ struct QueryPlanTests {
             for order in ExecutionOrder.allCases {
                 _ = try await queue.job(3, order: order)
                 let ran = try await statements(of: queue.store) { _ = try await queue.claim() }
-                let select = try #require(ran.first { $0.hasPrefix("SELECT id, url, attempts FROM items") })
+                let select = try #require(ran.first { $0.hasPrefix("SELECT id, url, attempts, deaths FROM items") })
                 #expect(
                     try await plan(of: select, in: queue.store) == ["SEARCH items USING INDEX items_queued (job=?)"])
                 let update = try #require(ran.first { $0.hasPrefix("UPDATE items SET state = 'active'") })

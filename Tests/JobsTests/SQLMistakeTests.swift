@@ -68,7 +68,8 @@ struct Mistake: CustomTestStringConvertible, Sendable {
             "UPDATE jobs SET urls = json_array('https://a.example/b.jpg') WHERE id = 1",
             "urls is read when the job is inserted; add rows to items instead"),
         Mistake(
-            "UPDATE jobs SET queued = 7 WHERE id = 1", "CHECK constraint failed: the counters of a job add up"),
+            "UPDATE jobs SET queued = 7 WHERE id = 1",
+            "the counters of a job are kept by the database; change its items instead"),
         Mistake(
             "INSERT INTO jobs (dedupe_key) VALUES ('daily')", "UNIQUE constraint failed: jobs.dedupe_key"),
     ]

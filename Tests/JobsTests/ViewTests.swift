@@ -25,14 +25,14 @@ struct ViewTests {
             "jobs",
             """
             id name urls variants options headers priority execution_order state total queued active delayed done cached \
-            failed blacklisted cancelled bytes created_at started_at finished_at error dedupe_key
+            failed blacklisted cancelled bytes created_at started_at finished_at error dedupe_key revision
             """
         ),
         (
             "items",
             """
             id job url state lease attempts run_at class http_status message cached blacklisted source bytes started_at \
-            finished_at waits_for
+            finished_at waits_for deaths
             """
         ),
         ("waiting", "job item url host reason class attempts until"),

@@ -6,6 +6,8 @@ public enum FailureClass: Hashable, Sendable {
     case invalidURL, forbiddenAddress, tooLarge, tooManyPixels, notAnImage, badImage, decoderCrash, truncated
     case transform, delegate, encode
     case notCached, cancelled, denied, optOut
+    /// Three workers died while the item was the only one they held.
+    case workerCrash
     case diskFull, diskError
 
     /// Statuses that may go away by themselves.
@@ -34,7 +36,7 @@ public enum FailureClass: Hashable, Sendable {
             .retry
         case .http(let status):
             Self.retriedStatuses.contains(status) ? .retry : .blacklist(milliseconds: Self.day)
-        case .tlsCertificate, .tooManyRedirects:
+        case .tlsCertificate, .tooManyRedirects, .workerCrash:
             .blacklist(milliseconds: Self.day)
         case .invalidURL, .forbiddenAddress, .tooLarge, .tooManyPixels, .notAnImage, .badImage, .decoderCrash:
             .blacklist(milliseconds: 7 * Self.day)
@@ -69,7 +71,7 @@ extension FailureClass: RawRepresentable, Codable, CustomStringConvertible {
     public static let allNamed: [FailureClass] = [
         .dns, .connect, .timeout, .connectionLost, .tlsHandshake, .tlsCertificate, .tooManyRedirects, .invalidURL,
         .forbiddenAddress, .tooLarge, .tooManyPixels, .notAnImage, .badImage, .decoderCrash, .truncated, .transform,
-        .delegate, .encode, .notCached, .cancelled, .denied, .optOut, .diskFull, .diskError,
+        .delegate, .encode, .notCached, .cancelled, .denied, .optOut, .workerCrash, .diskFull, .diskError,
     ]
 
     private static let byName = Dictionary(uniqueKeysWithValues: allNamed.map { ($0.rawValue, $0) })
@@ -100,6 +102,7 @@ extension FailureClass: RawRepresentable, Codable, CustomStringConvertible {
         case .cancelled: "cancelled"
         case .denied: "denied"
         case .optOut: "opt-out"
+        case .workerCrash: "worker-crash"
         case .diskFull: "disk-full"
         case .diskError: "disk-error"
         }

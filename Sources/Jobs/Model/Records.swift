@@ -69,6 +69,8 @@ public final class ClaimedItem: Sendable {
     public let attempts: Int
     /// The fencing token: a finish counts only while the item still carries it.
     public let lease: Int64
+    /// Workers that died in a row while they held it.
+    public let deaths: Int
     public let source: SourceRecord?
     public let blacklisting: BlacklistEntry?
 
@@ -76,8 +78,8 @@ public final class ClaimedItem: Sendable {
     public let lastTry: TryRecord?
 
     init(
-        id: Int64, job: JobID, url: String, key: String, attempts: Int, lease: Int64, source: SourceRecord?,
-        blacklisting: BlacklistEntry?, lastTry: TryRecord? = nil,
+        id: Int64, job: JobID, url: String, key: String, attempts: Int, lease: Int64, deaths: Int = 0,
+        source: SourceRecord?, blacklisting: BlacklistEntry?, lastTry: TryRecord? = nil,
     ) {
         self.id = id
         self.job = job
@@ -85,6 +87,7 @@ public final class ClaimedItem: Sendable {
         self.key = key
         self.attempts = attempts
         self.lease = lease
+        self.deaths = deaths
         self.source = source
         self.blacklisting = blacklisting
         self.lastTry = lastTry
@@ -93,15 +96,15 @@ public final class ClaimedItem: Sendable {
     /// The same item, with the request that was just made for it.
     public func tried(_ record: TryRecord) -> ClaimedItem {
         ClaimedItem(
-            id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, source: source,
-            blacklisting: blacklisting, lastTry: record)
+            id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, deaths: deaths,
+            source: source, blacklisting: blacklisting, lastTry: record)
     }
 
     /// The same item, looked up by another key.
     func looked(upBy key: String, _ source: SourceRecord?, _ blacklisting: BlacklistEntry?) -> ClaimedItem {
         ClaimedItem(
-            id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, source: source,
-            blacklisting: blacklisting, lastTry: lastTry)
+            id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, deaths: deaths,
+            source: source, blacklisting: blacklisting, lastTry: lastTry)
     }
 }
 

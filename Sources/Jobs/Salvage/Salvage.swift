@@ -47,7 +47,7 @@ public struct Salvage {
         bind: @escaping (Index) throws -> String? = { $0.cache },
         files: @escaping () throws -> [(hash: String, size: Int64)],
     ) throws(JobsError) -> Report {
-        var salvage = Salvage(path: path, now: now)
+        var salvage = Salvage(path: try DatabaseFile(path: path).name, now: now)
         do {
             return try salvage.run(mayBeMissing, Cache(bind: bind, files: files))
         } catch {
@@ -77,7 +77,7 @@ public struct Salvage {
                 throw JobsError(.busy, "A worker is running on \(path). Stop all workers first.")
             }
             var source = SalvageSource(path: path)
-            let draft = path + ".rebuilding"
+            let draft = Self.draft(of: path)
             Self.remove(draft)
             do {
                 if isThere { try source.open() }
@@ -100,7 +100,10 @@ public struct Salvage {
         }
     }
 
-    private static func remove(_ draft: String) {
+    /// The new database while it is made.
+    static func draft(of path: String) -> String { path + ".rebuilding" }
+
+    static func remove(_ draft: String) {
         for ending in ["", "-wal", "-shm", "-journal"] { unlink(draft + ending) }
     }
 

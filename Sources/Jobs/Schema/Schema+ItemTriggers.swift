@@ -1,6 +1,6 @@
 extension Schema {
     /// The counters of `jobs` that an item stands in, each as a condition on OLD or NEW.
-    private static let counters: [(column: String, condition: @Sendable (String) -> String)] = [
+    static let counters: [(column: String, condition: @Sendable (String) -> String)] = [
         ("queued", { "\($0).state = 'queued'" }),
         ("active", { "\($0).state = 'active'" }),
         ("delayed", { "\($0).state = 'delayed'" }),
@@ -16,20 +16,26 @@ extension Schema {
         .map { "\($0.column) = \($0.column) + (\($0.condition("NEW"))) - (\($0.condition("OLD")))" }
         .joined(separator: ",\n            ")
 
-    private static let dropCounters =
+    static let dropCounters =
         counters
         .map { "\($0.column) = \($0.column) - (\($0.condition("OLD")))" }
         .joined(separator: ",\n            ")
 
-    /// An item's move, in the counters of its job.
-    static let countMove = """
+    /// An item's move, in the counters of its job, as migration 1 wrote it.
+    static let countMove = move("")
+    /// The same, with a change of the job's revision.
+    static let countRevisedMove = move("revision = revision + 1,")
+
+    private static func move(_ more: String) -> String {
+        """
         UPDATE jobs SET
-            \(moveCounters),
+            \(moveCounters),\(more)
             bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN ifnull(NEW.bytes, 0) ELSE 0 END
             WHERE id = NEW.job;
             UPDATE jobs SET state = 'finished', finished_at = \(now)
                 WHERE id = NEW.job AND queued = 0 AND active = 0 AND delayed = 0 AND state IN ('queued', 'running', 'paused');
         """
+    }
 
     /// The column's affinity has made text of a number before a trigger can see it, so its digits tell.
     private static let isNoURL =

@@ -16,6 +16,11 @@ extension Schema {
             \(quoted("state IN (\(list(JobState.self)))")), \(quoted(oneOf(JobState.self))))
             WHERE type = 'table' AND name = 'jobs';
         PRAGMA writable_schema = RESET;
+        \(judgedMoves)
+        """
+
+    /// The trigger that judges moves of items. SQLite runs the latest trigger first: what is refused costs nothing else.
+    static let judgedMoves = """
         DROP TRIGGER items_state_moves;
         CREATE TRIGGER items_state_moves BEFORE UPDATE OF state ON items
         WHEN \(illegal(ItemState.self) { $0.canMove(to: $1) }) BEGIN

@@ -49,6 +49,9 @@ enum Schema {
         migrator.registerMigration("13-quarantine") { db in
             try db.execute(sql: quarantine)
         }
+        migrator.registerMigration("14-guarded-queue") { db in
+            try db.execute(sql: guardedQueue)
+        }
         return migrator
     }
 

@@ -4,7 +4,7 @@ internal import GRDB
 struct GroupMoves {
     /// The counters of `jobs`, in the order of the statement below.
     enum Counter: Int, CaseIterable {
-        case queued, active, delayed, done, cached, failed, blacklisted
+        case queued, active, delayed, done, cached, failed, blacklisted, cancelled
     }
 
     private struct Change {
@@ -24,10 +24,13 @@ struct GroupMoves {
         try announcement.run(item, state.rawValue)
     }
 
+    /// Says that all moves of a job's items to this state are counted here, or that all that are deleted are.
+    func announceAll(of job: JobID, to state: String) throws { try announcement.run(-job, state) }
+
     /// Counts what has moved.
-    mutating func count(_ job: JobID, from: Counter, to: Counter, bytes: Int64 = 0) {
-        changes[job, default: Change()].counters[from.rawValue] -= 1
-        changes[job, default: Change()].counters[to.rawValue] += 1
+    mutating func count(_ job: JobID, from: Counter, to: Counter, items: Int64 = 1, bytes: Int64 = 0) {
+        changes[job, default: Change()].counters[from.rawValue] -= items
+        changes[job, default: Change()].counters[to.rawValue] += items
         changes[job, default: Change()].bytes += bytes
     }
 
@@ -37,7 +40,8 @@ struct GroupMoves {
         let count = try db.cachedStatement(
             sql: """
                 UPDATE jobs SET queued = queued + ?, active = active + ?, delayed = delayed + ?, done = done + ?,
-                    cached = cached + ?, failed = failed + ?, blacklisted = blacklisted + ?, bytes = bytes + ?
+                    cached = cached + ?, failed = failed + ?, blacklisted = blacklisted + ?, cancelled = cancelled + ?,
+                    bytes = bytes + ?, revision = revision + 1
                 WHERE id = ?
                 """)
         let finish = try db.cachedStatement(

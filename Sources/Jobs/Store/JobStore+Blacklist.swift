@@ -56,6 +56,13 @@ extension JobStore {
 
     static func blacklist(_ item: ClaimedItem, failure: FailureRecord, until: Int64, now: Int64, in db: Database) throws
     {
+        try blacklist(
+            key: item.key, host: URLText.host(item.url), failure: failure, until: until, now: now, in: db)
+    }
+
+    static func blacklist(
+        key: String, host: String, failure: FailureRecord, until: Int64, now: Int64, in db: Database,
+    ) throws {
         try db.cachedStatement(
             sql: """
                 INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at)
@@ -65,7 +72,7 @@ extension JobStore {
                     expires_at = excluded.expires_at
                 """
         ).execute(arguments: [
-            item.key, URLText.host(item.url), failure.failure.rawValue, failure.httpStatus, failure.message, now, now,
+            key, host, failure.failure.rawValue, failure.httpStatus, failure.message, now, now,
             until,
         ])
     }

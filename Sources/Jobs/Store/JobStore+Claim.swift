@@ -12,9 +12,10 @@ extension JobStore {
     ///   - above: claims only from jobs that go before this one; used to let an urgent job overtake a full buffer.
     ///   - eldest: claims from the oldest jobs, whatever their place in the line, so that none waits for ever.
     ///   - sparing: what is left alone as long as others can be had.
+    ///   - caution: how many may be in flight beside items that were active when a worker died; nil for as many as are claimed.
     public func claim(
         limit: Int, worker: Int64, order: ExecutionOrder = .fifo, above: Precedence? = nil, eldest: Bool = false,
-        sparing: Sparing = Sparing(),
+        sparing: Sparing = Sparing(), caution: Caution? = nil,
     ) async throws(JobsError) -> Claim {
         // Most asks of an idle worker find nothing; they shouldn't take the write lock for it.
         guard try await hasClaimable(order: order, above: above, sparing: sparing) else {
@@ -27,22 +28,26 @@ extension JobStore {
             let jobs = sparing.choose(from: try Self.claimableJobs(order: order, above: above, eldest: eldest, in: db))
             guard !jobs.isEmpty else { return Claim(items: [], jobs: [:]) }
             let steady = try Self.cacheTime(reading, in: db)
-            try db.cachedStatement(sql: "INSERT INTO leases (worker, claimed_at, expires_at) VALUES (?, ?, ?)")
-                .execute(arguments: [worker, now, steady + leaseDuration])
-            let lease = db.lastInsertedRowID
-            let others = try Self.keysOfOthers(than: worker, in: db)
-            var items: [ClaimedItem] = []
+            let lease = try Self.newLease(of: worker, now: now, until: steady + leaseDuration, isAlone: false, in: db)
+            var taking = try Taking(
+                lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: now, steady: steady,
+                caution: caution ?? .none, in: db)
             var used: [JobID: JobDefinition] = [:]
-            var moves = try GroupMoves(in: db)
-            for job in jobs where items.count < limit {
-                let taken = try Self.take(
-                    limit - items.count, of: job, lease: lease, others, &moves, now: now, steady: steady, in: db)
-                if !taken.isEmpty { used[job.id] = job }
-                items += taken
+            for job in jobs where taking.items.count < limit && !taking.isAtItsLimit {
+                let before = taking.items.count
+                try taking.take(limit - before, of: job, in: db)
+                if taking.items.count > before { used[job.id] = job }
             }
-            try moves.addUp(in: db)
-            return Claim(items: items, jobs: used)
+            return try taking.claim(used, in: db)
         }
+    }
+
+    static func newLease(
+        of worker: Int64, now: Int64, until: Int64, isAlone: Bool, in db: Database,
+    ) throws -> Int64 {
+        try db.cachedStatement(sql: "INSERT INTO leases (worker, claimed_at, expires_at, is_alone) VALUES (?, ?, ?, ?)")
+            .execute(arguments: [worker, now, until, isAlone])
+        return db.lastInsertedRowID
     }
 
     /// Jobs of which a worker has enough in hand that doesn't move.
@@ -135,6 +140,16 @@ extension JobStore {
             .sorted { $0.precedence > $1.precedence }
     }
 
+    /// One open job.
+    static func definition(of job: JobID, order: ExecutionOrder, in db: Database) throws -> JobDefinition? {
+        try RowStatement(
+            """
+            SELECT id, variants, options, headers, priority, execution_order FROM jobs
+            WHERE id = ? AND state IN ('queued', 'running')
+            """, in: db
+        ).first(job) { definition($0, order: order) }
+    }
+
     /// What can't be read is the job's own fault, and stops no other.
     private static func definition(_ row: RowColumns, order: ExecutionOrder) -> JobDefinition {
         var headers: [String: String] = [:]
@@ -155,60 +170,15 @@ extension JobStore {
     static func headers(_ json: String) throws -> [String: String] {
         try JSONDecoder().decode([String: String].self, from: Data(json.utf8))
     }
-
-    private static func take(
-        _ limit: Int, of job: JobDefinition, lease: Int64, _ others: Set<String>, _ moves: inout GroupMoves, now: Int64,
-        steady: Int64, in db: Database,
-    ) throws -> [ClaimedItem] {
-        let direction = job.order == .fifo ? "ASC" : "DESC"
-        let select = try RowStatement(
-            "SELECT id, url, attempts FROM items WHERE job = ? AND state = 'queued' ORDER BY id \(direction) LIMIT ?",
-            in: db)
-        let update = try RowStatement(
-            """
-            UPDATE items SET state = 'active', lease = ?, started_at = ifnull(started_at, ?)
-            WHERE id = ? AND state = 'queued'
-            """, in: db)
-        let known = try RowStatement(KnownOfKey.question, in: db)
-        let rule = others.isEmpty ? nil : keyRule(job.options)
-        let rows = try select.all(job.id, limit) { row in
-            (id: row.integer(0), url: row.text(1) ?? "", attempts: Int(row.integer(2)))
-        }
-        guard !rows.isEmpty else { return [] }
-        let begin = try db.cachedStatement(
-            sql: """
-                UPDATE jobs SET state = 'running', started_at = ifnull(started_at, ?) WHERE id = ? AND state = 'queued'
-                """)
-        try begin.execute(arguments: [now, job.id])
-        return try rows.compactMap { row in
-            let (id, url) = (row.id, row.url)
-            let key = URLText.cacheKey(url)
-            try moves.announce(id, to: .active)
-            try update.run(lease, now, id)
-            guard db.changesCount > 0 else { return nil }
-            guard others.isEmpty || !others.contains(rule == nil ? key : Self.key(of: url, by: rule)) else {
-                try moves.announce(id, to: .delayed)
-                try leave(id, until: steady + othersDelay, in: db)
-                moves.count(job.id, from: .queued, to: .delayed)
-                return nil
-            }
-            moves.count(job.id, from: .queued, to: .active)
-            let known = try KnownOfKey(key, known)
-            return ClaimedItem(
-                id: id, job: job.id, url: url, key: key, attempts: row.attempts, lease: lease,
-                source: known.hasSource ? try source(key: key, in: db) : nil,
-                blacklisting: known.isListed ? try blacklisting(key: key, now: steady, in: db) : nil)
-        }
-    }
 }
 
 // One fetch for all workers.
 extension JobStore {
     /// How long an item is left to the worker that has the same URL in hand, in milliseconds, before it is looked at again.
-    private static let othersDelay: Int64 = 250
+    static let othersDelay: Int64 = 250
 
     /// What other workers have in hand. While they do, the same isn't claimed a second time: afterwards it is in the cache.
-    private static func keysOfOthers(than worker: Int64, in db: Database) throws -> Set<String> {
+    static func keysOfOthers(than worker: Int64, in db: Database) throws -> Set<String> {
         let alone = try db.cachedStatement(sql: "SELECT NOT EXISTS (SELECT 1 FROM leases WHERE worker <> ?)")
         if try Bool.fetchOne(alone, arguments: [worker]) == true { return [] }
         let statement = try RowStatement(
@@ -228,19 +198,19 @@ extension JobStore {
 
     /// A job's cache-key rule, where it takes no time worth speaking of: a pattern isn't run under the write lock, and
     /// neither is a delegate. What those make one key of may be fetched by two workers at once.
-    private static func keyRule(_ options: String?) -> CacheKeyRule? {
+    static func keyRule(_ options: String?) -> CacheKeyRule? {
         guard let options, options.contains("cache-key=") else { return nil }
         // A job whose options can't be read is failed by whoever claims it.
         let rule = (try? JobSettings(parsing: options))?.cacheKey
         return rule?.isPattern == true ? nil : rule
     }
 
-    private static func key(of url: String, by rule: CacheKeyRule?) -> String {
+    static func key(of url: String, by rule: CacheKeyRule?) -> String {
         // Only patterns can fail.
         (try? rule?.key(of: url)) ?? URLText.cacheKey(url)
     }
 
-    private static func leave(_ item: Int64, until time: Int64, in db: Database) throws {
+    static func leave(_ item: Int64, until time: Int64, in db: Database) throws {
         try db.cachedStatement(
             sql: """
                 UPDATE items SET state = 'delayed', lease = NULL, run_at = ?, waits_for = NULL,
@@ -254,24 +224,5 @@ extension JobDefinition {
     /// The job's place in the line.
     public var precedence: JobStore.Precedence {
         JobStore.Precedence(priority: priority, order: order, job: id)
-    }
-}
-
-/// What there is of a cache key. To ask for a number costs a fraction of asking for rows, which most often aren't there.
-private struct KnownOfKey {
-    let hasSource: Bool
-    /// Whether the blacklist has an entry, though it may be over.
-    let isListed: Bool
-
-    static let question = """
-        SELECT EXISTS (SELECT 1 FROM sources WHERE key = ?1)
-            + 2 * EXISTS (SELECT 1 FROM blacklist_entries WHERE url = ?1)
-        """
-
-    /// - Parameter asked: the statement of ``question``.
-    init(_ key: String, _ asked: RowStatement) throws {
-        let bits = try asked.first(key) { $0.integer(0) } ?? 0
-        hasSource = bits & 1 != 0
-        isListed = bits & 2 != 0
     }
 }

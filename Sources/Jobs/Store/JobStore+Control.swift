@@ -4,7 +4,7 @@ internal import GRDB
 extension JobStore {
     public func cancel(job: JobID) async throws(JobsError) {
         try await move(job, to: .cancelled)
-        while try await sweepCancelled() > 0 {}
+        try await sweepCancelled()
     }
 
     public func pause(job: JobID) async throws(JobsError) { try await move(job, to: .paused) }
@@ -47,7 +47,7 @@ extension JobStore {
             let update = try RowStatement(
                 """
                 UPDATE items SET state = 'queued', attempts = 0, class = NULL, http_status = NULL, message = NULL,
-                    blacklisted = 0, finished_at = NULL WHERE id = ?
+                    blacklisted = 0, finished_at = NULL, deaths = 0 WHERE id = ?
                 """, in: db)
             let meant = failures.filter { selection.matches($0["url"]) }
             for row in meant { try update.run(row["id"] as Int64) }
@@ -83,8 +83,8 @@ extension JobStore {
         }
     }
 
-    /// Goes through a job's items once, from the first to the last, ten thousand in a transaction: what comes back
-    /// meanwhile is not taken a second time.
+    /// Goes through a job's items once, from the first to the last, two thousand in a transaction: what comes back meanwhile
+    /// is not taken a second time.
     ///
     /// - Parameter change: changes those with ids in a range, and says how many.
     /// - Returns: how many were changed in all.
@@ -98,7 +98,7 @@ extension JobStore {
                 try Self.requireJob(job, in: db)
                 let end = try Int64.fetchOne(
                     db,
-                    sql: "SELECT max(id) FROM (SELECT id FROM items WHERE job = ? AND id > ? ORDER BY id LIMIT 10000)",
+                    sql: "SELECT max(id) FROM (SELECT id FROM items WHERE job = ? AND id > ? ORDER BY id LIMIT 2000)",
                     arguments: [job, last],
                 )
                 guard let end else { return (0, nil as Int64?) }
@@ -107,6 +107,7 @@ extension JobStore {
             total += count
             guard let end else { return total }
             last = end
+            await breathe()
         }
     }
 
@@ -122,7 +123,7 @@ extension JobStore {
                 arguments: [error, now, job],
             )
         }
-        while try await sweepCancelled() > 0 {}
+        try await sweepCancelled()
     }
 
     private func move(_ job: JobID, to next: JobState) async throws(JobsError) {

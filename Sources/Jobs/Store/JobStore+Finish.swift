@@ -118,6 +118,7 @@ extension JobStore {
                     finished.fencedOut.insert(item.id)
                     continue
                 }
+                if item.deaths > 0 { try Self.acquit(item, ending, in: db) }
                 moves.count(item.job, from: .active, to: ending.counter, bytes: ending.bytes)
                 if let lastTry = item.lastTry { try Self.save(lastTry, item: item.id, in: db) }
                 if let failed = ending.failedTry, failed.hasAsked {
@@ -147,6 +148,15 @@ extension JobStore {
         let steady: Int64
 
         func steadily(_ time: Int64) -> Int64 { time - (wall - steady) }
+    }
+
+    /// An item that its worker has survived is no longer suspected of killing workers.
+    private static func acquit(_ item: ClaimedItem, _ ending: ItemEnding, in db: Database) throws {
+        switch ending {
+        case .wait, .release: return
+        case .done, .failed, .blacklisted, .retry:
+            try db.cachedStatement(sql: "UPDATE items SET deaths = 0 WHERE id = ?").execute(arguments: [item.id])
+        }
     }
 
     /// - Returns: whether the item was still ours to end.

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Glibc
 
 /// Faults of the disk that pass.
 extension JobStore {
@@ -16,6 +17,17 @@ extension JobStore {
     ) async throws(JobsError) -> JobStore {
         try await retrying(tries: 3) { () throws(JobsError) in
             try JobStore(path: path, missing: missing, now: now, leaseDuration: leaseDuration, syncs: syncs)
+        }
+    }
+
+    /// Opens the database for a command that reads: it waits for no writer, and what it may only read, or what lies on a disk
+    /// mounted read-only, is enough.
+    public static func reading(path: String) throws(JobsError) -> JobStore {
+        do {
+            return try JobStore(path: path, missing: .refuse, waiting: .never)
+        } catch  where error.code == .cannotOpen && access(path, R_OK) == 0 {
+            // The first fault is the one to tell where this comes to nothing, too.
+            do { return try JobStore(readOnly: path) } catch _ { throw error }
         }
     }
 

@@ -17,22 +17,20 @@ extension JobStore {
         var pruned = Pruned()
         var sliceCount = 0
         var last: JobID = 0
-        while let job = try await oldJob(endedBefore: time, after: last) {
-            last = job
-            var isLeft = true
-            while isLeft {
-                let count = try await pruneItems(of: job)
-                pruned.items += count
-                isLeft = count > 0
+        while true {
+            let jobs = try await oldJobs(endedBefore: time, after: last)
+            guard let end = jobs.last else { break }
+            last = end.id
+            // Most have no rule for cache keys, and go many in a slice.
+            var plain = jobs.filter { !$0.hasRule }.map(\.id)[...]
+            while !plain.isEmpty {
+                let slice = try await pruneJobs(plain)
+                pruned.items += slice.items
+                pruned.jobs += slice.jobs
+                plain = plain.dropFirst(slice.handled)
                 try await pause(after: &sliceCount)
             }
-            // Nothing is removed from a job that somebody has retried meanwhile.
-            pruned.jobs += try await write { db in
-                try db.execute(
-                    sql: "DELETE FROM jobs WHERE id = ? AND state IN ('finished', 'cancelled', 'failed') AND total = 0",
-                    arguments: [job])
-                return db.changesCount
-            }
+            for job in jobs where job.hasRule { try await prune(job.id, &pruned, &sliceCount) }
         }
         var key = ""
         while let (count, end) = try await pruneSources(usedBefore: time, after: key) {
@@ -45,17 +43,91 @@ extension JobStore {
         return pruned
     }
 
-    private func oldJob(endedBefore time: Int64, after last: JobID) async throws(JobsError) -> JobID? {
+    /// A job whose cache-key rule has to be remembered, one slice of its items after the other.
+    private func prune(_ job: JobID, _ pruned: inout Pruned, _ sliceCount: inout Int) async throws(JobsError) {
+        var isLeft = true
+        while isLeft {
+            let count = try await pruneItems(of: job)
+            pruned.items += count
+            isLeft = count > 0
+            try await pause(after: &sliceCount)
+        }
+        // Nothing is removed from a job that was retried meanwhile.
+        pruned.jobs += try await write { db in
+            try db.execute(sql: Self.deleteEmpty, arguments: [job])
+            return db.changesCount
+        }
+    }
+
+    private static let deleteEmpty =
+        "DELETE FROM jobs WHERE id = ? AND state IN ('finished', 'cancelled', 'failed') AND total = 0"
+
+    private func oldJobs(
+        endedBefore time: Int64, after last: JobID,
+    ) async throws(JobsError) -> [(id: JobID, hasRule: Bool)] {
         try await read { db in
-            try Int64.fetchOne(
+            try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT id FROM jobs LEFT JOIN job_ends ON job = id
+                    SELECT id, ifnull(options, '') LIKE '%cache-key%' AS has_rule FROM jobs LEFT JOIN job_ends ON job = id
                     WHERE state IN ('finished', 'cancelled', 'failed') AND ifnull(ended_at, finished_at) < ?
-                        AND id > ? AND queued + active + delayed = 0 ORDER BY id LIMIT 1
+                        AND id > ? AND queued + active + delayed = 0 ORDER BY id LIMIT 1000
                     """,
-                arguments: [time, last])
+                arguments: [time, last]
+            ).map { (id: $0["id"], hasRule: $0["has_rule"]) }
         }
+    }
+
+    private struct Slice: Sendable {
+        var items = 0
+        var jobs = 0
+        /// Jobs that are done with: they are gone, or were retried meanwhile.
+        var handled = 0
+    }
+
+    /// Removes items of these jobs, and the jobs that have none left, until the slice is over.
+    private func pruneJobs(_ jobs: ArraySlice<JobID>) async throws(JobsError) -> Slice {
+        try await writeSlice(.prune) { db, rows in
+            let end = SliceLedger.now() + Self.sliceNanoseconds
+            var slice = Slice()
+            for job in jobs where slice.items < rows {
+                if slice.handled > 0, SliceLedger.now() >= end { break }
+                guard try Self.prune(job, &slice, upTo: rows - slice.items, in: db) else { break }
+                slice.handled += 1
+            }
+            return (slice, slice.items)
+        }
+    }
+
+    /// - Returns: whether the job is done with.
+    private static func prune(_ job: JobID, _ slice: inout Slice, upTo limit: Int, in db: Database) throws -> Bool {
+        let select = try RowStatement(
+            """
+            SELECT items.id FROM items JOIN jobs ON jobs.id = items.job WHERE items.job = ?
+                AND items.state IN ('done', 'failed', 'cancelled')
+                AND jobs.state IN ('finished', 'cancelled', 'failed') LIMIT ?
+            """, in: db)
+        let items = try select.all(job, limit) { $0.integer(0) }
+        let total = try RowStatement("SELECT total FROM jobs WHERE id = ?", in: db).first(job) { $0.integer(0) }
+        let goesWhole = total == Int64(items.count)
+        let deleteItem = try RowStatement("DELETE FROM items WHERE id = ?", in: db)
+        if goesWhole {
+            // Its counters go with it.
+            let moves = try GroupMoves(in: db)
+            try moves.announceAll(of: job, to: "deleted")
+            for item in items { try deleteItem.run(item) }
+            try moves.addUp(in: db)
+            try RowStatement(
+                "DELETE FROM jobs WHERE id = ? AND state IN ('finished', 'cancelled', 'failed') AND total = ?", in: db
+            ).run(job, items.count)
+        } else {
+            for item in items { try deleteItem.run(item) }
+            try RowStatement(deleteEmpty, in: db).run(job)
+        }
+        slice.items += items.count
+        let isGone = db.changesCount > 0
+        if isGone { slice.jobs += 1 }
+        return isGone || items.isEmpty
     }
 
     private func pruneItems(of job: JobID) async throws(JobsError) -> Int {
@@ -164,10 +236,5 @@ extension JobStore {
         sliceCount += 1
         if sliceCount.isMultiple(of: 32) { try await checkpoint() }
         await breathe()
-    }
-
-    private func breathe() async {
-        // Cancellation only cuts the nap short.
-        try? await Task.sleep(for: .milliseconds(2))
     }
 }

@@ -5,7 +5,10 @@ extension JobStore {
     /// Enters a worker and marks it as alive for as long as this process lives.
     public func register(host: String, pid: Int32) async throws(JobsError) -> Int64 {
         let now = now()
+        let draft = Salvage.draft(of: file.name)
         return try await write { [lockFile] db in
+            // Whoever rebuilds the database holds the lock that this transaction runs under: it is what a kill has left.
+            Salvage.remove(draft)
             try db.execute(
                 sql: "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?)",
                 arguments: [host, pid, now, now],
@@ -22,7 +25,7 @@ extension JobStore {
     /// Takes a worker off the books; whatever it still leases goes back to the queue.
     public func unregister(worker: Int64) async throws(JobsError) {
         try await write { [lockFile] db in
-            _ = try Self.takeBack(fromWorkers: [worker], in: db)
+            _ = try Self.takeBack(fromWorker: worker, in: db)
             lockFile.letGo(worker: worker)
         }
     }
@@ -52,48 +55,85 @@ extension JobStore {
         }
     }
 
-    /// Takes back the leases of workers that died, and leases that ran out, whoever holds them; their tries don't count.
+    /// Takes back the leases of workers that died, leases that ran out whoever holds them, and items whose lease is no more.
+    /// Their tries don't count.
     ///
-    /// - Returns: how many items went back to the queue.
-    public func takeBackDeadLeases(myself: Int64?) async throws(JobsError) -> Int {
-        let others = try await read { db in
-            try Int64.fetchAll(
-                db,
-                sql: "SELECT id FROM workers UNION SELECT worker FROM leases",
+    /// - Parameter onGuilty: told the job of each item that ended since three workers died while it ran alone.
+    /// - Returns: how many items went back to the queue, or ended so.
+    public func takeBackDeadLeases(
+        myself: Int64?, onGuilty: @Sendable (JobID) -> Void = { _ in },
+    ) async throws(JobsError) -> Int {
+        let reading = reading
+        let (others, expired, stranded) = try await read { db in
+            let now = try Self.cacheTime(reading, in: db)
+            return (
+                try Int64.fetchAll(db, sql: "SELECT id FROM workers UNION SELECT worker FROM leases"),
+                try Int64.fetchAll(
+                    db, sql: "SELECT DISTINCT worker FROM leases WHERE expires_at < ? AND worker IS NOT ?",
+                    arguments: [now, myself]),
+                try Self.strandedLeases(in: db)
             )
         }
         let dead = others.filter { $0 != myself && !lockFile.isAlive(worker: $0) }
-        let reading = reading
-        let expired = try await read { db in
-            let now = try Self.cacheTime(reading, in: db)
-            return try Int64.fetchAll(
-                db, sql: "SELECT DISTINCT worker FROM leases WHERE expires_at < ? AND worker IS NOT ?",
-                arguments: [now, myself],
-            )
-        }
-        guard !dead.isEmpty || !expired.isEmpty else { return 0 }
-        return try await write { [lockFile] db in
+        guard !dead.isEmpty || !expired.isEmpty || !stranded.isEmpty else { return 0 }
+        let (count, guilty) = try await write { [lockFile] db -> (Int, [JobID]) in
+            let now = (wall: reading.wall, steady: try Self.cacheTime(reading, in: db))
+            var count = 0
+            var guilty: [JobID] = []
             // Asked again under the write lock: a number could have come alive, but never does twice.
-            let dead = dead.filter { !lockFile.isAlive(worker: $0) }
-            return try Self.takeBack(fromWorkers: dead + expired, in: db)
+            for worker in dead where !lockFile.isAlive(worker: worker) {
+                count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, in: db)
+            }
+            for worker in expired { count += try Self.takeBack(fromWorker: worker, in: db) }
+            // What a person has deleted the lease of: it is nobody's, and would stay active for ever.
+            for lease in try Self.strandedLeases(in: db) { count += try Self.release(lease: lease, in: db) }
+            return (count, guilty)
         }
+        guilty.forEach(onGuilty)
+        return count
     }
 
-    private static func takeBack(fromWorkers workers: [Int64], in db: Database) throws -> Int {
+    private static func strandedLeases(in db: Database) throws -> [Int64] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT DISTINCT lease FROM items WHERE state = 'active' AND lease NOT IN (SELECT id FROM leases)
+                """)
+        return try Int64.fetchAll(statement)
+    }
+
+    private static func takeBack(
+        fromDeadWorker worker: Int64, now: (wall: Int64, steady: Int64), _ guilty: inout [JobID], in db: Database,
+    ) throws -> Int {
         var count = 0
-        for worker in workers {
-            for lease in try Int64.fetchAll(db, sql: "SELECT id FROM leases WHERE worker = ?", arguments: [worker]) {
-                let release = try db.cachedStatement(
-                    sql: "UPDATE items SET state = 'queued', lease = NULL WHERE state = 'active' AND lease = ?")
-                try release.execute(arguments: [lease])
-                count += db.changesCount
-            }
-            try db.execute(sql: "DELETE FROM leases WHERE worker = ?", arguments: [worker])
-            try db.execute(sql: "DELETE FROM workers WHERE id = ?", arguments: [worker])
-            try db.execute(sql: "DELETE FROM host_load WHERE worker = ?", arguments: [worker])
-            try db.execute(sql: "DELETE FROM transfer_progress WHERE worker = ?", arguments: [worker])
+        let leases = try Row.fetchAll(
+            db, sql: "SELECT id, is_alone FROM leases WHERE worker = ? ORDER BY id", arguments: [worker])
+        for row in leases {
+            count += try takeBack(ofDeadWorker: (row["id"], row["is_alone"]), now: now, &guilty, in: db)
         }
+        try forget(worker: worker, in: db)
         return count
+    }
+
+    private static func takeBack(fromWorker worker: Int64, in db: Database) throws -> Int {
+        let leases = try Int64.fetchAll(
+            db, sql: "SELECT id FROM leases WHERE worker = ? ORDER BY id", arguments: [worker])
+        let count = try leases.reduce(0) { try $0 + release(lease: $1, in: db) }
+        try forget(worker: worker, in: db)
+        return count
+    }
+
+    private static func forget(worker: Int64, in db: Database) throws {
+        for table in ["leases", "host_load", "transfer_progress"] {
+            try db.execute(sql: "DELETE FROM \(table) WHERE worker = ?", arguments: [worker])
+        }
+        try db.execute(sql: "DELETE FROM workers WHERE id = ?", arguments: [worker])
+    }
+
+    private static func release(lease: Int64, in db: Database) throws -> Int {
+        try db.cachedStatement(
+            sql: "UPDATE items SET state = 'queued', lease = NULL WHERE state = 'active' AND lease = ?"
+        ).execute(arguments: [lease])
+        return db.changesCount
     }
 
     /// Live workers, for people.
@@ -151,40 +191,6 @@ extension JobStore {
                     """,
                 arguments: [host, limit])
             return db.changesCount
-        }
-    }
-
-    /// Cancels what is left of jobs that were cancelled or failed, at most `limit` items a transaction, so that even a
-    /// job of a million stops at once without a long write.
-    ///
-    /// - Returns: how many items were cancelled; call again until it is 0.
-    public func sweepCancelled(limit: Int = 10_000) async throws(JobsError) -> Int {
-        let jobs = try await read { db in
-            try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT id, ifnull(error, 'The job was cancelled.') AS reason FROM jobs
-                    WHERE state IN ('cancelled', 'failed') AND queued + active + delayed > 0
-                    """,
-            ).map { (id: $0["id"] as Int64, reason: $0["reason"] as String) }
-        }
-        guard !jobs.isEmpty else { return 0 }
-        let now = now()
-        return try await write { db in
-            var count = 0
-            for job in jobs where count < limit {
-                try db.execute(
-                    sql: """
-                        UPDATE items SET state = 'cancelled', lease = NULL, run_at = NULL, class = 'cancelled',
-                            message = ?, finished_at = ?
-                        WHERE id IN (SELECT id FROM items WHERE job = ? AND state IN ('queued', 'active', 'delayed')
-                            AND (SELECT state FROM jobs WHERE id = items.job) IN ('cancelled', 'failed') LIMIT ?)
-                        """,
-                    arguments: [job.reason, now, job.id, limit - count],
-                )
-                count += db.changesCount
-            }
-            return count
         }
     }
 

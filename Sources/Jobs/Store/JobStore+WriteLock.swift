@@ -9,20 +9,15 @@ extension JobStore {
         _ upkeep: Upkeep, _ body: @escaping @Sendable (Database, Int) throws -> (result: R, handled: Int),
     ) async throws(JobsError) -> R {
         try await perform { [self] in
-            try lockFile.withWriteLock {
+            try atMyTurn {
                 let start = SliceLedger.now()
                 var handled = 0
                 defer { slices.took(upkeep, nanoseconds: SliceLedger.now() - start, handled: handled) }
                 return try database.writeWithoutTransaction { db in
                     try setDurability(upkeep.isDurable, of: db)
-                    var result: R?
-                    try db.inTransaction(.immediate) {
-                        let slice = try body(db, slices.rows(upkeep))
-                        (result, handled) = (slice.result, slice.handled)
-                        return .commit
-                    }
-                    guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
-                    return result
+                    let slice = try Self.transaction(db) { try body($0, slices.rows(upkeep)) }
+                    handled = slice.handled
+                    return slice.result
                 }
             }
         }

@@ -13,13 +13,19 @@ public final class JobStore: Sendable {
     let now: @Sendable () -> Int64
     let uptime: @Sendable () -> Int64
     let leaseDuration: Int64
+    /// The file that `path` leads to.
+    let file: DatabaseFile
+    private let identity: DatabaseFile.Identity?
     let lockFile: LockFile
     let database: DatabaseQueue
+    private let waiting: WriteWaiting
     private let queue = DispatchQueue(label: "jobs.database")
     private let isClosed = Atomic(false)
     let syncs: Bool
     private let patience: Patience
     let slices = SliceLedger()
+    /// Since when a reader keeps the log from being cut, in UTC milliseconds.
+    let logHeldSince = Mutex<Int64?>(nil)
     /// Whether a commit waits for the disk as the connection is set; see `setDurability`.
     let isRelaxed = Atomic(false)
 
@@ -36,6 +42,8 @@ public final class JobStore: Sendable {
     ///   - uptime: milliseconds since the machine was started, which tell a jump of `now` from time that has passed.
     ///   - leaseDuration: how long a lease lasts without a heartbeat, in milliseconds.
     ///   - syncs: whether a commit is on the disk when it returns. Off only for measuring.
+    ///   - waiting: how long writes wait for other programs. Reading waits for no writer, and neither does opening a database
+    ///     of this version.
     /// - Throws: `cannotOpen`, `corrupt`, `tooNew`, `diskFull`.
     public init(
         path: String,
@@ -44,8 +52,10 @@ public final class JobStore: Sendable {
         uptime: @escaping @Sendable () -> Int64 = JobStore.bootClock,
         leaseDuration: Int64 = JobStore.leaseDuration,
         syncs: Bool = true,
+        waiting: WriteWaiting = WriteWaiting(),
     ) throws(JobsError) {
         self.path = path
+        self.waiting = waiting
         self.leaseDuration = leaseDuration
         self.syncs = syncs
         self.now = now
@@ -56,30 +66,66 @@ public final class JobStore: Sendable {
                 "There is no database at \(path). Name one with --db or WORKER_DB, or make it with: worker init",
             )
         }
-        lockFile = try LockFile(path: path + ".lock")
+        let file = try DatabaseFile(path: path)
+        self.file = file
+        lockFile = try LockFile(path: file.name + ".lock")
         let patience = Patience()
         self.patience = patience
         do {
-            database = try lockFile.withWriteLock { [path] in
-                let database = try DatabaseQueue(path: path, configuration: Self.configuration(patience))
-                let migrator = Schema.migrator
-                let state = try database.read { db in
-                    (done: try migrator.hasCompletedMigrations(db), isNewer: try migrator.hasBeenSuperseded(db))
-                }
-                guard !state.isNewer else {
-                    throw JobsError(.tooNew, "The database \(path) was made by a newer version of worker.")
-                }
-                // Only now, so that nothing of a newer version is changed. Done means durable: a commit is on disk when it
-                // returns.
-                try database.writeWithoutTransaction { db in
-                    try db.execute(
-                        sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = \(syncs ? "FULL" : "OFF");")
-                }
-                if !state.done { try migrator.migrate(database) }
-                return database
+            database = try DatabaseQueue(path: file.name, configuration: Self.configuration(patience))
+            let migrator = Schema.migrator
+            if try !Self.isReady(database, migrator, path: path) {
+                var turn = TurnWait(waiting, file: file, path: path)
+                while try !Self.prepare(database, migrator, lockFile, patience) { try turn.nap() }
             }
+            // Done means durable: a commit is on disk when it returns.
+            try database.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA synchronous = \(syncs ? "FULL" : "OFF")")
+            }
+            identity = file.identity
         } catch {
             throw JobsError(wrapping: error, path: path)
+        }
+    }
+
+    /// Whether the database can be used as it is. Takes no lock that a writer could hold.
+    private static func isReady(_ database: DatabaseQueue, _ migrator: DatabaseMigrator, path: String) throws -> Bool {
+        let state = try database.read { db in
+            (
+                done: try migrator.hasCompletedMigrations(db), isNewer: try migrator.hasBeenSuperseded(db),
+                mode: try String.fetchOne(db, sql: "PRAGMA journal_mode")
+            )
+        }
+        // Asked first, so that nothing of a newer version is changed.
+        guard !state.isNewer else {
+            throw JobsError(.tooNew, "The database \(path) was made by a newer version of worker.")
+        }
+        return state.done && state.mode?.lowercased() == "wal"
+    }
+
+    /// Makes the schema, or upgrades it.
+    ///
+    /// - Returns: false where another program is writing at this moment.
+    private static func prepare(
+        _ database: DatabaseQueue, _ migrator: DatabaseMigrator, _ lockFile: LockFile, _ patience: Patience,
+    ) throws -> Bool {
+        try unlessBusy(patience) {
+            try lockFile.withWriteLockIfFree {
+                try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA journal_mode = WAL") }
+                try migrator.migrate(database)
+                return true
+            }
+        } ?? false
+    }
+
+    /// - Returns: nil where SQLite says that another program is in the way. It isn't waited for.
+    private static func unlessBusy<R>(_ patience: Patience, _ body: () throws -> R?) throws -> R? {
+        patience.isPatient.store(false, ordering: .relaxed)
+        defer { patience.isPatient.store(true, ordering: .relaxed) }
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            return nil
         }
     }
 
@@ -93,13 +139,17 @@ public final class JobStore: Sendable {
         uptime = Self.bootClock
         leaseDuration = Self.leaseDuration
         syncs = true
+        waiting = .never
         patience = Patience()
+        let file = try DatabaseFile(path: path)
+        self.file = file
+        identity = file.identity
         // Nothing is ever locked through it.
         lockFile = try LockFile(path: "/dev/null")
         var configuration = Configuration()
         configuration.readonly = true
         do {
-            database = try DatabaseQueue(path: Self.readOnlyName(of: path), configuration: configuration)
+            database = try DatabaseQueue(path: Self.readOnlyName(of: file.name), configuration: configuration)
             let migrator = Schema.migrator
             let state = try database.read { db in
                 (done: try migrator.hasCompletedMigrations(db), isNewer: try migrator.hasBeenSuperseded(db))
@@ -132,8 +182,23 @@ public final class JobStore: Sendable {
         try await perform { [self] in
             // Set whatever comes of it: SQLite crashes on a connection that is used after its end.
             isClosed.store(true, ordering: .relaxed)
-            try lockFile.withWriteLock { try database.close() }
+            // The last one to close moves the log into the database, which is a write. Where our lock isn't free, another
+            // program has the database open, and it isn't the last.
+            if try lockFile.withWriteLockIfFree({ try database.close() }) == nil { try database.close() }
         }
+    }
+
+    /// Finds out whether the file is still there under its name.
+    ///
+    /// - Throws: `replaced` where it was deleted, or another has its name: nobody else sees what is written from then on.
+    public func checkFile() throws(JobsError) {
+        guard let identity, file.isReplaced(identity) else { return }
+        throw JobsError(
+            .replaced,
+            """
+            The database \(path) was deleted or replaced while it was in use. What was written since then is lost with it; \
+            start again with the database that is there now, or with a copy made by 'worker db backup'.
+            """)
     }
 
     public static let wallClock: @Sendable () -> Int64 = {
@@ -146,9 +211,9 @@ public final class JobStore: Sendable {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
         configuration.busyMode = .callback { tries in
+            // Writes wait for their turn without any lock in hand. What is waited for here are moments, such as another
+            // program's reading of the log after a crash.
             guard patience.isPatient.load(ordering: .relaxed) else { return false }
-            // SQLite's own handler backs off to 100 ms and starves a peer for seconds; short jittered naps cut the
-            // worst wait tenfold. 40,000 of them are about 40 s: longer than any statement a person should run.
             usleep(UInt32.random(in: 300...1_500))
             return tries < 40_000
         }
@@ -169,18 +234,32 @@ public final class JobStore: Sendable {
         isDurable: Bool = true, _ body: @escaping @Sendable (Database) throws -> R,
     ) async throws(JobsError) -> R {
         try await perform { [self] in
-            try lockFile.withWriteLock {
+            try atMyTurn {
                 try database.writeWithoutTransaction { db in
                     try setDurability(isDurable, of: db)
-                    var result: R?
-                    try db.inTransaction(.immediate) {
-                        result = try body(db)
-                        return .commit
-                    }
-                    guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
-                    return result
+                    return try Self.transaction(db, body)
                 }
             }
+        }
+    }
+
+    static func transaction<R>(_ db: Database, _ body: (Database) throws -> R) throws -> R {
+        var result: R?
+        try db.inTransaction(.immediate) {
+            result = try body(db)
+            return .commit
+        }
+        guard let result else { throw JobsError(.internalError, "A transaction gave no result.") }
+        return result
+    }
+
+    /// Runs `body` under the write lock, when no other program is writing. It is begun anew for as long as SQLite refuses to
+    /// begin its transaction; between two tries no lock is held.
+    func atMyTurn<R>(_ body: () throws -> R) throws -> R {
+        var turn = TurnWait(waiting, file: file, path: path)
+        while true {
+            if let result = try Self.unlessBusy(patience, { try lockFile.withWriteLockIfFree(body) }) { return result }
+            try turn.nap()
         }
     }
 
@@ -189,22 +268,15 @@ public final class JobStore: Sendable {
     /// - Returns: whether it was done.
     func writeIfFree(_ body: @escaping @Sendable (Database) throws -> Void) async throws(JobsError) -> Bool {
         try await perform { [self] in
-            patience.isPatient.store(false, ordering: .relaxed)
-            defer { patience.isPatient.store(true, ordering: .relaxed) }
-            do {
-                let done: Void? = try lockFile.withWriteLockIfFree {
+            let done: Void? = try Self.unlessBusy(patience) {
+                try lockFile.withWriteLockIfFree {
                     try database.writeWithoutTransaction { db in
                         try setDurability(true, of: db)
-                        try db.inTransaction(.immediate) {
-                            try body(db)
-                            return .commit
-                        }
+                        try Self.transaction(db, body)
                     }
                 }
-                return done != nil
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-                return false
             }
+            return done != nil
         }
     }
 

@@ -11,12 +11,20 @@ final class LockFile: Sendable {
 
     init(path: String) throws(JobsError) {
         do {
-            descriptor = try FileDescriptor.open(
-                FilePath(path), .readWrite, options: [.create, .closeOnExec],
-                permissions: [.ownerReadWrite, .groupReadWrite, .otherRead],
-            )
+            descriptor = try Self.open(path)
         } catch {
             throw JobsError(.cannotOpen, "The lock file \(path) can't be opened: \(error).")
+        }
+    }
+
+    /// Who may only read it can still ask whether workers are alive, and read the database.
+    private static func open(_ path: String) throws -> FileDescriptor {
+        do {
+            return try FileDescriptor.open(
+                FilePath(path), .readWrite, options: [.create, .closeOnExec],
+                permissions: [.ownerReadWrite, .groupReadWrite, .otherRead])
+        } catch let error as Errno where [.permissionDenied, .notPermitted, .readOnlyFileSystem].contains(error) {
+            return try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
         }
     }
 

@@ -13,6 +13,8 @@ public enum Upkeep: String, Sendable, CaseIterable {
     case urls
     /// Removing ended jobs and their items.
     case prune
+    /// Ending the items of jobs that were cancelled.
+    case sweep
     /// Making links that are missing.
     case links
     /// Moving the log into the database, so many pieces of 64 KiB of it.
@@ -29,6 +31,7 @@ public enum Upkeep: String, Sendable, CaseIterable {
         case .eviction, .orphans: SliceSize(rows: 16, least: 4, most: 64)
         // They end by the clock as well. With fewer rows a busy machine, on which any slice may take long, falls behind.
         case .urls, .prune, .links: SliceSize(rows: 64, least: 8, most: 512)
+        case .sweep: SliceSize(rows: 1_024, least: 64, most: 8_192)
         // Each syncs twice, however little it moves.
         case .checkpoint: SliceSize(rows: 64, least: 8, most: 64)
         }

@@ -37,7 +37,7 @@ public struct CacheReader: Sendable {
                 found.path = cache.path(of: hash).string
                 return found
             } catch let error as CacheError where error.code == .damaged {
-                try await store.forget(blobs: [entry.blob], in: folder)
+                try await unlessBusy { try await store.forget(blobs: [entry.blob], in: folder) }
                 found.damage.append(error.message)
             }
         }
@@ -62,13 +62,24 @@ public struct CacheReader: Sendable {
             // Written down now and then only, so that a look needs no lock.
             let hourAgo = try await store.cacheTime() - 3_600_000
             if let known, known.usedAt < hourAgo {
-                try await store.noteUses([JobStore.BlobUse(hash: hash.hex, key: key)])
+                try await unlessBusy { try await store.noteUses([JobStore.BlobUse(hash: hash.hex, key: key)]) }
             }
             return
         }
         try await disk.run { [cache] in Result { _ = try cache.openVerified(hash) } }.get()
         // Only if it is still the same file.
         let after = await disk.run { [cache] in cache.stamp(of: hash) }
-        try await store.noteUses([JobStore.BlobUse(hash: hash.hex, verified: before == after ? after : nil, key: key)])
+        let use = JobStore.BlobUse(hash: hash.hex, verified: before == after ? after : nil, key: key)
+        try await unlessBusy { try await store.noteUses([use]) }
+    }
+
+    /// A look needs no writing: what it would note is left out where another program is writing, or where the database may
+    /// only be read.
+    private func unlessBusy(_ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
+            return
+        }
     }
 }

@@ -11,6 +11,8 @@ final class ItemTasks: Sendable {
 
     private struct State {
         var entries: [Int64: Entry] = [:]
+        /// Those that were active when a worker died.
+        var suspects = 0
         var empty: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -21,6 +23,8 @@ final class ItemTasks: Sendable {
     init(onEmpty: @escaping @Sendable () -> Void = {}) { self.onEmpty = onEmpty }
 
     var count: Int { state.withLock { $0.entries.count } }
+    /// Whether one of them was active when a worker died.
+    var hasSuspects: Bool { state.withLock { $0.suspects > 0 } }
     var items: [ClaimedItem] { state.withLock { $0.entries.values.map(\.item) } }
 
     /// The place in the line of the least urgent item in flight.
@@ -35,6 +39,7 @@ final class ItemTasks: Sendable {
                 await work()
                 self.ended(item.id)
             }
+            if item.deaths > 0 { state.suspects += 1 }
             state.entries[item.id] = Entry(item: item, precedence: precedence, task: task)
         }
     }
@@ -61,7 +66,7 @@ final class ItemTasks: Sendable {
 
     private func ended(_ id: Int64) {
         let waiting: [CheckedContinuation<Void, Never>]? = state.withLock { state in
-            state.entries[id] = nil
+            if let entry = state.entries.removeValue(forKey: id), entry.item.deaths > 0 { state.suspects -= 1 }
             guard state.entries.isEmpty else { return nil }
             defer { state.empty = [] }
             return state.empty

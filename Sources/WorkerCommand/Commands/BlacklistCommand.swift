@@ -45,7 +45,7 @@ struct BlacklistCommand: AsyncParsableCommand {
         func run() async throws {
             try await reportingErrors {
                 guard limit > 0 else { throw SettingsError(message: "limit must be at least 1, not '\(limit)'.") }
-                try await common.withStore { store in
+                try await common.readingStore { store in
                     let selected = try selection.selection()
                     guard url == nil || selected == nil else {
                         throw SettingsError(message: "Name a URL, a host or a class, not two of them.")

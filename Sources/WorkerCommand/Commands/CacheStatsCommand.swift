@@ -30,7 +30,7 @@ struct CacheStatsCommand: AsyncParsableCommand {
         try await reportingErrors {
             let cache = try common.openCache()
             let quarantined = try cache.quarantined()
-            let stats = try await common.withStore(missing: .refuse) { store in
+            let stats = try await common.readingStore { store in
                 Stats(
                     totals: try await store.cacheTotals(), formats: try await store.cacheShares(by: .format),
                     variants: try await store.cacheShares(by: .variant), hosts: try await store.cacheShares(by: .host),

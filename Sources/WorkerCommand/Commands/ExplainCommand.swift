@@ -36,7 +36,7 @@ struct ExplainCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            try await common.withStore { store in
+            try await common.readingStore { store in
                 let keys = try await store.keys(ofURL: url, everyState: true)
                 var source: SourceRecord?
                 var entry: BlacklistEntry?

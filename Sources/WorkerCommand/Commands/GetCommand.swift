@@ -37,7 +37,7 @@ struct GetCommand: AsyncParsableCommand {
         try await reportingErrors {
             let settings = try common.settings()
             let others = settings.list("read-only-cache", flag: readOnlyCache)
-            let (found, cache) = try await common.withCache { store, cache in
+            let (found, cache) = try await common.readingCache { store, cache in
                 (try await CacheReader(store: store, cache: cache, readOnly: others).find(url, variant: variant), cache)
             }
             for damage in found.damage {

@@ -19,7 +19,7 @@ struct HostsCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             guard limit > 0 else { throw SettingsError(message: "limit must be at least 1, not '\(limit)'.") }
-            try await common.withStore { store in
+            try await common.readingStore { store in
                 let hosts = try await store.hostStatuses(limit: limit)
                 if json { return Terminal.print(try Output.json(hosts)) }
                 let rows = hosts.map { host in

@@ -30,9 +30,10 @@ struct MetricsCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let metrics = try await common.withStore { store in
+            let metrics = try await common.readingStore { store in
                 Self.metrics(try await store.cacheTotals(), try await store.backlog(), try await store.workers().count)
                     + Self.metrics(try await store.longestSlices())
+                    + Self.metrics(try await store.logState(), at: store.currentTime)
             }
             let text =
                 json
@@ -46,6 +47,18 @@ struct MetricsCommand: AsyncParsableCommand {
                 throw WorkerError(.cannotCreate, "\(output) can't be written: \(error)")
             }
         }
+    }
+
+    private static func metrics(_ log: LogState, at now: Int64) -> [Metric] {
+        [
+            Metric(
+                name: "worker_database_log_bytes", help: "Size of the database's write-ahead log.", isCounter: false,
+                value: Double(log.bytes)),
+            Metric(
+                name: "worker_database_reader_age_seconds",
+                help: "How long the oldest reader has kept the log from being cut; 0 when none does.", isCounter: false,
+                value: log.heldSince.map { Double(max(0, now - $0)) / 1_000 } ?? 0),
+        ]
     }
 
     private static func lines(_ metric: Metric) -> String {

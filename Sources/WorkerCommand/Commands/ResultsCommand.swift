@@ -30,7 +30,7 @@ struct ResultsCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            try await common.withStore { store in
+            try await common.readingStore { store in
                 guard try await store.progress(job: job) != nil else {
                     throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
                 }

@@ -26,7 +26,7 @@ struct StatusCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            try await common.withStore { store in
+            try await common.readingStore { store in
                 var isOpen = try await show(store)
                 while watch, isOpen {
                     try await Task.sleep(for: .seconds(1))
@@ -48,6 +48,9 @@ struct StatusCommand: AsyncParsableCommand {
             } else {
                 Self.table(jobs).forEach(Terminal.print)
             }
+            if !json, let warning = Self.warning(try await store.logState(), at: store.currentTime) {
+                Terminal.error("worker: \(warning)")
+            }
             return true
         }
         guard let progress = try await store.progress(job: job) else {
@@ -59,6 +62,17 @@ struct StatusCommand: AsyncParsableCommand {
             Self.details(progress).forEach(Terminal.print)
         }
         return progress.state.isOpen
+    }
+
+    /// Of a program that reads for so long that the database's log grows.
+    private static func warning(_ log: LogState, at now: Int64) -> String? {
+        guard let since = log.heldSince else { return nil }
+        let who = log.holders.isEmpty ? "another program" : Terminal.safe(log.holders)
+        let age = Output.duration(seconds: Double(max(0, now - since)) / 1_000)
+        return """
+            The database's log has grown to \(Output.bytes(log.bytes)): \(who) has kept a read transaction open for \(age). \
+            Workers go on; the log is cut when that program is done.
+            """
     }
 
     private static func table(_ jobs: [JobProgress]) -> [String] {

@@ -4,9 +4,22 @@ import PrefetchWorker
 import SystemPackage
 
 extension CommonOptions {
-    /// Opens the database, hands it to `body`, and closes it whatever happens.
+    /// Opens the database for a command that changes it, hands it to `body`, and closes it whatever happens. Where another
+    /// program is writing, the command says after two seconds what it waits for, and gives up after `--wait`.
     func withStore<R>(missing: JobStore.Missing = .refuse, _ body: (JobStore) async throws -> R) async throws -> R {
-        let store = try JobStore(path: databasePath(try settings()), missing: missing)
+        let settings = try settings()
+        let waiting = WriteWaiting(limit: try settings.milliseconds("wait", flag: wait, default: 60_000)) {
+            Terminal.error("worker: \($0)")
+        }
+        return try await using(try JobStore(path: databasePath(settings), missing: missing, waiting: waiting), body)
+    }
+
+    /// The same for a command that reads: it waits for no writer.
+    func readingStore<R>(_ body: (JobStore) async throws -> R) async throws -> R {
+        try await using(try JobStore.reading(path: databasePath(try settings())), body)
+    }
+
+    private func using<R>(_ store: JobStore, _ body: (JobStore) async throws -> R) async throws -> R {
         do {
             let result = try await body(store)
             try await store.close()
@@ -25,10 +38,17 @@ extension CommonOptions {
 
     /// Opens a cache that is there, with the database that it belongs to.
     func withCache<R>(_ body: (JobStore, ContentCache) async throws -> R) async throws -> R {
-        try await withStore { store in
-            let cache = try openCache()
-            try await CacheBond.check(store, cache)
-            return try await body(store, cache)
-        }
+        try await withStore { store in try await check(store, body) }
+    }
+
+    /// The same for a command that reads.
+    func readingCache<R>(_ body: (JobStore, ContentCache) async throws -> R) async throws -> R {
+        try await readingStore { store in try await check(store, body) }
+    }
+
+    private func check<R>(_ store: JobStore, _ body: (JobStore, ContentCache) async throws -> R) async throws -> R {
+        let cache = try openCache()
+        try await CacheBond.check(store, cache)
+        return try await body(store, cache)
     }
 }

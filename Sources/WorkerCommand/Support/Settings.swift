@@ -117,7 +117,7 @@ struct Settings {
 
     static let knownSettings: Set<String> = [
         "max-frames", "max-animation-pixels", "max-decoder-memory", "require-sandbox", "previews",
-        "db", "cache", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body", "max-pixels",
+        "db", "cache", "wait", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body", "max-pixels",
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
         "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
@@ -139,6 +139,11 @@ struct CommonOptions: ParsableArguments {
 
     @Option(help: ArgumentHelp("A YAML file of settings, spelled like the flags (WORKER_CONFIG).", valueName: "file"))
     var config: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "How long to wait while another program writes to the database; then exit code 75 (60s).", valueName: "time"))
+    var wait: String?
 
     func settings() throws -> Settings { try Settings(configFile: config) }
 

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Glibc
 import SystemPackage
 
@@ -31,8 +32,11 @@ enum Terminal {
         do {
             try descriptor.writeAll(text.utf8)
         } catch {
-            // Nobody reads any more, so there is nobody to tell.
+            // A reader that has closed the pipe has seen enough.
             if (error as? Errno) == .brokenPipe { exit(0) }
+            guard descriptor == .standardOutput else { return }
+            Self.error("worker: The result can't be written to standard output: \(error).")
+            exit(ExitCode.inputOutput.rawValue)
         }
     }
 

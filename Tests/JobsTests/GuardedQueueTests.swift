@@ -1,0 +1,187 @@
+import Testing
+
+@testable import Jobs
+
+/// Whatever a `sqlite3` shell does, items belong to a job, counters equal a recount, and a queue can be worked to its end.
+@Suite("Guarded queue", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
+struct GuardedQueueTests {
+    /// The settings a shell may have, which decide what SQLite does beside a statement.
+    static let settings = ["OFF", "ON"].flatMap { triggers in
+        ["OFF", "ON"].map { "PRAGMA recursive_triggers = \(triggers); PRAGMA foreign_keys = \($0);" }
+    }
+
+    static let setUp = """
+        INSERT INTO jobs (urls, dedupe_key) VALUES (json_array('https://a.example/1', 'https://a.example/2'), 'daily');
+        INSERT INTO jobs (urls) VALUES (json_array('https://b.example/1', 'https://b.example/2', 'https://b.example/3'));
+        INSERT INTO jobs (urls, dedupe_key, state) VALUES (json_array('https://c.example/1'), 'weekly', 'paused');
+        """
+
+    /// What is refused, with the sentence that says why.
+    static let refused: [(sql: String, sentence: String)] = {
+        let replaced =
+            "a job can't be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first"
+        let counters = "the counters of a job are kept by the database; change its items instead"
+        let item = "the id of an item is a positive number that no other item has; leave it out of the INSERT"
+        let kept = "the id, job and url of an item stay as they are; insert a new item instead"
+        return [
+            ("INSERT OR REPLACE INTO jobs (urls, dedupe_key) VALUES (json_array('https://d.example/'), 'daily')", replaced),
+            ("REPLACE INTO jobs (dedupe_key) VALUES ('weekly')", replaced),
+            ("INSERT OR REPLACE INTO jobs (id, urls) VALUES (2, json_array('https://d.example/'))", replaced),
+            ("INSERT OR REPLACE INTO jobs (id) VALUES (2)", replaced),
+            ("INSERT INTO jobs (id) VALUES (-7)", "the id of a job is a positive number; leave it out of the INSERT"),
+            ("UPDATE OR REPLACE jobs SET dedupe_key = 'daily' WHERE id = 2", "another unfinished job has this dedupe_key"),
+            ("UPDATE jobs SET id = 77 WHERE id = 1", "the id of a job stays as it is"),
+            ("UPDATE OR REPLACE jobs SET id = 2 WHERE id = 1", "the id of a job stays as it is"),
+            ("UPDATE jobs SET rowid = 77 WHERE id = 1", "the id of a job stays as it is"),
+            ("UPDATE jobs SET _rowid_ = 77 WHERE id = 1", "the id of a job stays as it is"),
+            ("UPDATE jobs SET queued = queued - 1, done = done + 1 WHERE id = 2", counters),
+            ("UPDATE jobs SET total = total + 1, queued = queued + 1", counters),
+            ("UPDATE jobs SET bytes = 'many' WHERE id = 1", counters),
+            ("UPDATE jobs SET queued = 0, cancelled = total, state = 'finished', finished_at = 1 WHERE id = 2", counters),
+            ("INSERT OR REPLACE INTO items (id, job, url) VALUES (1, 2, 'https://d.example/')", item),
+            ("INSERT INTO items (id, job, url) VALUES (-7, 2, 'https://d.example/')", item),
+            ("INSERT INTO items (id, job, url) VALUES (-1, 2, 'https://d.example/')",
+             "the id of an item is a positive number; leave it out of the INSERT"),
+            ("UPDATE OR REPLACE items SET id = 2 WHERE id = 1", kept),
+            ("UPDATE items SET rowid = 99 WHERE id = 1", kept),
+            ("UPDATE items SET oid = 99 WHERE id = 1", kept),
+            ("UPDATE items SET job = 3 WHERE job = 2", kept),
+        ]
+    }()
+
+    @Test(arguments: settings)
+    func `What would strand items or change counters is refused with a sentence`(_ setting: String) async throws {
+        try await withQueue { queue in
+            try queue.shell.expect(Self.setUp)
+            let before = try queue.shell.dump()
+            for (sql, sentence) in Self.refused {
+                #expect(try queue.shell.run("\(setting) \(sql);").complaint == sentence, "\(sql)")
+            }
+            #expect(try queue.shell.dump() == before)
+        }
+    }
+
+    /// What is allowed, or does nothing, and must leave the books in order.
+    static let allowed = [
+        "INSERT OR IGNORE INTO jobs (urls, dedupe_key) VALUES (json_array('https://d.example/'), 'daily')",
+        "INSERT INTO jobs (urls) VALUES (json_array('https://d.example/'))",
+        "INSERT INTO jobs (dedupe_key) VALUES ('daily') ON CONFLICT DO UPDATE SET name = 'again'",
+        "DELETE FROM jobs WHERE id = 2",
+        "DELETE FROM items WHERE job = 1",
+        "DELETE FROM jobs; INSERT INTO jobs (urls, dedupe_key) VALUES (json_array('https://d.example/'), 'daily')",
+        "UPDATE items SET cached = 1, blacklisted = 1, bytes = 5",
+        "UPDATE items SET state = 'cancelled', finished_at = 1 WHERE job = 1",
+        "UPDATE jobs SET state = 'paused'; UPDATE jobs SET state = 'queued'",
+        "UPDATE jobs SET state = 'cancelled'",
+        "UPDATE jobs SET state = 'cancelled'; UPDATE jobs SET state = 'queued'",
+        "UPDATE items SET attempts = 9223372036854775807, deaths = -9223372036854775807",
+        "UPDATE items SET attempts = 'many', started_at = 'now', message = x'ff'",
+        "INSERT INTO leases (worker, claimed_at, expires_at) VALUES (99, 0, 9223372036854775807)",
+        "UPDATE items SET state = 'active', lease = 4711 WHERE id = 1",
+        "UPDATE items SET state = 'active', lease = 4711; DELETE FROM leases; DELETE FROM workers WHERE id > 1",
+        "DELETE FROM leases; DELETE FROM hosts; DELETE FROM blacklist",
+    ]
+
+    @Test(arguments: settings, allowed)
+    func `After any statement the counters agree and the queue drains`(_ setting: String, _ sql: String) async throws {
+        try await withQueue { queue in
+            try queue.shell.expect(Self.setUp)
+            try queue.shell.expect("\(setting) \(sql);")
+            #expect(try await queue.store.inconsistencies().filter { !$0.contains("leased by somebody") } == [])
+            try await drain(queue)
+            try queue.shell.expect("\(setting) UPDATE jobs SET state = 'queued' WHERE state = 'paused';")
+            try await drain(queue)
+            #expect(try await queue.store.backlog().isEmpty)
+            let open = "SELECT count(*) FROM jobs WHERE total > 0 AND state IN ('queued', 'running', 'paused')"
+            #expect(try queue.shell.expect(open) == ["0"])
+        }
+    }
+
+    /// Works as a worker does, housekeeping included.
+    private func drain(_ queue: Queue) async throws {
+        for _ in 0..<20 {
+            _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+            try await queue.store.sweepCancelled()
+            let items = try await queue.claim()
+            if items.isEmpty { break }
+            for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
+        }
+    }
+
+    @Test(arguments: ["queued", "running", "paused"])
+    func `A job whose items have all ended is finished, whatever was typed`(_ state: String) async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(2)
+            for item in try await queue.claim() { try await queue.end(item, item.completion(clock: queue.clock)) }
+            #expect(try await queue.progress(job).state == .finished)
+            if state == "queued" { try queue.shell.expect("UPDATE jobs SET state = '\(state)' WHERE id = \(job);") }
+            if state != "queued" {
+                try queue.shell.expect(
+                    "UPDATE jobs SET state = 'queued' WHERE id = \(job); UPDATE OR IGNORE jobs SET name = 'x';")
+            }
+            #expect(try await queue.progress(job).state == .finished)
+            // And its dedupe key is free.
+            #expect(try await queue.store.backlog().isEmpty)
+        }
+    }
+
+    @Test func `Pausing and queueing by SQL while items end leaves no job open at its end`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(3)
+            let items = try await queue.claim()
+            try queue.shell.expect("UPDATE jobs SET state = 'paused' WHERE id = \(job);")
+            for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
+            _ = try queue.shell.run("UPDATE jobs SET state = 'queued' WHERE id = \(job);")
+            #expect(try await queue.progress(job).state == .finished)
+        }
+    }
+
+    @Test func `What an ended item came to can't be changed, and retrying it still works`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(2)
+            let items = try await queue.claim()
+            try await queue.end(items[0], items[0].completion(clock: queue.clock))
+            try await queue.end(items[1], .failed(.notAnImage))
+            let sentence = "what an item ended with stays as it is; retry it instead"
+            #expect(try queue.shell.run("UPDATE items SET cached = 1;").complaint == sentence)
+            #expect(try queue.shell.run("UPDATE items SET blacklisted = 1 WHERE id = 2;").complaint == sentence)
+            try queue.shell.expect("UPDATE items SET state = 'queued', finished_at = NULL WHERE id = 2;")
+            #expect(try await queue.claim().map(\.id) == [2])
+        }
+    }
+
+    @Test func `Counters that were changed with the triggers off are mended and told of`() async throws {
+        try await withTemporaryQueue { queue in
+            let job = try await queue.job(3)
+            let over = try await queue.job(1, name: "k")
+            for item in try await queue.claim() where item.job == over {
+                try await queue.end(item, item.completion(clock: queue.clock))
+            }
+            try queue.shell.expect(
+                """
+                DROP TRIGGER jobs_keep_counters; DROP TRIGGER jobs_stay_finished;
+                UPDATE jobs SET total = total + 5, queued = queued + 5 WHERE id = \(job);
+                UPDATE jobs SET state = 'queued' WHERE id = \(over);
+                """)
+            let mended = try await queue.store.mendCounters()
+            #expect(mended.map(\.job) == [job, over])
+            #expect(mended.first?.finding.contains("total was 8 and is 3") == true)
+            #expect(try await queue.store.inconsistencies() == [])
+            #expect(try await queue.progress(over).state == .finished)
+            #expect(try await queue.store.mendCounters().isEmpty)
+        }
+    }
+
+    @Test func `Items whose lease was deleted go back to the queue`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(5)
+            let items = try await queue.claim()
+            try queue.shell.expect("DELETE FROM leases;")
+            #expect(try await queue.store.takeBackDeadLeases(myself: queue.worker) == 5)
+            // The worker that held them can't end them any more.
+            let ending = items[0].completion(clock: queue.clock)
+            #expect(try await queue.store.finish([(items[0], ending)]) == [items[0].id])
+            #expect(try await queue.progress(job).queued == 5)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import TestSupport
+import Testing
+
+@testable import Jobs
+
+/// How the item that kills workers is found, and how the others are left in peace.
+@Suite("Suspicion", .timeLimit(.minutes(15)))
+struct SuspicionTests {
+    /// Claims with a worker of its own, which then dies.
+    private func die(_ queue: Queue, _ claim: (JobStore, Int64) async throws -> Claim) async throws -> [ClaimedItem] {
+        let store = try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
+        let worker = try await store.register(host: "test", pid: 2)
+        let items = try await claim(store, worker).items
+        // Without a word: its lock ends, as it does when a process ends.
+        try await store.close()
+        return items
+    }
+
+    @Test(arguments: 0..<5)
+    func `The guilty one of a thousand is found within eight deaths, and all others end`(_ seed: Int) async throws {
+        var random = SeededGenerator(seed: UInt64(seed))
+        try await withQueue { queue in
+            let job = try await queue.job(1_000)
+            let guilty = Int64.random(in: 1...1_000, using: &random)
+            var deaths = 0
+            rounds: for _ in 0..<2_000 {
+                if try await queue.store.backlog().isEmpty { break }
+                _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+                let window = Caution(inFlight: 0, hasSuspects: false, window: Suspicion.window(deaths: 1))
+                var take: (JobStore, Int64) async throws -> Claim = { store, worker in
+                    try await store.claim(limit: 256, worker: worker, caution: window)
+                }
+                if let least = try await queue.store.leastSuspicion() {
+                    let rest = try await queue.store.claim(limit: 256, worker: queue.worker, caution: window).items
+                    if rest.isEmpty {
+                        take = { store, worker in try await store.claimSuspects(deaths: least, worker: worker) }
+                    } else {
+                        for item in rest { try await queue.end(item, item.completion(clock: queue.clock)) }
+                        continue rounds
+                    }
+                }
+                // A worker takes them; if the guilty one is among them it dies, else they end.
+                let taken = try await take(queue.store, queue.worker).items
+                if taken.contains(where: { $0.id == guilty }) {
+                    for item in taken { try await queue.end(item, .release) }
+                    let again = try await die(queue, take)
+                    #expect(again.contains { $0.id == guilty })
+                    deaths += 1
+                } else {
+                    for item in taken { try await queue.end(item, item.completion(clock: queue.clock)) }
+                }
+            }
+            #expect(deaths <= 8)
+            let progress = try await queue.progress(job)
+            #expect((progress.done, progress.failed) == (999, 1))
+            let failure = try queue.shell.expect("SELECT id, class FROM items WHERE state = 'failed';")
+            #expect(failure == ["\(guilty)|worker-crash"])
+            #expect(try await queue.store.blacklist().map(\.failure) == [.workerCrash])
+        }
+    }
+
+    @Test func `Deaths beside others never end an item, and a lease that ran out leaves no mark`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(3)
+            for _ in 0..<20 {
+                let taken = try await die(queue) { store, worker in
+                    let claim = try await store.claim(limit: 3, worker: worker)
+                    return claim.items.isEmpty
+                        ? try await store.claim(limit: 3, worker: worker, caution: nil) : claim
+                }
+                _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+                if taken.isEmpty { break }
+            }
+            #expect(try queue.shell.expect("SELECT DISTINCT state, deaths FROM items;") == ["queued|2"])
+            // A worker that is only slow.
+            let least = try await queue.store.leastSuspicion()
+            #expect(least == 2)
+            let taken = try await queue.store.claimSuspects(deaths: 2, worker: queue.worker).items
+            #expect(taken.count == 3)
+            queue.clock.advance(JobStore.leaseDuration + 1_000)
+            let other = try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
+            #expect(try await other.takeBackDeadLeases(myself: nil) == 3)
+            try await other.close()
+            #expect(try queue.shell.expect("SELECT DISTINCT state, deaths FROM items;") == ["queued|2"])
+        }
+    }
+
+    @Test func `An item that its worker has survived is suspected no more, and one given back still is`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(2)
+            _ = try await die(queue) { try await $0.claim(limit: 2, worker: $1) }
+            _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+            let items = try await queue.claim()
+            #expect(items.map(\.deaths) == [1, 1])
+            try await queue.end(items[0], .retry(at: queue.clock.now, FailureRecord(.timeout, "slow"), blockingHost: false))
+            try await queue.end(items[1], .release)
+            #expect(try queue.shell.expect("SELECT deaths FROM items ORDER BY id;") == ["0", "1"])
+        }
+    }
+
+    @Test func `Beside one that was active when a worker died no more than the window are claimed`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(300)
+            _ = try await die(queue) { try await $0.claim(limit: 200, worker: $1) }
+            _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+            let caution = Caution(inFlight: 0, hasSuspects: false, window: 64)
+            let first = try await queue.store.claim(limit: 200, worker: queue.worker, caution: caution).items
+            #expect(first.count == 64)
+            let full = Caution(inFlight: 64, hasSuspects: true, window: 64)
+            #expect(try await queue.store.claim(limit: 200, worker: queue.worker, caution: full).items.isEmpty)
+            for item in first { try await queue.end(item, item.completion(clock: queue.clock)) }
+        }
+    }
+
+    @Test(arguments: [(0, 256), (1, 64), (2, 16), (3, 4), (4, 1), (7, 1), (-5, 256), (Int.max, 1)])
+    func `The window closes with every death`(_ row: (deaths: Int, window: Int)) {
+        #expect(Suspicion.window(deaths: row.deaths) == row.window)
+    }
+}

@@ -1,0 +1,57 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+/// A URL that kills every worker that has it at work.
+@Suite(.serialized, .timeLimit(.minutes(15))) struct PoisonTests {
+    @Test func `One URL of a thousand that kills its worker stops no other, and is listed`() async throws {
+        // The process to be killed when the URL is asked for.
+        let victim = Mutex<pid_t>(0)
+        try await withWorker({ request in
+            if request.path == "/poison.png" {
+                let pid = victim.withLock { $0 }
+                if pid > 0 { kill(pid, SIGKILL) }
+                return .silence
+            }
+            return Pictures.tiny(request)
+        }) { w in
+            let urls = (0..<1_000).map { $0 == 617 ? w.url("/poison.png") : w.url("/\($0).png") }
+            try await w.run(["enqueue", "-f", "-"], input: urls.joined(separator: "\n"))
+            var deaths = 0
+            while deaths < 12 {
+                let child = try w.start(TestWorker.quick + ["--drain"])
+                victim.withLock { $0 = child.pid }
+                let exit = try await child.wait(atMost: .seconds(90))
+                guard exit == .signal(SIGKILL) else {
+                    #expect(exit == .code(2))
+                    break
+                }
+                deaths += 1
+            }
+            // Four to find it, and three alone.
+            #expect((4...8).contains(deaths))
+            let ended = try await w.rows("SELECT state, ifnull(class, ''), count(*) FROM items GROUP BY 1, 2 ORDER BY 1")
+            #expect(ended == ["done||999", "failed|worker-crash|1"])
+            let told = try await w.run("explain", w.url("/poison.png"))
+            #expect(told.output.contains("worker-crash"))
+            #expect(told.output.contains("Three workers died while this was the only URL that they held."))
+            #expect(try await w.value("SELECT class FROM blacklist") == "worker-crash")
+        }
+    }
+
+    @Test func `Kills from outside end no item in this class`() async throws {
+        try await withWorker({ .delayed(milliseconds: 20, then: Pictures.tiny($0)) }) { w in
+            let urls = (0..<400).map { w.url("/\($0).png") }
+            try await w.run(["enqueue", "-f", "-"], input: urls.joined(separator: "\n"))
+            for _ in 0..<40 {
+                let child = try w.start()
+                try await Task.sleep(for: .milliseconds(Int.random(in: 50...400)))
+                child.send(SIGKILL)
+                _ = try await child.wait()
+            }
+            try await w.drain()
+            #expect(try await w.rows("SELECT state, count(*) FROM items GROUP BY state") == ["done|400"])
+        }
+    }
+}
