@@ -2,11 +2,6 @@ import ArgumentParser
 import FoundationEssentials
 import Yams
 
-struct SettingsError: Error, CustomStringConvertible {
-    let message: String
-    var description: String { message }
-}
-
 /// Where a value comes from: a flag, else the environment, else the configuration file, else its default.
 struct Settings {
     private let environment: [String: String]
