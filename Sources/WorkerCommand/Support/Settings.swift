@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Jobs
 import Yams
 
 struct SettingsError: Error, CustomStringConvertible {
@@ -126,7 +127,7 @@ struct Settings {
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
         "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
-        "allow-files", "allow-data", "name-lifetime", "header", "host-patience",
+        "allow-files", "allow-data", "name-lifetime", "header", "host-patience", "redact",
         "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
         "orphan-grace", "quarantine-age", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir",
         "backup-every",
@@ -150,7 +151,15 @@ struct CommonOptions: ParsableArguments {
             "How long to wait while another program writes to the database; then exit code 75 (60s).", valueName: "time"))
     var wait: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "A query parameter whose values are hidden in what is shown, besides the usual ones; repeatable (WORKER_REDACT).",
+            valueName: "name"))
+    var redact: [String] = []
+
     func settings() throws -> Settings { try Settings(configFile: config) }
+
+    func redaction() throws -> Redaction { Redaction(also: try settings().list("redact", flag: redact)) }
 
     func databasePath(_ settings: Settings) -> String { settings.text("db", flag: db) ?? "worker.db" }
     func cachePath(_ settings: Settings) -> String { settings.text("cache", flag: cache) ?? "cache" }
