@@ -161,3 +161,24 @@ if Context.environment["OPTIMISE_IMAGING"] != nil {
         target.swiftSettings? += [.define("OPTIMISED_IMAGING")]
     }
 }
+
+// What parses foreign bytes within the worker's process, driven by libFuzzer: `scripts/fuzz` builds it, in a folder of its
+// own, with counters in the modules that are looked at.
+if Context.environment["FUZZ"] != nil {
+    let counted = ["Jobs", "Download", "Imaging", "PrefetchWorker"]
+    for target in package.targets where counted.contains(target.name) {
+        target.swiftSettings? += [.unsafeFlags(["-O", "-sanitize=fuzzer"])]
+    }
+    package.targets.append(
+        .executableTarget(
+            name: "Fuzz",
+            dependencies: [
+                "Jobs", "Download", "Imaging", "PrefetchWorker",
+                .product(name: "SystemPackage", package: "swift-system"), .product(name: "Yams", package: "Yams"),
+            ],
+            // The manifest's files are links into the command, which can't be linked with another `main`.
+            path: "Fuzz",
+            swiftSettings: [.unsafeFlags(["-O", "-sanitize=fuzzer"])],
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])],
+        ))
+}

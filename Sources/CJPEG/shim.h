@@ -16,7 +16,7 @@ typedef struct {
     struct jpeg_error_mgr base;  // libjpeg hands out its address as that of the whole
     jmp_buf leave;
     const unsigned char *begin, *end;  // of the file
-    boolean is_in_tail;  // all rows were read
+    boolean has_ended_early;  // libjpeg has made up an end mark
     boolean is_damaged;
     char *message;  // the first damage's
 } pw_jpeg_errors;
@@ -64,10 +64,10 @@ static inline void pw_jpeg_emit(j_common_ptr common, int level) {
         }
         break;
     case JWRN_JPEG_EOF:
-        if (errors->is_in_tail) {
-            return;  // only the end mark is missing
-        }
-        break;
+        // Its bit reader looks ahead, so this alone says nothing; data that are missing are warned of besides, but for
+        // whole scans.
+        errors->has_ended_early = TRUE;
+        return;
     }
     errors->is_damaged = TRUE;
     errors->base.format_message(common, errors->message);
@@ -80,6 +80,21 @@ static inline void pw_jpeg_fail(j_common_ptr common) {
         errors->base.format_message(common, errors->message);
     }
     longjmp(errors->leave, 1);
+}
+
+// Whether every scan is there that makes the picture: of a progressive one, each coefficient to its last bit.
+static inline boolean pw_jpeg_has_all_scans(j_decompress_ptr decoder) {
+    for (int n = 0; n < decoder->num_components; n++) {
+        if (decoder->comp_info[n].quant_table == NULL) {
+            return FALSE;  // nothing of this component has come
+        }
+        for (int k = 0; decoder->coef_bits != NULL && decoder->progressive_mode && k < DCTSIZE2; k++) {
+            if (decoder->coef_bits[n][k] != 0) {
+                return FALSE;
+            }
+        }
+    }
+    return TRUE;
 }
 
 // Reads all data of a JPEG as small as can be, and forgets the pixels. 1 = libjpeg found them damaged, in the words that
@@ -105,9 +120,12 @@ static inline int pw_jpeg_is_damaged(const unsigned char *bytes, size_t count, c
         while (decoder.output_scanline < decoder.output_height && !errors.is_damaged) {
             jpeg_read_scanlines(&decoder, row, 1);
         }
-        errors.is_in_tail = TRUE;
         if (!errors.is_damaged) {
             jpeg_finish_decompress(&decoder);
+        }
+        if (!errors.is_damaged && errors.has_ended_early && !pw_jpeg_has_all_scans(&decoder)) {
+            errors.is_damaged = TRUE;
+            strcpy(message, "Scans are missing at its end");
         }
     }
     jpeg_destroy_decompress(&decoder);

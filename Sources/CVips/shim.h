@@ -54,7 +54,7 @@ static inline int pw_vips_is_blocked(const char *class_name) {
 
 typedef struct {
     const char *bytes;
-    gint64 count, slow, position;
+    gint64 real, count, slow, position;
 } pw_vips_memory;
 
 enum { PW_VIPS_SLOW_STEP = 32 };
@@ -65,7 +65,13 @@ static inline gint64 pw_vips_memory_read(VipsSourceCustom *source, void *buffer,
     gint64 before = memory->slow - memory->position;
     gint64 most = before > 0 ? before : PW_VIPS_SLOW_STEP;
     gint64 read = MIN(MIN(length, most), memory->count - memory->position);
-    memcpy(buffer, memory->bytes + memory->position, (size_t) read);
+    if (memory->position < memory->real) {
+        read = MIN(read, memory->real - memory->position);
+        memcpy(buffer, memory->bytes + memory->position, (size_t) read);
+    } else {
+        static const char end_mark[] = {(char) 0xFF, (char) 0xD9};
+        memcpy(buffer, end_mark + (memory->position - memory->real), (size_t) read);
+    }
     memory->position += read;
     return read;
 }
@@ -86,14 +92,17 @@ static inline void pw_vips_memory_free(gpointer data, GClosure *_Nullable closur
 }
 
 // From `slow` on no read delivers more than PW_VIPS_SLOW_STEP bytes, so that how far a loader read tells how much it
-// needed.
-static inline VipsSource *_Nullable pw_vips_source_new(const void *_Nullable bytes, size_t count, size_t slow) {
+// needed. With `adds_end` two more follow: a JPEG's end mark.
+static inline VipsSource *_Nullable pw_vips_source_new(
+    const void *_Nullable bytes, size_t count, size_t slow, gboolean adds_end
+) {
     VipsSourceCustom *source = vips_source_custom_new();
     if (source == NULL) {
         return NULL;
     }
     pw_vips_memory *memory = g_new0(pw_vips_memory, 1);
-    *memory = (pw_vips_memory) {.bytes = (const char *) bytes, .count = (gint64) count, .slow = (gint64) slow};
+    *memory = (pw_vips_memory) {.bytes = (const char *) bytes, .real = (gint64) count,
+        .count = (gint64) count + (adds_end ? 2 : 0), .slow = (gint64) slow};
     g_signal_connect_data(source, "read", G_CALLBACK(pw_vips_memory_read), memory, pw_vips_memory_free, 0);
     g_signal_connect(source, "seek", G_CALLBACK(pw_vips_memory_seek), memory);
     return VIPS_SOURCE(source);
@@ -181,6 +190,28 @@ static inline int pw_vips_colourspace(
     VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsInterpretation interpretation
 ) {
     return vips_colourspace(in, out, interpretation, NULL);
+}
+
+// Of cyan, magenta, yellow and black the light that is left, (255 - ink) * (255 - black) / 255, as sRGB of eight bits.
+static inline int pw_vips_light_of_inks(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
+    VipsImage *steps[7] = {NULL};
+    double most = in->BandFmt == VIPS_FORMAT_USHORT ? 65535 : 255;
+    double factors[3] = {1 / most, 1 / most, 1 / most};
+    double none[3] = {0.5, 0.5, 0.5};
+    double scale[3] = {255 / most, 255 / most, 255 / most};
+    int result = -1;
+    if (vips_linear1(in, &steps[0], -1, most, NULL) == 0 &&
+        vips_extract_band(steps[0], &steps[1], 0, "n", 3, NULL) == 0 &&
+        vips_extract_band(steps[0], &steps[2], 3, NULL) == 0 &&
+        vips_linear(steps[1], &steps[3], factors, (double[3]) {0, 0, 0}, 3, NULL) == 0 &&
+        vips_multiply(steps[3], steps[2], &steps[4], NULL) == 0 &&
+        vips_linear(steps[4], &steps[5], scale, none, 3, "uchar", TRUE, NULL) == 0) {
+        result = vips_copy(steps[5], out, "interpretation", VIPS_INTERPRETATION_sRGB, NULL);
+    }
+    for (int n = 0; n < 7; n++) {
+        g_clear_object(&steps[n]);
+    }
+    return result;
 }
 
 static inline int pw_vips_first_bands(VipsImage *in, VipsImage *_Nullable *_Nonnull out, int count) {

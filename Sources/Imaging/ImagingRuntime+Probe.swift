@@ -23,7 +23,7 @@ extension ImagingRuntime {
         SampleImage.bytes(of: format).withUnsafeBytes { bytes in
             // The error would only say again that it doesn't work.
             let source = try? DecodedSource(bytes, limits: ImageLimits())
-            let size = try? source?.pixels(for: [PixelSize(width: 16, height: 16)]).storedSize
+            let size = try? source?.pixels(for: PixelSize(width: 16, height: 16)).storedSize
             return size?.pixels == 256
         }
     }

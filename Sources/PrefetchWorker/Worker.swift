@@ -104,9 +104,10 @@ public struct Worker: Sendable {
 
     private func makePipeline(_ store: JobStore) throws -> Pipeline {
         let cache = try ContentCache(directory: FilePath(configuration.cache), syncs: configuration.syncs)
-        let disk = DiskWatch(cache: cache, minimumFree: configuration.minimumFree)
+        let minimumFree = try configuration.minimumFree ?? min(1 << 30, cache.diskBytes() / 20)
+        let disk = DiskWatch(cache: cache, minimumFree: minimumFree)
         var policy = configuration.cachePolicy
-        policy.minimumFree = configuration.minimumFree
+        policy.minimumFree = minimumFree
         let collector = Collector(store: store, cache: cache, policy: policy, logger: logger)
         let budget = CacheBudget(store: store, collector: collector)
         let inspector = HeaderInspector(limits: configuration.images, coders: configuration.extensions.coders)
@@ -168,7 +169,8 @@ public struct Worker: Sendable {
             order: configuration.order, drains: configuration.drains, logger: logger,
         )
         let housekeeper = Housekeeper(
-            store: pipeline.store, tasks: tasks, statistics: statistics, wakeup: wakeup, worker: worker, lease: configuration.lease,
+            store: pipeline.store, tasks: tasks, statistics: statistics, wakeup: wakeup, worker: worker,
+            lease: configuration.lease,
             logger: logger)
         let keeper = HostKeeper(
             store: pipeline.store, downloader: pipeline.downloader, worker: worker,

@@ -224,4 +224,18 @@ struct BMPTests {
         #expect(found.count == expected.count)
         #expect(zip(found, expected).allSatisfy { abs(Int($0) - Int($1)) <= 1 })
     }
+
+    /// Sixty bytes can say that they are a hundred million pixels.
+    @Test func runLengthsOfAHugePictureAreJudgedByTheHeader() throws {
+        let header =
+            TestImages.little(40, 4) + TestImages.little(9_999, 4) + TestImages.little(9_999, 4)
+            + TestImages.little(1, 2) + TestImages.little(8, 2) + TestImages.little(1, 4) + TestImages.little(2, 4)
+            + TestImages.little(0, 8) + TestImages.little(1, 4) + TestImages.little(0, 4)
+        let file =
+            Array("BM".utf8) + TestImages.little(60, 4) + TestImages.little(0, 4) + TestImages.little(58, 4)
+            + header + [1, 2, 3, 0] + [0, 1]
+        #expect(failure { _ = try facts(file) } == .tooManyPixels)
+        #expect(try facts(file, limits: ImageLimits(decoderBytes: 1 << 30)).width == 9_999)
+        try withFile(file) { #expect(DecoderEstimate(limits: ImageLimits()).bytes($0) > 800 << 20) }
+    }
 }

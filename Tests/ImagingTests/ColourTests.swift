@@ -122,7 +122,7 @@ struct ColourTests {
     @Test func cmykBecomesSRGB() throws {
         let cyan = TestImages.tiff(32, 32, kind: .cmyk, pixel: TestImages.solid((255, 0, 0, 0)))
         let pixel = try Raster(make(one: cyan, "16x,png"))[8, 8]
-        #expect(pixel.count == 3 && pixel[0] < 90 && pixel[2] > 150)
+        #expect(pixel == [0, 255, 255])
     }
 
     @Test(arguments: ["jpeg", "png", "webp", "avif"])

@@ -77,17 +77,59 @@ struct FormatTests {
 struct SharedDecodeTests {
     private static let specs = ["160x", "320x", "640x", "100x100,cover", "90x120,contain", "80x80,fill"]
 
-    @Test func severalVariantsEqualSingleOnes() throws {
-        let jpeg = try make(one: TestImages.png(1600, 1200), "1600x,jpeg,q90")
-        for source in [jpeg, TestImages.png(800, 600)] {
-            let list = Self.specs.enumerated().map { "v\($0.offset)=\($0.element),png" }.joined(separator: " ")
-            let together = try make(source, list)
-            #expect(together.report.renditions.map(\.name) == ["v0", "v1", "v2", "v3", "v4", "v5"])
-            for (spec, file) in zip(Self.specs, together.files) {
-                let alone = try Raster(make(one: source, "\(spec),png"))
-                #expect(try Raster(file).difference(to: alone) < 2.55, "\(spec)")
-            }
+    private static let sources: [(name: String, spec: String)] = [
+        ("jpeg", "1600x,jpeg,q90"), ("jpeg of whole chroma", "1600x,jpeg,q90,chroma:444"), ("webp", "1600x,webp"),
+        ("progressive jpeg", "1600x,jpeg,progressive"), ("png", "1600x,png"), ("gif", "1600x,gif"),
+        ("jxl", "1600x,jxl"),
+        ("tiff", "1600x,tiff"), ("avif", "400x,avif"),
+    ]
+
+    private static func noise(_ width: Int, _ height: Int) -> [UInt8] {
+        TestImages.png(width, height) { x, y in
+            (UInt8(x * y / 9 & 255), UInt8((x / 3 ^ y / 5) & 255), UInt8((x * x / 50 + y) & 255), 255)
         }
+    }
+
+    /// What a variant is filed under says nothing of its neighbours, and so its bytes may not tell of them either.
+    @Test(arguments: sources.indices)
+    func eachVariantHasTheBytesItHasByItself(index: Int) throws {
+        let source = try make(one: Self.noise(1600, 1200), Self.sources[index].spec)
+        try Self.expectTheSameBytes(source, Self.sources[index].name)
+    }
+
+    @Test func soDoPicturesOfSixteenBitsAndOfAlpha() throws {
+        for kind in [TestImages.PNGKind.rgba16, .rgba, .grey, .greyAlpha, .indexedWithAlpha] {
+            try Self.expectTheSameBytes(TestImages.png(800, 600, kind: kind), "\(kind)")
+        }
+    }
+
+    private static func expectTheSameBytes(_ source: [UInt8], _ name: String) throws {
+        let list = specs.enumerated().map { "v\($0.offset)=\($0.element),png" }
+        let together = try make(
+            source, (list + ["whole=x,webp,q60", "profile=320x,webp,keep-profile"]).joined(separator: " "))
+        #expect(together.report.renditions.map(\.name) == ["v0", "v1", "v2", "v3", "v4", "v5", "whole", "profile"])
+        for (spec, file) in zip(specs.map { "\($0),png" } + ["x,webp,q60", "320x,webp,keep-profile"], together.files) {
+            #expect(try make(one: source, spec) == file, "\(name), \(spec)")
+        }
+    }
+
+    /// More than is held at a time: each pass makes some of them.
+    @Test func manyLargeVariantsAreMadeInSeveralPasses() throws {
+        let source = TestImages.png(4_000, 3_000)
+        let specs = (0..<6).map { "v\($0)=\(3_900 - $0)x,jpeg" }.joined(separator: " ")
+        let made = try make(source, specs)
+        #expect(made.report.renditions.map(\.width) == (0..<6).map { 3_900 - $0 })
+        #expect(try make(one: source, "3897x,jpeg") == made.files[3])
+    }
+
+    /// The best a single variant can be is what a Lanczos filter makes of all pixels; half the size is no worse with
+    /// others beside it.
+    @Test func noVariantIsWorseForItsNeighbours() throws {
+        let source = try make(one: Self.noise(1600, 1200), "1600x,jpeg,q95")
+        let alone = try Raster(make(one: source, "320x,png"))
+        let full = try Raster(make(one: make(one: source, "x,png,brightness:1"), "320x,png"))
+        let beside = try Raster(make(source, "a=640x,png b=320x,png").files[1])
+        #expect(beside.difference(to: full) == alone.difference(to: full))
     }
 
     @Test func noVariantsIsOnlyTheFacts() throws {

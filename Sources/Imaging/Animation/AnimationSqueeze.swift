@@ -1,25 +1,19 @@
 internal import SystemPackage
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
-
 /// Brings an animation under its `max-bytes`: it is encoded anew from its first frame on, less good each time, since
 /// memory for all frames at once is not to be had.
 ///
-/// Found by bisection, as for stills. Each try costs as much as the first, so it ends early with the best so far before
-/// the CPU time of an image is over.
+/// Found by bisection, as for stills. Each try costs as much as the first, so it ends early with the best so far, and after
+/// as many tries on any machine: what comes out depends on nothing but the source and the variant.
 struct AnimationSqueeze {
-    /// Seconds of CPU of the thirty that an image has.
-    static let allowance = 18.0
+    /// Pixels, of frames that are encoded, for all tries together: some 15 s of CPU of the thirty that an image has.
+    static let allowance = 120_000_000
 
     let most: Int
+    /// Pixels of all frames: of the variant's, and a part of the source's, which are decoded for them.
+    let cost: Int
     /// Encodes all of it into the variant's file.
     let encode: (AnimationEncoding) throws(ImagingError) -> Rendition
-    /// Since the first try began.
-    let started: Double
 
     /// - Parameters:
     ///   - output: the variant's file, larger than `most` bytes.
@@ -29,11 +23,13 @@ struct AnimationSqueeze {
         guard let weakest = encoding.weakest else {
             throw failure("and a lossless \(encoding.formatName) has no quality to lower")
         }
-        let cost = Self.processTime() - started
+        var left = Self.allowance / max(1, cost) - 1
         var best: (encoding: AnimationEncoding, rendition: Rendition)?
         var written: Int?
         var (low, tooHigh) = (weakest - 1, encoding.strength)
-        while tooHigh - low > 1, Self.processTime() - started + 2 * cost < Self.allowance {
+        // One more than this may be needed to write the best again.
+        while tooHigh - low > 1, left > 1 {
+            left -= 1
             var next = encoding
             next.strength = (low + tooHigh) / 2
             let rendition = try again(output, next)
@@ -47,7 +43,7 @@ struct AnimationSqueeze {
         guard let best else {
             throw failure(
                 tooHigh - low > 1
-                    ? "and there is no time to try lower qualities; ask for a smaller picture"
+                    ? "and has too many pixels to try lower qualities; ask for a smaller picture"
                     : "even at the lowest quality")
         }
         return written == best.encoding.strength ? best.rendition : try again(output, best.encoding)
@@ -76,12 +72,5 @@ struct AnimationSqueeze {
         } catch {
             throw ImagingError(code: .encode, message: "The file can't be measured: \(error).")
         }
-    }
-
-    /// Seconds of CPU that this process has used.
-    static func processTime() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 }

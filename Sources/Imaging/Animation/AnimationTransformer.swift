@@ -15,12 +15,11 @@ struct AnimationTransformer {
     /// - Parameter plans: of formats that can be animated.
     /// - Throws: class `too-many-pixels`, `truncated` or `bad-image`; `encode`, `transform`.
     func write(_ plans: [VariantPlan]) throws(ImagingError) -> [Rendition] {
-        let started = AnimationSqueeze.processTime()
         let (outputs, renditions) = try encoded(plans.map { ($0, AnimationEncoding?.none) })
         var results: [Rendition] = []
         for (output, rendition) in zip(outputs, renditions) {
             do throws(ImagingError) {
-                results.append(try fitting(output, rendition, since: started))
+                results.append(try fitting(output, rendition))
             } catch {
                 throw output.plan.failure(error)
             }
@@ -46,17 +45,20 @@ struct AnimationTransformer {
     }
 
     private func fitting(
-        _ output: AnimatedVariant, _ rendition: Rendition, since started: Double,
+        _ output: AnimatedVariant, _ rendition: Rendition,
     ) throws(ImagingError) -> Rendition {
         let plan = output.plan
         guard let most = plan.spec.options.whole(.maxBytes), !plan.isPassedThrough,
             try AnimationSqueeze.size(of: plan.variant.output) > most
         else { return rendition }
+        // Both are within the limits of an animation.
+        let frames = source.facts.frames
+        let pixels = frames * rendition.width * rendition.height + frames * source.facts.width * source.facts.height / 4
         let squeeze = AnimationSqueeze(
-            most: most,
+            most: most, cost: pixels,
             encode: { (encoding) throws(ImagingError) in
                 try encoded([(plan, encoding)]).1.first ?? rendition
-            }, started: started)
+            })
         return try squeeze.fit(plan.variant.output, output.encoding)
     }
 

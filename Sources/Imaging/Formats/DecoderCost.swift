@@ -4,7 +4,7 @@ public import SystemPackage
 ///
 /// Those of plain JPEG, PNG and TIFF hold a few rows, whatever the picture's size; the others hold all of it, some more
 /// than once, or can be made to go over the file again and again. Bytes for each pixel are what helpers were seen to
-/// hold of 48 million: 8.5 of a HEIC, 8.1 of an AVIF, 7 of a JPEG XL, 4.9 of a GIF, 7.5 of a BMP.
+/// hold of 48 million: 8.5 of a HEIC, 8.1 of an AVIF, 7 of a JPEG XL, 4.9 of a GIF, 8.2 of a BMP.
 struct DecoderCost {
     /// What is held at once, beside the pixels that are asked for.
     private(set) var bytes = 0
@@ -28,7 +28,8 @@ struct DecoderCost {
             let boxes = HEIFBoxes(reader)
             self.bytes = boxes.largest.map { Self.bytes($0, each: boxes.depth > 8 ? 18 : 9) } ?? 0
         case .jxl: self.bytes = JXLHeader.size(reader).map { Self.bytes($0, each: 8) } ?? 0
-        case .tiff, .bmp: break
+        case .bmp: self.bytes = BMPHeader.size(reader).map { Self.bytes($0, each: 9) } ?? 0
+        case .tiff: break
         }
     }
 
@@ -72,7 +73,8 @@ struct DecoderCost {
     func objection(_ limits: ImageLimits) -> ImagingError? {
         if scans > limits.scans {
             return ImagingError(
-                code: .badImage, message: "The picture comes in more than \(limits.scans) scans, which nobody needs.")
+                code: .tooManyPixels,
+                message: "The picture comes in more than \(limits.scans) scans, which is the limit.")
         }
         if frames / Self.listedFrames > limits.frames {
             return ImagingError(

@@ -52,7 +52,7 @@ public struct HeaderInspector: Sendable {
         switch format {
         case .jpeg: JPEGHeader.size(reader)
         case .png: pngSize(reader)
-        case .gif: gifSize(reader)
+        case .gif: GIFBlocks.canvas(reader)
         case .webp: WebPHeader.size(reader)
         case .jxl: JXLHeader.size(reader).map { .size(width: $0.width, height: $0.height) }
         case .tiff, .heic, .avif, .bmp: nil
@@ -80,12 +80,6 @@ public struct HeaderInspector: Sendable {
         guard reader.has("IHDR", at: 12), reader.big(4, at: 8) == 13,
             let width = reader.big(4, at: 16), let height = reader.big(4, at: 20)
         else { return .broken("The PNG does not begin with an IHDR chunk.") }
-        return .size(width: width, height: height)
-    }
-
-    // GIF89a, section 18: the logical screen follows the signature.
-    private static func gifSize(_ reader: ByteReader) -> HeaderFinding {
-        guard let width = reader.little(2, at: 6), let height = reader.little(2, at: 8) else { return .needsMore }
         return .size(width: width, height: height)
     }
 }

@@ -10,6 +10,15 @@ enum JPEGDamage {
     /// Takes as long as decoding a thumbnail, and as much memory as libvips' decoder: all coefficients where there are
     /// several scans.
     ///
+    /// - Returns: class `bad-image`, or `truncated` where the file lacks its end mark as well.
+    static func objection(to bytes: UnsafeRawBufferPointer) -> ImagingError? {
+        guard let damage = description(of: bytes) else { return nil }
+        if JPEGScans.end(ByteReader(bytes)) >= bytes.count {
+            return ImagingError(code: .truncated, message: "The jpeg ends before its picture does: \(damage)")
+        }
+        return ImagingError(code: .badImage, message: "The jpeg is damaged: \(damage)")
+    }
+
     /// - Returns: libjpeg's words; nil where all data are there, for all that can be told. JPEG has no checksums.
     static func description(of bytes: UnsafeRawBufferPointer) -> String? {
         guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return nil }
@@ -42,8 +51,10 @@ struct JPEGSuspicion {
     ///   - bytes: the whole file.
     func isFounded(after decoded: Picture, of bytes: UnsafeRawBufferPointer) -> Bool {
         if !isAlone || VipsFailure.hasWords { return true }
+        let end = JPEGScans.end(ByteReader(bytes))
+        // Without an end mark nobody knows which scans should have come.
+        guard end < bytes.count else { return true }
         // All rows are there, and the decoder didn't come to the end mark.
-        guard let read = decoded.bytesRead, read < bytes.count else { return false }
-        return JPEGScans.end(ByteReader(bytes)) > read
+        return decoded.bytesRead.map { end > $0 } ?? false
     }
 }

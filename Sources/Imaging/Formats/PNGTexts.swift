@@ -1,12 +1,14 @@
 /// What a PNG has compressed beside its pixels: profiles and texts, which unpack to a thousand times their size.
 ///
-/// libpng gives up on them without a word, after some work; a file that is made to cost memory is better refused.
+/// libpng gives up on them without a word, after some work; those of a file that is made to cost memory are left out.
 enum PNGTexts {
     /// Bytes that all of a file's may unpack to. Profiles have up to some 4 MiB, and XMP little more.
     static let most = 32 << 20
 
     /// Reads the chunks by their lengths, and unpacks no more than ``most`` bytes, which takes some 50 ms.
-    static func objection(_ reader: ByteReader) -> ImagingError? {
+    ///
+    /// - Returns: where the chunk begins that is too much; nil where none is.
+    static func excess(_ reader: ByteReader) -> Int? {
         var offset = ImageFormat.pngSignature.count
         var left = most
         while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
@@ -18,10 +20,7 @@ enum PNGTexts {
                     continue
                 }
                 left -= Inflated(UnsafeRawBufferPointer(rebasing: content[start...]), most: left).count
-                if left <= 0 {
-                    return ImagingError(
-                        code: .badImage, message: "The PNG's texts and profiles unpack to more than \(most >> 20) MiB.")
-                }
+                if left <= 0 { return offset }
             }
             if reader.has("IEND", at: name) { return nil }
             offset += 12 + length

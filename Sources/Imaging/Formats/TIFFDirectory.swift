@@ -51,7 +51,7 @@ struct TIFFDirectory {
 
     /// A whole number. Nil where it isn't in the file.
     func value(_ index: Int, of field: Field) -> Int? {
-        index < field.count ? number(field.size, at: field.offset + index * field.size) : nil
+        index < field.count ? place(index, of: field).flatMap { number(field.size, at: $0) } : nil
     }
 
     /// The first value of the field with this tag.
@@ -62,10 +62,15 @@ struct TIFFDirectory {
         guard field.type == Self.fraction else {
             return Self.wholeNumbers.contains(field.type) ? value(index, of: field).map(Double.init) : nil
         }
-        let start = field.offset + index * field.size
-        guard index < field.count, let above = number(4, at: start), let below = number(4, at: start + 4), below > 0
+        guard index < field.count, let start = place(index, of: field), let above = number(4, at: start),
+            let below = number(4, at: start + 4), below > 0
         else { return nil }
         return Double(above) / Double(below)
+    }
+
+    /// Offsets may be any number; those that sum up to no place in the file are none.
+    private func place(_ index: Int, of field: Field) -> Int? {
+        reader.contains(field.offset, length: 0) ? field.offset + index * field.size : nil
     }
 
     private func number(_ length: Int, at offset: Int) -> Int? {

@@ -33,6 +33,9 @@ struct ExifBlock {
         if main.isEmpty, camera.isEmpty, place.isEmpty { return nil }
     }
 
+    /// Whether it begins like one, whatever follows.
+    static func isBlock(_ bytes: UnsafeRawBufferPointer) -> Bool { header(ByteReader(bytes)) != nil }
+
     /// Where the TIFF in it begins.
     private static func header(_ reader: ByteReader) -> Int? {
         [0, 6, 4, 10].first { reader.has([0x49, 0x49, 0x2A, 0], at: $0) || reader.has([0x4D, 0x4D, 0, 0x2A], at: $0) }

@@ -51,8 +51,9 @@ extension Picture {
     ) -> UnsafeMutablePointer<VipsSource>? {
         guard format == .jpeg else { return vips_source_new_from_memory(bytes.baseAddress, bytes.count) }
         let end = JPEGScans.end(ByteReader(bytes))
-        // libvips' buffer is of 4,096 bytes.
-        return pw_vips_source_new(bytes.baseAddress, bytes.count, max(0, end - 4_096))
+        // libvips' buffer is of 4,096 bytes. It gives up where the end mark is missing, though libjpeg's bit reader only
+        // looks ahead; whether pixels are missing too is judged when they have been decoded.
+        return pw_vips_source_new(bytes.baseAddress, bytes.count, max(0, end - 4_096), end >= bytes.count ? 1 : 0)
     }
 }
 

@@ -42,10 +42,35 @@ extension Picture {
         return names
     }
 
+    /// - Parameter isUnwanted: asked for each by its name. Names that are no text are removed: no encoder takes them.
+    private func removeFields(where isUnwanted: (String) -> Bool) {
+        guard let fields = lend({ vips_image_get_fields($0) }) else { return }
+        defer { g_strfreev(fields) }
+        var next = fields
+        while let raw = next.pointee {
+            if String(validatingCString: raw).map(isUnwanted) ?? true { _ = lend { vips_image_remove($0, raw) } }
+            next += 1
+        }
+    }
+
+    /// Whether it is a PNG's text whose key PNG's encoder would refuse, which is stricter than its decoder.
+    ///
+    /// W3C PNG, 11.3.3.1: 1 to 79 characters that can be seen, with single spaces between; here of ASCII.
+    private static func isUnwritable(_ name: String) -> Bool {
+        guard name.hasPrefix("png-comment-") else { return false }
+        let key = name.utf8.dropFirst("png-comment-".utf8.count).drop { $0 != UInt8(ascii: "-") }.dropFirst()
+        return !(1...79).contains(key.count) || !key.allSatisfy { (32...126).contains($0) } || key.first == 32
+            || key.last == 32 || name.contains("  ")
+    }
+
     /// The same pixels with no more metadata than `policy` allows.
     func withMetadata(_ policy: MetadataPolicy) throws(VipsFailure) -> Picture {
         let picture = try then { pw_vips_copy($0, &$1) }
-        for name in metadataFields where policy.forbids(name) { _ = picture.lend { vips_image_remove($0, name) } }
+        // Encoders that add to a block give up where it is none.
+        if let isExif = withBlob(VIPS_META_EXIF_NAME, ExifBlock.isBlock), !isExif {
+            picture.removeFields { $0 == VIPS_META_EXIF_NAME }
+        }
+        picture.removeFields { policy.forbids($0) || Self.isUnwritable($0) }
         if !policy.keepsAll, policy.keepsCopyright, let block = CopyrightBlock(text) { picture.set(exif: block.bytes) }
         return picture
     }

@@ -9,22 +9,34 @@ extension Picture {
 
     /// Scaled down in memory, whole lines at a time: a picture that is still to be decoded is never held at full size.
     func shrunk(to size: PixelSize) throws(VipsFailure) -> Picture {
-        let target = try emptyCopy(of: size)
-        let layout = PixelLayout(channels: bands, hasAlpha: hasAlpha)
-        var resampler = Resampler(from: storedSize, to: size, layout: layout)
-        let scratch = UnsafeMutablePointer<UInt8>.allocate(capacity: size.width * bands)
-        defer { scratch.deallocate() }
-        var written: CInt = 0
-        try eachRow { row throws(VipsFailure) in
-            resampler.take(row)
-            while resampler.hasLine {
-                resampler.give(scratch)
-                let result = target.lend { vips_image_write_line($0, written, scratch) }
-                guard result == 0 else { throw VipsFailure.take() }
-                written += 1
-            }
+        let shrink = try RowShrink(of: self, to: size)
+        try eachRow { row throws(VipsFailure) in try shrink.take(row) }
+        return shrink.target
+    }
+
+    /// A picture of each size, in memory.
+    ///
+    /// - Parameter again: opens this one anew, for what can't be had in one pass.
+    func resized(
+        toEach sizes: [PixelSize], again: () throws(VipsFailure) -> Picture,
+    ) throws(VipsFailure) -> [Picture] {
+        guard sizes.count > 1 else {
+            return try sizes.map { (size) throws(VipsFailure) in try resized(to: size).inMemory() }
         }
-        return target
+        guard sizes.allSatisfy(canBeShrunk) else {
+            // To hold all of it would be much: such pictures have sixteen bits, or more.
+            var pictures: [Picture] = []
+            for size in sizes {
+                let opened = try pictures.isEmpty ? self : again()
+                pictures.append(try opened.resized(to: size).inMemory())
+            }
+            return pictures
+        }
+        let shrinks = try sizes.map { (size) throws(VipsFailure) in try RowShrink(of: self, to: size) }
+        try eachRow { row throws(VipsFailure) in
+            for shrink in shrinks { try shrink.take(row) }
+        }
+        return shrinks.map(\.target)
     }
 
     /// With this one's metadata and kind of pixels, in memory, for its lines to be written.
@@ -59,4 +71,37 @@ extension Picture {
 
     /// Lines decoded at a time: two rows of JPEG blocks with halved chroma.
     private static let strip = 16
+}
+
+/// A smaller picture that is made of another's rows, which come once and from the top.
+private final class RowShrink {
+    let target: Picture
+    /// Nil where the size stays.
+    private var resampler: Resampler?
+    private let line: UnsafeMutablePointer<UInt8>
+    private var written: CInt = 0
+
+    init(of picture: Picture, to size: PixelSize) throws(VipsFailure) {
+        target = try picture.emptyCopy(of: size)
+        let from = picture.storedSize
+        let layout = PixelLayout(channels: picture.bands, hasAlpha: picture.hasAlpha)
+        resampler = from == size ? nil : Resampler(from: from, to: size, layout: layout)
+        line = .allocate(capacity: size.width * picture.bands)
+    }
+
+    deinit { line.deallocate() }
+
+    func take(_ row: UnsafePointer<UInt8>) throws(VipsFailure) {
+        guard resampler != nil else { return try write(UnsafeMutablePointer(mutating: row)) }  // It is only read.
+        resampler?.take(row)
+        while resampler?.hasLine == true {
+            resampler?.give(line)
+            try write(line)
+        }
+    }
+
+    private func write(_ line: UnsafeMutablePointer<UInt8>) throws(VipsFailure) {
+        guard target.lend({ vips_image_write_line($0, written, line) }) == 0 else { throw VipsFailure.take() }
+        written += 1
+    }
 }

@@ -7,10 +7,11 @@ extension Picture {
     func inWebColours(keepingProfile: Bool = false) throws(VipsFailure) -> Picture {
         let stored = try inWholeNumbers()
         var picture = keepingProfile && stored.isEncodable ? stored : try stored.throughItsProfile() ?? stored
-        let wanted =
-            picture.interpretation == VIPS_INTERPRETATION_CMYK || picture.bands >= 3
-            ? VIPS_INTERPRETATION_sRGB : VIPS_INTERPRETATION_B_W
         let isConverted = !picture.isEncodable
+        if picture.interpretation == VIPS_INTERPRETATION_CMYK { picture = try picture.cmykAsBrowsersShowIt() }
+        let wanted =
+            picture.bands >= 3
+            ? VIPS_INTERPRETATION_sRGB : VIPS_INTERPRETATION_B_W
         if picture.interpretation != wanted || picture.bandFormat != VIPS_FORMAT_UCHAR {
             picture = try picture.then { pw_vips_colourspace($0, &$1, wanted) }
         }
@@ -41,6 +42,15 @@ extension Picture {
         } catch {
             return nil
         }
+    }
+
+    /// Without a profile nobody knows the inks. Browsers take what black leaves of each colour's light.
+    private func cmykAsBrowsersShowIt() throws(VipsFailure) -> Picture {
+        let light = try then { pw_vips_light_of_inks($0, &$1) }
+        guard bands > 4 else { return light }
+        let alpha = try then { pw_vips_band($0, &$1, 4) }
+            .then { pw_vips_linear($0, &$1, bandFormat == VIPS_FORMAT_USHORT ? 1.0 / 257 : 1, 0) }
+        return try light.then { light, result in alpha.lend { pw_vips_join_bands(light, &result, $0) } }
     }
 
     /// The profile is of colours that these pixels no longer have.

@@ -24,7 +24,7 @@ struct TransformRun {
             renditions[index] = rendition
         }
         if moving.isEmpty, !firstFrameSuffices { try checkFrames() }
-        let seen: Picture = if let base { base } else { try source.pixels(for: [source.glimpse]) }
+        let seen: Picture = if let base { base } else { try source.pixels(for: source.glimpse) }
         return TransformReport(
             facts: try source.facts(with: seen),
             renditions: plans.indices.compactMap { renditions[$0] },
@@ -46,24 +46,51 @@ struct TransformRun {
         return try AnimationTransformer(source, limits: limits, runner: runner).write(plans)
     }
 
-    /// One decode serves all that want the same colours: sRGB's, or those of the source's own profile.
+    /// Those that want the same colours, sRGB's or those of the source's own profile, are decoded together, as many as
+    /// are not too much to hold.
     ///
-    /// - Returns: the pixels in sRGB too, if there was a decode to it.
+    /// - Returns: pixels in sRGB too, if there was a decode to it.
     private func writeStills(
         _ plans: [VariantPlan], _ runner: EffectRunner,
-    ) throws(ImagingError) -> (base: Picture?, [Rendition]) {
-        var bases: [Bool: Picture] = [:]
-        var renditions: [Rendition] = []
-        for plan in plans {
-            let keepsProfile = plan.metadata.keepsProfile
-            if bases[keepsProfile] == nil {
-                let sizes = plans.filter { $0.metadata.keepsProfile == keepsProfile }.map(\.neededSize)
-                bases[keepsProfile] = try source.pixels(for: sizes, keepingProfile: keepsProfile)
+    ) throws(ImagingError) -> (seen: Picture?, [Rendition]) {
+        var seen: Picture?
+        var renditions: [Int: Rendition] = [:]
+        for keepsProfile in [false, true] {
+            // A source that is passed on is decoded to see that it is whole, which those of others tell as well.
+            let alike = plans.indices.filter { plans[$0].metadata.keepsProfile == keepsProfile }
+            for passed in alike where plans[passed].isPassedThrough {
+                renditions[passed] = try plans[passed].passThrough()
             }
-            guard let base = bases[keepsProfile] else { continue }
-            renditions.append(try plan.write(from: base, runner))
+            for group in groups(of: alike.filter { !plans[$0].isPassedThrough }, plans) {
+                let bases = try source.pixels(for: group.map { plans[$0].neededSize }, keepingProfile: keepsProfile)
+                for (index, base) in zip(group, bases) {
+                    renditions[index] = try plans[index].write(from: base, runner)
+                }
+                guard !keepsProfile else { continue }
+                for base in bases where base.storedSize.pixels > seen?.storedSize.pixels ?? 0 { seen = base }
+            }
         }
-        return (bases[false], renditions)
+        return (seen, plans.indices.compactMap { renditions[$0] })
+    }
+
+    /// Pixels that are held at a time, unless a single variant needs more.
+    private static let mostHeld = 32 << 20
+
+    /// By what one decode is to make, in their order.
+    private func groups(of indices: [Int], _ plans: [VariantPlan]) -> [[Int]] {
+        var groups: [[Int]] = []
+        var held: Set<PixelSize> = []
+        for index in indices {
+            let size = plans[index].neededSize
+            let total = held.union([size]).reduce(0) { $0 + $1.pixels }
+            if groups.isEmpty || total > Self.mostHeld && !held.contains(size) {
+                groups.append([])
+                held = []
+            }
+            groups[groups.endIndex - 1].append(index)
+            held.insert(size)
+        }
+        return groups
     }
 
     private func decodedAssets() throws(ImagingError) -> [String: Picture] {
@@ -82,7 +109,7 @@ struct TransformRun {
     private func decoded(_ file: FileDescriptor) throws(ImagingError) -> Picture {
         try SourceMapping(file).lend { bytes throws(ImagingError) in
             let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders)
-            return try source.pixels(for: [PixelSize(width: source.facts.width, height: source.facts.height)])
+            return try source.pixels(for: PixelSize(width: source.facts.width, height: source.facts.height))
         }
     }
 }

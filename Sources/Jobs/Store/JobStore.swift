@@ -189,6 +189,9 @@ public final class JobStore: Sendable {
         }
     }
 
+    /// The name of the file without symbolic links.
+    public var fileName: String { file.name }
+
     /// Finds out whether the file is still there under its name.
     ///
     /// - Throws: `replaced` where it was deleted, or another has its name: nobody else sees what is written from then on.

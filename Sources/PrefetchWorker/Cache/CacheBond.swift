@@ -13,6 +13,7 @@ public enum CacheBond {
         switch (found, expected) {
         case (let found?, let expected?):
             guard found == expected else { throw refusal(store, cache) }
+            try await CachePlaces(store, cache).check(name: newName)
         case (nil, let expected?):
             // The cache was emptied by hand, or is of a version before.
             guard try cache.identify(as: expected) == expected else { throw refusal(store, cache) }

@@ -43,3 +43,29 @@ enum CommandAnswer: Equatable {
         }
     }
 }
+
+/// What a delegate's command answers: a line of JSON, and the bytes behind it.
+struct DelegateAnswer {
+    struct Line: Decodable {
+        var allow: Bool?
+        var key: String?
+        var url: String?
+        var headers: [String: String]?
+        var status: Int?
+        var ok: Bool?
+        var blacklist: Bool?
+        var error: String?
+    }
+
+    let line: Line
+    let bytes: [UInt8]
+
+    /// Nil where the first line is none.
+    init?(_ output: [UInt8]) {
+        let end = output.firstIndex(of: UInt8(ascii: "\n")) ?? output.count
+        // Nonsense is an answer, too; it is said by whoever asked.
+        guard let line = try? JSONDecoder().decode(Line.self, from: Data(output[..<end])) else { return nil }
+        self.line = line
+        bytes = Array(output[min(end + 1, output.count)...])
+    }
+}

@@ -59,17 +59,6 @@ struct CommandDelegate: WorkerDelegate {
         }
     }
 
-    private struct Answer: Decodable {
-        var allow: Bool?
-        var key: String?
-        var url: String?
-        var headers: [String: String]?
-        var status: Int?
-        var ok: Bool?
-        var blacklist: Bool?
-        var error: String?
-    }
-
     func allows(_ url: String, job: JobID) async throws -> Bool {
         try await ask(Question(hook: "allow", url: url, job: job)).0.allow ?? true
     }
@@ -100,7 +89,7 @@ struct CommandDelegate: WorkerDelegate {
         try await ask(Question(hook: "blacklist", url: url, failure: failure.rawValue)).0.blacklist
     }
 
-    private func ask(_ question: Question, _ bytes: [UInt8] = []) async throws -> (Answer, [UInt8]) {
+    private func ask(_ question: Question, _ bytes: [UInt8] = []) async throws -> (DelegateAnswer.Line, [UInt8]) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let line = try Array(encoder.encode(question)) + [UInt8(ascii: "\n")]
@@ -110,11 +99,10 @@ struct CommandDelegate: WorkerDelegate {
         try file.descriptor.writeAll(line + bytes)
         let output = try await CommandRun(command: command, limits: limits, isDialogue: true)
             .run(try file.openedForReading())
-        let end = output.firstIndex(of: UInt8(ascii: "\n")) ?? output.count
-        guard let answer = try? JSONDecoder().decode(Answer.self, from: Data(output[..<end])) else {  // Said below.
+        guard let answer = DelegateAnswer(output) else {
             throw CommandFailure.failed("The delegate's command must answer with a line of JSON, and didn't.")
         }
-        if let error = answer.error { throw CommandFailure.failed("The delegate says: \(error)") }
-        return (answer, Array(output[min(end + 1, output.count)...]))
+        if let error = answer.line.error { throw CommandFailure.failed("The delegate says: \(error)") }
+        return (answer.line, answer.bytes)
     }
 }

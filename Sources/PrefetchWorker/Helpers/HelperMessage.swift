@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 internal import Imaging
 
 /// What the worker asks of a helper. The source, then one empty file for each variant, then one for each asset come as
@@ -35,4 +36,6 @@ enum HelperReply: Codable, Sendable {
     case failed(ImagingError)
     /// A file would have become longer than it may.
     case outgrown
+
+    init(json bytes: [UInt8]) throws { self = try JSONDecoder().decode(HelperReply.self, from: Data(bytes)) }
 }

@@ -64,7 +64,7 @@ extension HelperPool {
             guard try socket.wait(milliseconds: Int64(configuration.wallSeconds) * 1_000) else { return nil }
             guard let (bytes, strays) = try socket.receive() else { return nil }
             for stray in strays { try stray.close() }
-            guard case .facts(let replies) = try JSONDecoder().decode(HelperReply.self, from: Data(bytes)) else {
+            guard case .facts(let replies) = try HelperReply(json: bytes) else {
                 return nil
             }
             return replies

@@ -93,7 +93,7 @@ struct HelperWork: Sendable {
             guard let (bytes, strays) = try socket.receive() else { return .crashed }
             // A helper has no business sending descriptors; one that was taken over by an image might.
             for stray in strays { try stray.close() }
-            let reply = try JSONDecoder().decode(HelperReply.self, from: Data(bytes))
+            let reply = try HelperReply(json: bytes)
             return .answered(reply, files)
         } catch let error as CacheError {
             return .disk(error)

@@ -78,9 +78,14 @@ final class Publisher: Sendable {
     /// - Parameter inFlight: how many items are on their way, those handed in included, and may soon come. A group that holds them
     ///   all waits for nobody.
     func run(inFlight: @Sendable () -> Int = { .max }) async {
-        while let first = await queue.next() {
-            await publish(await group(startingWith: first, inFlight))
-        }
+        while await publishNext(inFlight) {}
+    }
+
+    /// A step of its own, so that nothing of a group is held while the next is waited for: its files would stay open.
+    private func publishNext(_ inFlight: @Sendable () -> Int) async -> Bool {
+        guard let first = await queue.next() else { return false }
+        await publish(await group(startingWith: first, inFlight))
+        return true
     }
 
     private func group(startingWith first: Entry, _ inFlight: @Sendable () -> Int) async -> [Entry] {

@@ -33,11 +33,14 @@ struct Manifest: Decodable {
     }
 
     static func read(_ path: String) throws -> NewJob {
-        let text = try InputFile.text(path, as: "manifest")
+        try Manifest(parsing: InputFile.text(path, as: "manifest"), path).job(relativeTo: path)
+    }
+
+    /// - Parameter path: where the text is from, for what is said of it.
+    init(parsing text: String, _ path: String) throws(SettingsError) {
         do {
-            try checkKeys(text, path)
-            let manifest = try YAMLDecoder().decode(Manifest.self, from: text)
-            return try manifest.job(relativeTo: path)
+            try Self.checkKeys(text, path)
+            self = try YAMLDecoder().decode(Manifest.self, from: text)
         } catch let error as SettingsError {
             throw error
         } catch {

@@ -3,11 +3,6 @@ import FoundationEssentials
 import Jobs
 import Yams
 
-struct SettingsError: Error, CustomStringConvertible {
-    let message: String
-    var description: String { message }
-}
-
 /// Where a value comes from: a flag, else the environment, else the configuration file, else its default.
 struct Settings {
     private let environment: [String: String]
@@ -123,7 +118,8 @@ struct Settings {
 
     static let knownSettings: Set<String> = [
         "max-frames", "max-animation-pixels", "max-decoder-memory", "require-sandbox", "previews",
-        "db", "cache", "wait", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body", "max-pixels",
+        "db", "cache", "wait", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body",
+        "max-pixels",
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
         "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
@@ -148,7 +144,8 @@ struct CommonOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How long to wait while another program writes to the database; then exit code 75 (60s).", valueName: "time"))
+            "How long to wait while another program writes to the database; then exit code 75 (60s).", valueName: "time"
+        ))
     var wait: String?
 
     @Option(

@@ -19,20 +19,20 @@ import Testing
         Bomb(name: "PNG of 50,000 × 50,000", ends: ["too-many-pixels"]) {
             TestImages.pngHeaderOnly(50_000, 50_000) + TestImages.pngOfZeros(500, 500).dropFirst(33)
         },
-        Bomb(name: "PNG with a gigabyte of text", ends: ["bad-image"]) {
+        Bomb(name: "PNG with a gigabyte of text", ends: ["done"]) {
             TestImages.pngOfZeros(
                 64, 64, extra: [TestImages.pngChunk("zTXt", Array("a".utf8) + [0, 0] + TestImages.zlibZeros(1 << 30))])
         },
-        Bomb(name: "PNG with a profile of a gigabyte", ends: ["bad-image"]) {
+        Bomb(name: "PNG with a profile of a gigabyte", ends: ["done"]) {
             TestImages.pngOfZeros(
                 64, 64, extra: [TestImages.pngChunk("iCCP", Array("a".utf8) + [0, 0] + TestImages.zlibZeros(1 << 30))])
         },
-        Bomb(name: "PNG with a gigabyte of translated text", ends: ["bad-image"]) {
+        Bomb(name: "PNG with a gigabyte of translated text", ends: ["done"]) {
             TestImages.pngOfZeros(
                 64, 64,
                 extra: [TestImages.pngChunk("iTXt", [97, 0, 1, 0, 101, 110, 0, 0] + TestImages.zlibZeros(1 << 30))])
         },
-        Bomb(name: "PNG with four hundred texts of a megabyte", ends: ["bad-image"]) {
+        Bomb(name: "PNG with four hundred texts of a megabyte", ends: ["done"]) {
             let text = TestImages.pngChunk("zTXt", Array("a".utf8) + [0, 0] + TestImages.zlibZeros(1 << 20))
             return TestImages.pngOfZeros(64, 64, extra: Array(repeating: text, count: 400))
         },
@@ -64,8 +64,8 @@ import Testing
         Bomb(name: "TIFF of 60,000 directories", ends: ["done", "bad-image", "too-many-pixels"]) {
             TestImages.tiff(claiming: 4, 2, rowsPerStrip: 2, directories: 60_000)
         },
-        Bomb(name: "JPEG of 10,000 scans", ends: ["bad-image"]) { TestImages.jpeg(1_000, 1_000, scans: 10_000) },
-        Bomb(name: "sequential JPEG of 10,000 scans", ends: ["bad-image"]) {
+        Bomb(name: "JPEG of 10,000 scans", ends: ["too-many-pixels"]) { TestImages.jpeg(1_000, 1_000, scans: 10_000) },
+        Bomb(name: "sequential JPEG of 10,000 scans", ends: ["too-many-pixels"]) {
             TestImages.jpeg(500, 500, scans: 10_000, isProgressive: false, sampling: [(1, 1), (1, 1), (1, 1)])
         },
         Bomb(name: "JPEG whose coefficients need a gigabyte", ends: ["too-many-pixels"]) {

@@ -75,4 +75,30 @@ struct HugePictureTests {
             }
         }
     }
+
+    /// Memory that runs out is the limit's fault, and not the picture's.
+    @Test(
+        .enabled(if: hasVips, "The command-line tools of libvips are not installed."),
+        arguments: ["--effort 0", "--lossless 1"])
+    func aWebPThatIsTooMuchToHoldIsNoBadImage(_ option: String) async throws {
+        try await withTemporaryDirectory { folder in
+            let file = folder.appending("large.webp")
+            let black = folder.appending("black.v")
+            #expect(try ChildProcess.run("vips", ["black", black.string, "9900", "9900", "--bands", "3"]) == 0)
+            let words = option.split(separator: " ").map(String.init)
+            let saved = option.hasPrefix("--lossless") ? ["--lossless", "--effort", "0"] : words
+            #expect(try ChildProcess.run("vips", ["webpsave", black.string, file.string] + saved) == 0)
+            try await PictureHelper.lend { helper in
+                let source = try FileDescriptor.open(file, .readOnly, options: .closeOnExec)
+                defer { try? source.close() }
+                for variants in ["a=x,png", "a=9899x,jpeg", "a=x,webp", "a=100x,png", ""] {
+                    let answer = try await helper.make(source, variants, within: 100)
+                    #expect(
+                        answer.isDone || ["too-many-pixels", "encode", "transform"].contains(answer.end), "\(answer)")
+                    if variants.hasPrefix("a=100x") { #expect(answer.isDone, "\(answer)") }
+                    if answer.end == "too-many-pixels" { #expect(answer.message.contains("MiB"), "\(answer)") }
+                }
+            }
+        }
+    }
 }

@@ -4,10 +4,12 @@ extension AnimationFacts {
     /// GIF89a, appendix A: header, screen, colours; then images and extensions, each followed by sub-blocks.
     init?(gif bytes: UnsafeRawBufferPointer) {
         let reader = ByteReader(bytes)
-        guard let width = reader.little(2, at: 6), let height = reader.little(2, at: 8),
-            let flags = reader.byte(at: 10)
-        else { return nil }
-        self.init(canvas: PixelSize(width: width, height: height))
+        guard let flags = reader.byte(at: 10), let screen = GIFBlocks.screen(reader) else { return nil }
+        if case .size(let width, let height) = GIFBlocks.canvas(reader) {
+            self.init(canvas: PixelSize(width: width, height: height))
+        } else {
+            self.init(canvas: screen)
+        }
         var offset = 13 + GIFBlocks.colourTable(flags)
         while let introducer = reader.byte(at: offset), !endsEarly {
             switch introducer {
@@ -46,6 +48,31 @@ enum GIFBlocks {
     static let image = UInt8(ascii: ",")
     static let `extension` = UInt8(ascii: "!")
     static let loopNames = ["NETSCAPE2.0", "ANIMEXTS1.0"]
+
+    /// GIF89a, section 18: the logical screen follows the signature.
+    static func screen(_ reader: ByteReader) -> PixelSize? {
+        guard let width = reader.little(2, at: 6), let height = reader.little(2, at: 8) else { return nil }
+        return PixelSize(width: width, height: height)
+    }
+
+    /// What is seen of it: the screen, grown to hold the first frame, as browsers do it. Later frames are cut at its edges.
+    static func canvas(_ reader: ByteReader) -> HeaderFinding {
+        guard let screen = screen(reader), let flags = reader.byte(at: 10) else { return .needsMore }
+        var offset = 13 + colourTable(flags)
+        while let introducer = reader.byte(at: offset), introducer == `extension` {
+            offset += 2
+            guard skip(&offset, reader) else { break }
+        }
+        let corner = (0..<4).compactMap { reader.little(2, at: offset + 1 + 2 * $0) }
+        guard reader.byte(at: offset) == image, corner.count == 4 else {
+            // A screen without pixels is not the last word, while a frame may follow.
+            let isOpen = offset >= reader.count || reader.byte(at: offset) == image
+            return screen.pixels == 0 && isOpen
+                ? .needsMore : .size(width: screen.width, height: screen.height)
+        }
+        return .size(
+            width: max(screen.width, corner[0] + corner[2]), height: max(screen.height, corner[1] + corner[3]))
+    }
 
     /// Bytes of the colour table that these flags announce.
     static func colourTable(_ flags: UInt8) -> Int {

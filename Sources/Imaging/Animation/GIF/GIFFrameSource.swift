@@ -31,9 +31,6 @@ final class GIFFrameSource: FrameSource {
             throw ImagingError(code: facts.endsEarly ? .truncated : .badImage, message: "The GIF has no frame.")
         }
         reader = try GIFReader(bytes)
-        guard reader.canvas == facts.canvas else {
-            throw ImagingError(code: .badImage, message: "giflib reads another size from the GIF's header.")
-        }
         canvas = facts.canvas
         loopCount = facts.loopCount
         frameCount = facts.frames

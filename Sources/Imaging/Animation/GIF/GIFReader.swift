@@ -51,8 +51,6 @@ final class GIFReader {
         DGifCloseFile(handle, nil)
     }
 
-    var canvas: PixelSize { PixelSize(width: Int(handle.pointee.SWidth), height: Int(handle.pointee.SHeight)) }
-
     /// What comes next. A missing trailer, and bytes that are no record, end the file as browsers let them.
     func record() -> Record {
         var type = UNDEFINED_RECORD_TYPE

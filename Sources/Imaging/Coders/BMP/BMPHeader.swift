@@ -77,6 +77,12 @@ struct BMPHeader: Equatable {
         return !reader.contains(header.pixels, length: reader.little(4, at: 34) ?? 0)
     }
 
+    /// Nil where the header can't be read.
+    static func size(_ reader: ByteReader) -> PixelSize? {
+        // Whoever decodes it says why.
+        (try? BMPHeader(reader)).map { PixelSize(width: $0.width, height: $0.height) }
+    }
+
     var hasAlpha: Bool { masks.last.map { !$0.isEmpty } ?? false }
 
     static func broken(_ why: String) -> ImagingError {

@@ -1,0 +1,84 @@
+@testable import Imaging
+
+// What pictures say of themselves: signatures and headers, which are read before any decoder is asked.
+
+extension FuzzTarget {
+    static let pictureTargets =
+        [signatures] + ImageFormat.allCases.filter { $0 != .avif }.map(header) + [exif]
+
+    /// What the worker does with the first bytes of each download.
+    private static let signatures = FuzzTarget(
+        name: "signatures", seeds: ImageFormat.allCases.map { SampleImage.bytes(of: $0) }
+    ) { bytes in
+        let inspector = HeaderInspector(limits: ImageLimits())
+        let whole = inspector.inspect(bytes)
+        _ = (ImageFormat.sniff(bytes), ImageFormat.mayBegin(bytes))
+        // What has come so far is never refused, and taken once more has come.
+        for count in [bytes.count / 2, bytes.count - 1] where count > 0 {
+            let part = inspector.inspect(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+            if case .refused = part { if case .refused = whole {} else { preconditionFailure("refused too early") } }
+        }
+    }
+
+    private static let policies: [MetadataPolicy] = {
+        var options = VariantOptions()
+        options.set(.keepMetadata, .flag(true))
+        return [MetadataPolicy(VariantOptions()), MetadataPolicy(options)]
+    }()
+
+    /// Everything that is read of a format without a decoder, whatever the bytes are.
+    private static func header(_ format: ImageFormat) -> FuzzTarget {
+        let seeds = format == .heic ? [format, .avif] : [format]
+        return FuzzTarget(
+            name: "header-\(format.rawValue)", seeds: seeds.map { SampleImage.bytes(of: $0) }
+        ) { bytes in
+            let reader = ByteReader(bytes)
+            let limits = ImageLimits()
+            _ = HeaderInspector.size(reader, format)
+            _ = DecoderCost(bytes, as: format, limits: limits).objection(limits)
+            _ = Structure(of: bytes, as: format)
+            if format == .webp || format == .gif, let facts = AnimationFacts(bytes, as: format) {
+                _ = (facts.isAnimation, facts.isWithin(limits))
+            }
+            for policy in policies {
+                _ = Extras(policy: policy).areIn(bytes, format)
+            }
+            details(format, bytes, reader, limits)
+        }
+    }
+
+    private static func details(
+        _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, _ reader: ByteReader, _ limits: ImageLimits
+    ) {
+        switch format {
+        case .jpeg: _ = (JPEGScans.end(reader), ProgressiveJPEG(bytes), PatchedBytes(hidingMetadataOf: bytes, .jpeg))
+        case .png: _ = (PNGTexts.excess(reader), PatchedBytes(hidingMetadataOf: bytes, .png))
+        case .tiff:
+            _ = TIFFColours(TIFFDirectory(reader))
+            _ = TIFFDeflate(reader)?.objection
+        case .heic, .avif: _ = (HEIFBoxes(reader).objection(limits), HEIFReferences(reader))
+        case .webp:
+            _ = (WebPChunk.all(in: bytes).map(\.hasAlpha), PatchedBytes(hidingMetadataOf: bytes, .webp))
+        case .bmp:
+            let coder = BMPCoder()
+            guard let header = try? coder.checkedHeader(of: bytes, limits: limits) else { return }
+            // Pixels of what is small; the decoder is ours, too.
+            if header.width * header.height < 1 << 16 {
+                _ = try? coder.checkedImage(of: bytes, header, limits: limits)
+            }
+        case .gif:
+            guard let patched = PatchedBytes(growingScreenOf: bytes) else { return }
+            precondition(PatchedBytes(growingScreenOf: patched.bytes) == nil)
+        case .jxl: break
+        }
+    }
+
+    private static let exif = FuzzTarget(
+        name: "exif",
+        seeds: [Array("II".utf8) + [42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]]
+    ) { bytes in
+        guard let block = ExifBlock(bytes, where: { _ in true }) else { return }
+        let again = block.bytes
+        again.withUnsafeBytes { precondition(ExifBlock($0, where: { _ in true }) != nil) }
+    }
+}

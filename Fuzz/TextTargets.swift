@@ -1,0 +1,62 @@
+@testable import Imaging
+@testable import PrefetchWorker
+
+// What people, programs and helpers say: manifests, variants, answers.
+
+extension FuzzTarget {
+    static let textTargets = [delegateAnswers, helperReplies, manifests, variants]
+
+    private static let delegateAnswers = FuzzTarget(
+        name: "delegate-answers",
+        seeds: [
+            "{\"ok\":true}\nbytes", "{\"error\":\"no\"}", "{\"allow\":false,\"status\":404,\"headers\":{\"a\":\"b\"}}",
+            "{\"status\":1e300}",
+        ].map { Array($0.utf8) }
+    ) { bytes in
+        _ = CommandAnswer(Array(bytes))
+        _ = DelegateAnswer(Array(bytes))
+    }
+
+    private static let helperReplies = FuzzTarget(
+        name: "helper-replies",
+        seeds: [
+            "{\"outgrown\":{}}", "{\"failed\":{\"_0\":{\"code\":\"encode\",\"message\":\"x\"}}}",
+            """
+            {"made":{"_0":{"facts":{"formatName":"png","width":9223372036854775807,"height":2,"frames":1,\
+            "hasAlpha":true},"renditions":[{"name":"a","width":1,"height":1,"formatName":"png"}]}}}
+            """,
+        ].map { Array($0.utf8) }
+    ) { bytes in _ = try? HelperReply(json: Array(bytes)) }
+
+    private static let manifests = FuzzTarget(
+        name: "manifests",
+        seeds: [
+            "name: a\nurls: [http://a/b, http://c]\nvariants: a=320x,webp\noptions: [retry-failed]\npriority: 5\n",
+            "{\"urls\": [\"http://a\"], \"headers\": {\"A\": \"b\"}, \"order\": \"lifo\"}", "? {a: &x [*x]}",
+        ].map { Array($0.utf8) }
+    ) { bytes in
+        let text = String(decoding: bytes, as: UTF8.self)
+        _ = try? Manifest(parsing: text, "manifest")
+        _ = URLList.parse(Array(bytes))
+    }
+
+    private static let variants = FuzzTarget(
+        name: "variants",
+        seeds: [
+            "thumb=320x240,cover,north,webp,q80,sharpen:0.7", "a=x,png,crop:1:2:3:4,resize,rotate:30:background=#fff",
+            "a=1x1 b=2x,auto:webp+jpeg,max-bytes:9; c=,round:20::5",
+            "{\"name\":\"t\",\"width\":320,\"fit\":\"cover\",\"format\":\"webp\",\"ops\":[{\"blur\":{\"sigma\":2}}]}",
+        ].map { Array($0.utf8) }
+    ) { bytes in
+        guard let specs = try? VariantSpec.parseList(String(decoding: bytes, as: UTF8.self)) else { return }
+        for spec in specs {
+            // What it is filed under means the same.
+            let again = try? VariantSpec.parseList("[\(spec.canonical)]")
+            precondition(again == nil || again?.first?.canonical == spec.canonical)
+            for (width, height) in [(1, 1), (10_000_000, 1), (4_000, 3_000)] {
+                let size = PixelSize(width: width, height: height)
+                _ = (Placement(of: size, for: spec), StagedVariant(spec))
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+internal import CZlib
+
+/// A copy of a file with a few bytes changed, for libraries that stumble over what doesn't matter to the pixels.
+final class PatchedBytes {
+    private let memory: UnsafeMutableRawBufferPointer
+
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(memory) }
+
+    private init(_ file: UnsafeRawBufferPointer) {
+        memory = .allocate(byteCount: max(1, file.count), alignment: 16)
+        memory.copyMemory(from: file)
+    }
+
+    deinit { memory.deallocate() }
+
+    /// A GIF whose screen holds its first frame; nil where it does already, and where there is none.
+    convenience init?(growingScreenOf gif: UnsafeRawBufferPointer) {
+        let reader = ByteReader(gif)
+        guard case .size(let width, let height) = GIFBlocks.canvas(reader),
+            width != reader.little(2, at: 6) || height != reader.little(2, at: 8),
+            let across = UInt16(exactly: width), let down = UInt16(exactly: height)
+        else { return nil }
+        self.init(gif)
+        memory.storeBytes(of: across.littleEndian, toByteOffset: 6, as: UInt16.self)
+        memory.storeBytes(of: down.littleEndian, toByteOffset: 8, as: UInt16.self)
+    }
+
+    /// EXIF, XMP, IPTC and texts become blocks that no library knows; profiles stay. Nil where the format's metadata are no
+    /// reason to fail.
+    convenience init?(hidingMetadataOf file: UnsafeRawBufferPointer, _ format: ImageFormat) {
+        switch format {
+        case .jpeg:
+            self.init(file)
+            hideJPEGSegments()
+        case .png:
+            self.init(file)
+            hidePNGChunks(["eXIf", "tEXt", "zTXt", "iTXt"], from: 0)
+        case .webp:
+            self.init(file)
+            hideWebPChunks()
+        case .gif, .tiff, .heic, .avif, .jxl, .bmp: return nil
+        }
+    }
+
+    /// The compressed texts of a PNG and its profile, from the one on that begins at an offset.
+    convenience init(hidingTextsOf png: UnsafeRawBufferPointer, from start: Int) {
+        self.init(png)
+        hidePNGChunks(["zTXt", "iTXt", "iCCP"], from: start)
+    }
+
+    // MARK: - By format
+
+    /// APP1 and APP13 become APP11, whose content nobody reads.
+    private func hideJPEGSegments() {
+        let reader = ByteReader(bytes)
+        var offset = 2
+        while let marker = JPEGHeader.nextMarker(at: &offset, reader), ![0xD9, 0xDA].contains(marker) {
+            if [0x00, 0x01].contains(marker) || (0xD0...0xD8).contains(marker) { continue }
+            if marker == 0xE1 || marker == 0xED { memory[offset - 1] = 0xEB }
+            offset += max(2, reader.big(2, at: offset) ?? 2)
+        }
+    }
+
+    /// Their checksum has their name in it.
+    private func hidePNGChunks(_ names: [StaticString], from start: Int) {
+        let reader = ByteReader(bytes)
+        var offset = ImageFormat.pngSignature.count
+        while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
+            if offset >= start, names.contains(where: { reader.has($0, at: offset + 4) }) {
+                // Ancillary, private, and safe to copy.
+                memory[(offset + 4)..<(offset + 8)].copyBytes(from: "hiDe".utf8)
+                let named = UnsafeRawBufferPointer(rebasing: bytes[(offset + 4)..<(offset + 8 + length)])
+                let sum = crc32(0, named.bindMemory(to: UInt8.self).baseAddress, UInt32(named.count))
+                memory.storeBytes(
+                    of: UInt32(truncatingIfNeeded: sum).bigEndian, toByteOffset: offset + 8 + length, as: UInt32.self)
+            }
+            offset += 12 + length
+        }
+    }
+
+    private func hideWebPChunks() {
+        let reader = ByteReader(bytes)
+        var offset = 12
+        while let length = reader.little(4, at: offset + 4), reader.contains(offset, length: 8) {
+            if reader.has("EXIF", at: offset) || reader.has("XMP ", at: offset) { memory[offset] = UInt8(ascii: "x") }
+            offset += 8 + length + length % 2
+        }
+    }
+}

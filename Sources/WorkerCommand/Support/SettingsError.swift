@@ -1,0 +1,4 @@
+struct SettingsError: Error, CustomStringConvertible {
+    let message: String
+    var description: String { message }
+}
