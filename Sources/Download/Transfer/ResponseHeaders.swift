@@ -42,7 +42,7 @@ struct ResponseHeaders {
         // Of several the first counts (RFC 9111, section 5.1), of lines as of members of a list.
         case .age: age = age ?? text
         case .vary: vary = vary.map { $0 + ", " + text } ?? text
-        case .contentEncoding: contentEncoding = text
+        case .contentEncoding: contentEncoding = contentEncoding.map { $0 + ", " + text } ?? text
         case .contentRange: contentRange = text
         case .acceptRanges: acceptRanges = text
         }

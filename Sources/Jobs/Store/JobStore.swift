@@ -72,6 +72,7 @@ public final class JobStore: Sendable {
         let patience = Patience()
         self.patience = patience
         do {
+            PrivateFile.make(file.name)
             database = try DatabaseQueue(path: file.name, configuration: Self.configuration(patience))
             let migrator = Schema.migrator
             if try !Self.isReady(database, migrator, path: path) {

@@ -40,6 +40,9 @@ struct ExplainCommand: AsyncParsableCommand {
     @Argument(help: "The URL, as it was enqueued.")
     var url: String
 
+    @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.")
+    var showCredentials = false
+
     @Flag(help: "Print JSON.")
     var json = false
 
@@ -55,11 +58,13 @@ struct ExplainCommand: AsyncParsableCommand {
                 }
                 var variants: [VariantRecord] = []
                 if let source { variants = try await store.variants(ofSource: source.hash) }
+                let redaction = try common.redaction()
                 let host = HostNames.name(ofURL: url)
                 let until = try await store.blockedHosts()[host]
                 var report = Report(
-                    url: URLText.withoutCredentials(url), source: source?.withoutCredentials, variants: variants,
-                    blacklisted: entry?.withoutCredentials,
+                    url: showCredentials ? url : redaction.shown(url),
+                    source: showCredentials ? source : source?.hidden(by: redaction), variants: variants,
+                    blacklisted: showCredentials ? entry : entry?.hidden(by: redaction),
                     hostBlockedUntil: until,
                     hostBlockedFor: until == nil
                         ? nil : try await store.hostMemories().first { $0.host == host }?.reason,

@@ -31,7 +31,7 @@ struct RunHosts: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Sent with every request to every host, unless a job has its own of that name; repeatable.",
+            "Sent with every request to every host, unless a job has its own of that name; @FILE for a file of such lines; repeatable.",
             valueName: "name: value"))
     var header: [String] = []
 

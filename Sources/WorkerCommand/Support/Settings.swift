@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Jobs
 import Yams
 
 /// Where a value comes from: a flag, else the environment, else the configuration file, else its default.
@@ -122,7 +123,7 @@ struct Settings {
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
         "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
-        "allow-files", "allow-data", "name-lifetime", "header", "host-patience",
+        "allow-files", "allow-data", "name-lifetime", "header", "host-patience", "redact",
         "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
         "orphan-grace", "quarantine-age", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir",
         "backup-every",
@@ -147,7 +148,15 @@ struct CommonOptions: ParsableArguments {
         ))
     var wait: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "A query parameter whose values are hidden in what is shown, besides the usual ones; repeatable (WORKER_REDACT).",
+            valueName: "name"))
+    var redact: [String] = []
+
     func settings() throws -> Settings { try Settings(configFile: config) }
+
+    func redaction() throws -> Redaction { Redaction(also: try settings().list("redact", flag: redact)) }
 
     func databasePath(_ settings: Settings) -> String { settings.text("db", flag: db) ?? "worker.db" }
     func cachePath(_ settings: Settings) -> String { settings.text("cache", flag: cache) ?? "cache" }
