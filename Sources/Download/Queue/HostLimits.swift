@@ -53,4 +53,3 @@ public enum HostBlock: String, Sendable, Hashable {
     /// It could not be reached several times in a row.
     case parked
 }
-

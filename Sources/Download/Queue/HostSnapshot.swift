@@ -102,7 +102,8 @@ extension HostGate {
         if isProbed { return HostWait(reason: "One request finds out whether \(host) can be reached.", time: nil) }
         if Int(window) < limits.perHost {
             return HostWait(
-                reason: "\(host) said that it is too much (429, 503): \(max(1, Int(window))) at once for now.", time: nil)
+                reason: "\(host) said that it is too much (429, 503): \(max(1, Int(window))) at once for now.",
+                time: nil)
         }
         return HostWait(reason: "\(host) has its \(limits.perHost) requests at once (--per-host).", time: nil)
     }

@@ -65,7 +65,9 @@ extension Transfer {
             return status == 304 || (length <= Self.drainBytes && framing != .unsound)
         }
         guard framing != .unsound || status == 204 else {
-            cut(.truncated, "\(hop.host) contradicts itself on where the body ends (Content-Length, Transfer-Encoding).")
+            cut(
+                .truncated,
+                "\(hop.host) contradicts itself on where the body ends (Content-Length, Transfer-Encoding).")
             return false
         }
         guard !ContentDecoder.isUnknown(headers.contentEncoding) else {

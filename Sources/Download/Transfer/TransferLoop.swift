@@ -91,8 +91,8 @@ extension TransferLoop {
             let easy = if let pooled = idle.popLast() { pooled } else { try EasyHandle() }
             let transfer = Transfer(
                 ticket, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: ticket),
-                resume: ticket.request.hasValidators ? nil : partials.take(PartialKey(ticket)), connections: connections,
-                now: .now)
+                resume: ticket.request.hasValidators ? nil : partials.take(PartialKey(ticket)),
+                connections: connections, now: .now)
             running[ticket.id] = transfer
             hasStrangers = true
             begin(transfer, exchange)
@@ -172,7 +172,8 @@ extension TransferLoop {
         }
         let withBody = if case .body = outcome { true } else { false }
         release(
-            transfer, HostLesson(outcome, isRepeated: transfer.ticket.request.isRepeated), withBody: withBody, pause: pause, exchange)
+            transfer, HostLesson(outcome, isRepeated: transfer.ticket.request.isRepeated), withBody: withBody,
+            pause: pause, exchange)
         answers.add(outcome, to: transfer.ticket)
     }
 

@@ -28,7 +28,8 @@ struct OwnLimits: Sendable, Hashable {
     func advice(on failure: FailureClass) -> String? {
         switch failure {
         case .forbiddenAddress: "Allow it with --allow-addresses."
-        case .tooLarge: maxCacheBytes == nil ? "Raise it with --max-body." : "Raise it with --max-body or --cache-max-size."
+        case .tooLarge:
+            maxCacheBytes == nil ? "Raise it with --max-body." : "Raise it with --max-body or --cache-max-size."
         case .tooManyPixels: "Raise it with --max-pixels, --max-frames, --max-animation-pixels or --max-decoder-memory."
         default: nil
         }

@@ -167,7 +167,8 @@ extension SourceRecord {
     var freshness: Freshness? {
         http.map { facts in
             Freshness(
-                status: facts.status ?? 200, cacheControl: facts.cacheControl, expires: facts.expires, date: facts.date, age: facts.age,
+                status: facts.status ?? 200, cacheControl: facts.cacheControl, expires: facts.expires, date: facts.date,
+                age: facts.age,
                 lastModified: lastModified, askedAt: facts.askedAt / 1_000, answeredAt: facts.answeredAt / 1_000)
         }
     }
