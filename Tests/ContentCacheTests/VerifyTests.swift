@@ -94,7 +94,8 @@ struct VerifyTests {
         try withCache { cache in
             let shard = cache.directory.appending("blobs/sha256/7f")
             #expect(rmdir(shard.string) == 0)
-            #expect(try cache.files().blobs.isEmpty)
+            let blobs = try cache.files().blobs
+            #expect(blobs.isEmpty)
         }
     }
 }

@@ -13,7 +13,6 @@ public enum CacheBond {
         switch (found, expected) {
         case (let found?, let expected?):
             guard found == expected else { throw refusal(store, cache) }
-            try await CachePlaces(store, cache).check(name: newName)
         case (nil, let expected?):
             // The cache was emptied by hand, or is of a version before.
             guard try cache.identify(as: expected) == expected else { throw refusal(store, cache) }
@@ -24,6 +23,7 @@ public enum CacheBond {
             guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
             try await store.setCacheName(try cache.identify(as: newName()))
         }
+        try await CachePlaces(store, cache).check(name: newName)
     }
 
     /// Whether an index that has never heard of this cache may be its own: it knows some of its files, or there are none.
