@@ -23,7 +23,8 @@ extension HostKeeper {
         let widest = Dictionary(hosts.map { ($0.host, $0.widest) }, uniquingKeysWith: min)
         var demands = load.map { load in
             HostDemand(
-                load: load, limit: widest[load.host] ?? limits.perHost, share: shares.map { $0[load.host]?.places ?? 0 })
+                load: load, limit: widest[load.host] ?? limits.perHost, share: shares.map { $0[load.host]?.places ?? 0 }
+            )
         }
         let running = hosts.reduce(0) { $0 + $1.running }
         let waiting = hosts.reduce(0) { $0 + $1.waiting }

@@ -104,7 +104,8 @@ struct HostKeeper: Sendable {
     private func learn(_ memory: HostMemory, at now: Int64) {
         if memory.hasAnswered { return downloader.noteAnswered(host: memory.host) }
         guard let silence = memory.silence, (0..<60_000).contains(now - silence.last),
-            let code = DownloadFailure.Code(silence.failure) else {
+            let code = DownloadFailure.Code(silence.failure)
+        else {
             return
         }
         downloader.adopt(
@@ -174,7 +175,9 @@ struct HostKeeper: Sendable {
             let since = now - silence.since.milliseconds
             let last = now - silence.last.milliseconds
             let failure = FailureClass(silence.failure)
-            if let old, abs(old.since - since) < 1_000, abs(old.last - last) < 1_000, old.failure == failure { return old }
+            if let old, abs(old.since - since) < 1_000, abs(old.last - last) < 1_000, old.failure == failure {
+                return old
+            }
             return HostMemory.Silence(
                 since: since, last: last,
                 givesUpAt: host.hasAnswered ? nil : since + patience.milliseconds, failure: failure,

@@ -175,7 +175,8 @@ public struct Worker: Sendable {
         let keeper = HostKeeper(
             store: pipeline.store, downloader: pipeline.downloader, worker: worker,
             concurrency: configuration.downloads.concurrency, limits: configuration.downloads.hostLimits,
-            patience: configuration.downloads.parking.patience, crowds: pipeline.crowds, fetches: pipeline.fetches, logger: logger,
+            patience: configuration.downloads.parking.patience, crowds: pipeline.crowds, fetches: pipeline.fetches,
+            logger: logger,
         )
         let cacheKeeper = CacheKeeper(
             collector: pipeline.collector, backups: configuration.backups, retention: configuration.retention,

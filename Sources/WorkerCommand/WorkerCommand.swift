@@ -43,7 +43,8 @@ extension WorkerCommand {
     /// Without /proc Swift knows none of the arguments, blobs get no names and helpers aren't found.
     private static func requireProc() {
         guard access("/proc/self/cmdline", R_OK) != 0 else { return }
-        Terminal.error("worker: /proc is not mounted here, and nothing works without it. Mount it: mount -t proc proc /proc")
+        Terminal.error(
+            "worker: /proc is not mounted here, and nothing works without it. Mount it: mount -t proc proc /proc")
         Glibc.exit(ExitCode.unavailable.rawValue)
     }
 }

@@ -2,8 +2,8 @@ import Download
 import TestSupport
 import Testing
 
-@testable import struct Download.ContentRange
 @testable import enum Download.BodyFraming
+@testable import struct Download.ContentRange
 @testable import enum Download.Decimal
 
 /// Where a body ends (RFC 9112, section 6.3), and numbers that no machine can hold.

@@ -46,7 +46,8 @@ import Testing
     ]
 
     static let ages = [
-        asked(date, "Cache-Control: max-age=3600", "Age: 7200"), reused(date, "Cache-Control: max-age=3600", "Age: abc"),
+        asked(date, "Cache-Control: max-age=3600", "Age: 7200"),
+        reused(date, "Cache-Control: max-age=3600", "Age: abc"),
         reused(date, "Cache-Control: max-age=3600", "Age: -7200"),
         reused(date, "Cache-Control: max-age=3600", "Age: 7200.0"),
         asked(date, "Cache-Control: max-age=3600", "Age: 2147483647"),

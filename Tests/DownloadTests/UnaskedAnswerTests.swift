@@ -31,7 +31,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["gzip", "x-gzip", "GZIP"]) func aCompressedBodyThatEndsEarlyIsTruncated(_ coding: String) async throws {
+    @Test(arguments: ["gzip", "x-gzip", "GZIP"]) func aCompressedBodyThatEndsEarlyIsTruncated(_ coding: String)
+        async throws
+    {
         let packed = try gzip(of: 100_000)
         let headers = [(name: "Content-Encoding", value: coding)]
         let origin = try LoopbackOrigin { request in

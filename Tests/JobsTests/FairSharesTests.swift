@@ -16,7 +16,8 @@ struct FairSharesTests {
 
     @Test func `Where places are fewer than workers each has its turn`() {
         let demands: [Int64: Int] = [1: 9, 2: 9, 3: 9]
-        let turns = (0..<3).map { turn in FairShares.split(1, demands: demands, turn: turn).filter { $0.value > 0 }.keys }
+        let turns = (0..<3).map { turn in FairShares.split(1, demands: demands, turn: turn).filter { $0.value > 0 }.keys
+        }
         #expect(Set(turns.flatMap(\.self)) == [1, 2, 3])
     }
 
@@ -41,9 +42,12 @@ struct FairSharesTests {
         try await withQueue { queue in
             let first = queue.store
             let second = try JobStore(path: queue.path, now: { queue.clock.now })
-            #expect(try await first.takeShares(demand(4, 9, share: nil), worker: queue.worker, wasIdle: false).hosts == nil)
+            #expect(
+                try await first.takeShares(demand(4, 9, share: nil), worker: queue.worker, wasIdle: false).hosts == nil)
             let other = try await second.register(host: "h", pid: 1)
-            func ask(_ store: JobStore, _ worker: Int64, _ running: Int, _ waiting: Int, _ share: Int?) async throws -> Int? {
+            func ask(_ store: JobStore, _ worker: Int64, _ running: Int, _ waiting: Int, _ share: Int?) async throws
+                -> Int?
+            {
                 try await store.takeShares(demand(running, waiting, share: share), worker: worker, wasIdle: false)
                     .hosts?["a.example"]?.places
             }

@@ -10,7 +10,8 @@ import Testing
     "How long hosts are waited for", .serialized, .timeLimit(.minutes(15)),
     .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct HostPatienceTests {
-    @Test func `A host that never answered has its time, and then its items end with its failure, listed nowhere`() async throws
+    @Test func `A host that never answered has its time, and then its items end with its failure, listed nowhere`()
+        async throws
     {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         let port = try LoopbackOrigin.unusedPort()
@@ -30,7 +31,8 @@ struct HostPatienceTests {
             #expect(item.failure == "connect")
             #expect(try await place.store.blacklist().isEmpty)
             // It was probed while it was waited for, and not by each of its items.
-            let failures = try await place.store.hostStatuses().first { $0.host == "127.0.0.1" }?.failures["connect"] ?? 0
+            let failures =
+                try await place.store.hostStatuses().first { $0.host == "127.0.0.1" }?.failures["connect"] ?? 0
             #expect((8..<100).contains(failures))
         }
     }
@@ -54,7 +56,8 @@ struct HostPatienceTests {
         }
     }
 
-    @Test func `A URL that answers 503 doesn't slow down the others of its host, and what waits says why`() async throws {
+    @Test func `A URL that answers 503 doesn't slow down the others of its host, and what waits says why`() async throws
+    {
         let origin = try LoopbackOrigin { request in
             request.path.hasPrefix("/bad") ? .status(503) : .delayed(milliseconds: 50, then: .ok(Pictures.jpeg))
         }

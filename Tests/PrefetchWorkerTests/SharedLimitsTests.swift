@@ -15,7 +15,9 @@ struct SharedLimitsTests {
     }
 
     @Test(arguments: [(2, 10), (10, 3), (1, 10)])
-    func `Two workers together send no more at once than the limits say`(_ perHost: Int, _ concurrency: Int) async throws {
+    func `Two workers together send no more at once than the limits say`(_ perHost: Int, _ concurrency: Int)
+        async throws
+    {
         let origin = try Self.slow()
         try await withWorkplace(configure: {
             $0.downloads.perHost = perHost

@@ -46,9 +46,7 @@ struct HostReach {
 
     /// Whether it has had its time: nothing came from it since it failed first.
     func isGivenUp(after patience: Duration, now: ContinuousClock.Instant) -> Bool {
-        guard !hasAnswered, let failingSince, let last = lastFailure?.at, now - last <= Self.memory else {
-            return false
-        }
-        return now - failingSince >= patience
+        guard !hasAnswered, let failingSince, let last = lastFailure?.at else { return false }
+        return now - last <= Self.memory && now - failingSince >= patience
     }
 }

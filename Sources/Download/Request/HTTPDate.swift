@@ -43,7 +43,9 @@ enum HTTPDate {
     }
 
     private static func words(_ text: [UInt8]) -> [String] {
-        text.split(whereSeparator: { $0 == 0x20 || $0 == 0x2D || $0 == 0x2C }).map { String(decoding: $0, as: UTF8.self) }
+        text.split(whereSeparator: { $0 == 0x20 || $0 == 0x2D || $0 == 0x2C }).map {
+            String(decoding: $0, as: UTF8.self)
+        }
     }
 
     private static let months = [

@@ -72,8 +72,8 @@ extension Transfer {
         }
         guard framing != .unsound || status == 204 else {
             cut(
-                .truncated, "\(hop.host) contradicts itself on where the body ends (Content-Length, Transfer-Encoding)."
-            )
+                .truncated,
+                "\(hop.host) contradicts itself on where the body ends (Content-Length, Transfer-Encoding).")
             return false
         }
         guard !ContentDecoder.isUnknown(headers.contentEncoding) else {

@@ -96,8 +96,7 @@ extension TransferLoop {
             let transfer = Transfer(
                 ticket, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: ticket),
                 resume: ticket.request.hasValidators ? nil : partials.take(PartialKey(ticket)),
-                connections: connections,
-                now: .now)
+                connections: connections, now: .now)
             transfer.onRoom = { [id = ticket.id] in exchange.hasRoom(id) }
             running[ticket.id] = transfer
             hasStrangers = true

@@ -36,7 +36,8 @@ public struct Redaction: Sendable, Hashable {
     }
 
     private func hidden(_ part: String) -> String {
-        guard let equals = part.utf8.firstIndex(of: UInt8(ascii: "=")), names.contains(Self.name(part[..<equals])) else {
+        guard let equals = part.utf8.firstIndex(of: UInt8(ascii: "=")), names.contains(Self.name(part[..<equals]))
+        else {
             return part
         }
         return "\(part[...equals])***"

@@ -41,8 +41,8 @@ public struct RetryPolicy: Sendable {
         case .end, .blacklist:
             return .end
         case .retry, .retryThenBlacklist:
-            guard attempts + 1 < maxTries else { return .end }
-            let ceiling = min(cap, min(base, cap) << Int64(min(attempts, 20)))
+            guard attempts < maxTries - 1 else { return .end }
+            let ceiling = min(cap, min(base, cap) << Int64(min(max(attempts, 0), 20)))
             return .retry(after: max(random(0...max(ceiling, 0)), min(max(retryAfter ?? 0, 0), 3_600_000)))
         }
     }

@@ -218,7 +218,8 @@ extension JobStore {
                 found[row.text("host") ?? "", default: HostTally()].memory = memory(row)
             }
             for row in try Row.fetchAll(db, sql: "SELECT host, class, count FROM host_failures") {
-                found[row.text("host") ?? "", default: HostTally()].failures[row.text("class") ?? ""] = row.count("count")
+                found[row.text("host") ?? "", default: HostTally()].failures[row.text("class") ?? ""] = row.count(
+                    "count")
             }
             return found.map { $1.status(of: $0, steady: steady, now: reading.wall) }
                 .sorted(by: Self.isBusier).prefix(limit).map { $0 }

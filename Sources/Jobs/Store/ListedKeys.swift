@@ -12,7 +12,8 @@ struct ListedKeys {
         // Of a job whose options can't be read no item has ever been asked for.
         rule = options.flatMap { try? JobSettings(parsing: $0) }?.cacheKey
         self.now = now
-        find = try RowStatement("SELECT EXISTS (SELECT 1 FROM blacklist_entries WHERE url = ? AND expires_at > ?)", in: db)
+        find = try RowStatement(
+            "SELECT EXISTS (SELECT 1 FROM blacklist_entries WHERE url = ? AND expires_at > ?)", in: db)
         remove = try RowStatement("DELETE FROM blacklist_entries WHERE url = ?", in: db)
     }
 

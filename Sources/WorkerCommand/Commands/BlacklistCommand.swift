@@ -39,7 +39,8 @@ struct BlacklistCommand: AsyncParsableCommand {
         @OptionGroup var selection: Selection
         @Argument(help: "Only this URL.") var url: String?
         @Option(help: "How many at most.") var limit = 1_000
-        @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.") var showCredentials = false
+        @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.") var showCredentials =
+            false
         @Flag(help: "Print JSON.") var json = false
 
         func run() async throws {

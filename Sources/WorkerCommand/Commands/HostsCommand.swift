@@ -28,7 +28,8 @@ struct HostsCommand: AsyncParsableCommand {
                         host.width.map { Output.fixed($0, 2) } ?? "",
                         host.failures.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(
                             separator: ", "),
-                        host.why.map { Terminal.safe($0) + (host.until.map { " Until \(Output.time($0))." } ?? "") } ?? "",
+                        host.why.map { Terminal.safe($0) + (host.until.map { " Until \(Output.time($0))." } ?? "") }
+                            ?? "",
                     ]
                 }
                 let header = ["host", "in flight", "waiting", "per second", "width", "failures", "why it waits"]

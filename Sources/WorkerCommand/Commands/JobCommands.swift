@@ -102,7 +102,8 @@ struct RetryCommand: AsyncParsableCommand {
             Terminal.error(
                 retryFailed
                     ? "\(listed) of their URLs were taken off the blacklist."
-                    : "\(listed) of them stand on the blacklist and will fail again: add --retry-failed to ask for them.")
+                    : "\(listed) of them stand on the blacklist and will fail again: add --retry-failed to ask for them."
+            )
         }
     }
 }

@@ -17,9 +17,11 @@ struct HeaderLine {
     static func all(_ given: [String]) throws -> [HeaderLine] {
         try given.flatMap { text -> [HeaderLine] in
             guard text.hasPrefix("@") else { return [try HeaderLine(text)] }
-            let lines = try InputFile.text(String(text.dropFirst()), as: "file of headers").split(whereSeparator: \.isNewline)
-            return try lines.map(String.init).filter { !$0.allSatisfy(\.isWhitespace) && !$0.hasPrefix("#") }
-                .map(HeaderLine.init)
+            let file = try InputFile.text(String(text.dropFirst()), as: "file of headers")
+            return try file.split(whereSeparator: \.isNewline).map(String.init).filter {
+                !$0.allSatisfy(\.isWhitespace) && !$0.hasPrefix("#")
+            }
+            .map(HeaderLine.init)
         }
     }
 

@@ -80,7 +80,9 @@ struct RunProgress {
         }
         parts.append(Output.bytes(counts.bytes))
         // How long hosts keep their items waiting, the rate of the others doesn't tell.
-        if rate > 0, left > 0, waits.items == 0, backlog.delayed == 0 { parts.append("\(Output.duration(seconds: Double(left) / rate)) left") }
+        if rate > 0, left > 0, waits.items == 0, backlog.delayed == 0 {
+            parts.append("\(Output.duration(seconds: Double(left) / rate)) left")
+        }
         return parts.joined(separator: "  ")
     }
 
