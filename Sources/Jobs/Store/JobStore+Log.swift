@@ -29,7 +29,9 @@ extension JobStore {
     ///
     /// - Parameter threshold: nil for 4 MiB, or less where as much took long.
     public func checkpoint(threshold: Int64? = nil) async throws(JobsError) {
-        guard logSize > threshold ?? Int64(slices.rows(.checkpoint)) * Self.piece else { return try await tellOfReader() }
+        guard logSize > threshold ?? Int64(slices.rows(.checkpoint)) * Self.piece else {
+            return try await tellOfReader()
+        }
         try await perform { [self] in
             try atMyTurn {
                 let start = SliceLedger.now()
@@ -60,7 +62,8 @@ extension JobStore {
         let file = file
         _ = try await writeIfFree { db in
             guard let since else {
-                return try db.execute(sql: "DELETE FROM cache_properties WHERE name = ?", arguments: [Self.holderProperty])
+                return try db.execute(
+                    sql: "DELETE FROM cache_properties WHERE name = ?", arguments: [Self.holderProperty])
             }
             let holders = LockHolders.processes(
                 .bytes, on: file.name + "-shm", bytes: LockHolders.readerBytes)

@@ -77,7 +77,8 @@ extension JobStore {
             var ids: [JobID: [Int64]] = [:]
             for row in rows { ids[row["job"], default: []].append(row["id"]) }
             let lease = try Self.newLease(
-                of: worker, now: reading.wall, until: steady + leaseDuration, isAlone: deaths >= Suspicion.alone, in: db)
+                of: worker, now: reading.wall, until: steady + leaseDuration, isAlone: deaths >= Suspicion.alone, in: db
+            )
             var taking = try Taking(
                 lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: reading.wall, steady: steady,
                 caution: .none, in: db)

@@ -46,9 +46,11 @@ extension JobStore {
     }
 
     private static func suspects(in db: Database) throws -> [String] {
-        let count = try Int64.fetchOne(
-            db, sql: "SELECT count(*) FROM items WHERE state = 'queued' AND deaths > 1 AND \(isOpen)") ?? 0
-        return count == 0 ? [] : ["\(items(count)) to be run apart from others, since workers died while they held them."]
+        let count =
+            try Int64.fetchOne(
+                db, sql: "SELECT count(*) FROM items WHERE state = 'queued' AND deaths > 1 AND \(isOpen)") ?? 0
+        return count == 0
+            ? [] : ["\(items(count)) to be run apart from others, since workers died while they held them."]
     }
 
     private static func items(_ count: Int64) -> String { count == 1 ? "1 item is" : "\(count) items are" }
