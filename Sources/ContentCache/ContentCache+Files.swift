@@ -48,7 +48,7 @@ extension ContentCache {
         do {
             let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
             return try file.closeAfter {
-                try withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
+                try withUnsafeTemporaryAllocation(byteCount: 8_192, alignment: 1) { buffer in
                     let count = try file.read(into: buffer)
                     return String(decoding: buffer[..<count], as: UTF8.self)
                 }

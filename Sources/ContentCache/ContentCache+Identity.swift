@@ -32,6 +32,23 @@ extension ContentCache {
         try write(identity: name) { draft in Glibc.rename(draft, identityFile.string) == 0 }
     }
 
+    private var ownerFile: FilePath { directory.appending("CACHE_OWNER") }
+
+    /// What the index that this cache belongs to has left here about itself; nil where none has.
+    public func owner() throws(CacheError) -> String? { try Self.smallFile(ownerFile) }
+
+    public func setOwner(_ text: String) throws(CacheError) {
+        guard try owner() != text + "\n" else { return }
+        try write(identity: text) { draft in Glibc.rename(draft, ownerFile.string) == 0 }
+    }
+
+    /// Lets the next index that uses this cache leave its own.
+    public func forgetOwner() throws(CacheError) {
+        guard Glibc.unlink(ownerFile.string) == 0 || errno == ENOENT else {
+            throw CacheError(Errno(rawValue: errno), "\(ownerFile) can't be deleted")
+        }
+    }
+
     private func write(identity name: String, _ publish: (String) -> Bool) throws(CacheError) {
         let temporary = directory.appending("CACHE_VERSION.\(getpid()).\(UInt32.random(in: 0 ... .max))")
         do {

@@ -5,17 +5,24 @@ internal import SystemPackage
 extension ContentCache {
     /// Removes markers that a kill has kept from getting their name.
     ///
-    /// - Parameter time: UTC milliseconds.
-    public func removeDrafts(before time: Int64) throws(CacheError) {
+    /// - Parameters:
+    ///   - time: UTC milliseconds; older ones go in any case.
+    ///   - deadBefore: the same for those whose process, which stands in the name, is no more.
+    public func removeDrafts(before time: Int64, ofDeadBefore deadBefore: Int64 = .min) throws(CacheError) {
         try forEachEntry(of: directory) { (path, info) throws(CacheError) in
             let name = path.dropFirst(directory.string.count).drop { $0 == "/" }
-            guard name.hasPrefix(Self.draftPrefix), info.st_mode & S_IFMT == S_IFREG, Self.changed(info) < time else {
-                return
-            }
+            guard name.hasPrefix(Self.draftPrefix), info.st_mode & S_IFMT == S_IFREG else { return }
+            let changed = Self.changed(info)
+            guard changed < time || (changed < deadBefore && !Self.isMakerAlive(ofDraft: name)) else { return }
             guard Glibc.unlink(path) == 0 || errno == ENOENT else {
                 throw CacheError(Errno(rawValue: errno), "\(path) can't be deleted")
             }
         }
+    }
+
+    private static func isMakerAlive(ofDraft name: some StringProtocol) -> Bool {
+        let process = name.dropFirst(draftPrefix.count).prefix { $0 != "." }
+        return pid_t(process).map { kill($0, 0) == 0 || errno == EPERM } ?? true
     }
 
     static func changed(_ info: stat) -> Int64 {

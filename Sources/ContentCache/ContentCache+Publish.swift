@@ -100,9 +100,15 @@ extension ContentCache {
     private func link(_ blob: PendingBlob, isCopy: Bool = false) throws(CacheError) {
         let raw = blob.file.descriptor.rawValue
         let name = name(of: blob.hash)
-        for _ in 0..<2 {
+        // Before anyone else can see it.
+        markInUse(blob.file.descriptor)
+        for attempt in 0..<3 {
             // AT_EMPTY_PATH would need a privilege; the way through /proc needs none (open(2), O_TMPFILE).
             if linkat(AT_FDCWD, "/proc/self/fd/\(raw)", AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 { return }
+            if errno == ENOENT, attempt == 0, isFolderMissing(of: blob.hash) {
+                try makeFolders()
+                continue
+            }
             // It had its name before and lost it, to a collector: a file whose last name is gone never gets one again.
             if errno == ENOENT, !isCopy { return try link(copied(blob), isCopy: true) }
             guard errno == EEXIST else { throw CacheError(Errno(rawValue: errno), "A new blob can't be named") }
@@ -111,6 +117,11 @@ extension ContentCache {
             try moveToQuarantine(blob.hash)
         }
         throw CacheError(.disk, "The name of a blob stays taken by a file of another length.")
+    }
+
+    private func isFolderMissing(of hash: BlobHash) -> Bool {
+        var info = stat()
+        return stat(blobs.appending(hash.shard).string, &info) != 0 && errno == ENOENT
     }
 
     /// The same bytes in a new file, on the disk.

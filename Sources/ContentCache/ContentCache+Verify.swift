@@ -33,6 +33,7 @@ extension ContentCache {
             default: throw CacheError((error as? Errno) ?? .ioError, "The blob \(hash) can't be opened")
             }
         }
+        markInUse(file.descriptor)
         var info = stat()
         guard fstat(file.descriptor.rawValue, &info) == 0, info.st_mode & S_IFMT == S_IFREG else {
             throw try putAside(hash, file)
@@ -103,7 +104,13 @@ extension ContentCache {
             }
         }
         let target = quarantine.appending("\(hash.hex).\(getpid()).\(UInt32.random(in: 0 ... .max))")
-        if rename(name(of: hash), target.string) != 0, errno != ENOENT {
+        var failed = rename(name(of: hash), target.string) != 0
+        if failed, errno == ENOENT, isThere(hash) {
+            // The quarantine itself was removed.
+            try makeFolders()
+            failed = rename(name(of: hash), target.string) != 0
+        }
+        if failed, errno != ENOENT {
             throw CacheError(Errno(rawValue: errno), "The blob \(hash) can't be moved to quarantine")
         }
     }
@@ -126,6 +133,8 @@ extension ContentCache {
         let name = String(shard < 16 ? "0" : "") + String(shard, radix: 16)
         let folder = blobs.appending(name)
         guard let directory = opendir(folder.string) else {
+            // One that was removed has no files, and is made again when one comes.
+            if errno == ENOENT { return }
             throw CacheError(Errno(rawValue: errno), "The folder \(folder) can't be read")
         }
         defer { closedir(directory) }

@@ -39,7 +39,12 @@ public struct ContentCache: Sendable {
         }
         try makeDirectory(self.directory)
         try checkVersion()
-        try makeDirectory(self.directory.appending("blobs"))
+        try makeFolders()
+    }
+
+    /// Makes the folders inside that are missing: when the cache is opened, and when one turns out to have been removed since.
+    func makeFolders() throws(CacheError) {
+        try makeDirectory(directory.appending("blobs"))
         try makeDirectory(blobs)
         try makeDirectory(quarantine)
         for shard in 0..<256 {
@@ -78,7 +83,11 @@ public struct ContentCache: Sendable {
 
     /// Like `makeFile()`, for those who own descriptors themselves.
     public func makeDescriptor() throws(Errno) -> FileDescriptor {
-        let raw = Glibc.open(blobs.string, __O_TMPFILE | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
+        var raw = Glibc.open(blobs.string, __O_TMPFILE | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
+        // Where the folder was removed under a running worker, it is made again; what then goes wrong shows at once.
+        if raw < 0, errno == ENOENT, (try? makeFolders()) != nil {
+            raw = Glibc.open(blobs.string, __O_TMPFILE | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
+        }
         guard raw >= 0 else { throw Errno(rawValue: errno) }
         return FileDescriptor(rawValue: raw)
     }
@@ -89,7 +98,16 @@ public struct ContentCache: Sendable {
         guard statvfs(directory.string, &info) == 0 else {
             throw CacheError(Errno(rawValue: errno), "The free space of \(directory) can't be read")
         }
-        return Int64(info.f_bavail) * Int64(info.f_frsize)
+        return Int64(clamping: UInt64(info.f_bavail).multipliedClamping(by: UInt64(info.f_frsize)))
+    }
+
+    /// Bytes of the cache's file system, free or not.
+    public func diskBytes() throws(CacheError) -> Int64 {
+        var info = statvfs()
+        guard statvfs(directory.string, &info) == 0 else {
+            throw CacheError(Errno(rawValue: errno), "The size of the disk of \(directory) can't be read")
+        }
+        return Int64(clamping: UInt64(info.f_blocks).multipliedClamping(by: UInt64(info.f_frsize)))
     }
 
     private func checkVersion() throws(CacheError) {
@@ -137,5 +155,12 @@ public struct ContentCache: Sendable {
         } catch {
             throw CacheError(.cannotCreate, "The cache \(directory) can't be created: \(error).")
         }
+    }
+}
+
+extension UInt64 {
+    fileprivate func multipliedClamping(by other: UInt64) -> UInt64 {
+        let (product, overflow) = multipliedReportingOverflow(by: other)
+        return overflow ? .max : product
     }
 }

@@ -109,6 +109,27 @@ public final class Downloader: Sendable {
         exchange.restore(HostName.normal(host), window: window, parks: parks)
     }
 
+    /// What another worker knows of a host that fails.
+    public func adopt(host: String, silence: HostSilence) { exchange.adopt(HostName.normal(host), silence) }
+
+    /// Another worker was answered by this host.
+    public func noteAnswered(host: String) { exchange.noteAnswered(HostName.normal(host)) }
+
+    /// What a host has failed with that has never answered and has had its time; nil for all others.
+    public func givenUp(_ host: String) -> HostSilence? { exchange.givenUp(HostName.normal(host)) }
+
+    /// What has waited in the queue for so long.
+    public func waits(longerThan time: Duration) -> [DownloadWait] { exchange.waits(longerThan: time) }
+
+    /// What this downloader may use of its limits, where others use some of them as well.
+    ///
+    /// - Parameters:
+    ///   - concurrency: transfers at once; nil for all.
+    ///   - hosts: of each host, nothing of one that isn't named; nil for all.
+    public func setShares(concurrency: Int?, hosts: [String: HostShare]?) {
+        exchange.setShares(concurrency: concurrency, hosts: hosts)
+    }
+
     /// The hosts that have anything to tell, in no order.
     public var hosts: [HostSnapshot] { exchange.snapshots() }
 
@@ -136,10 +157,11 @@ public final class Downloader: Sendable {
     /// - Parameter special: limits of single hosts, by name.
     public func setLimits(concurrency: Int, limits: HostLimits, special: [String: HostLimits] = [:]) {
         let special = Dictionary(special.map { (HostName.normal($0.key), $0.value) }, uniquingKeysWith: { $1 })
-        exchange.setLimits(concurrency: max(1, concurrency), limits: limits, special: special)
+        exchange.setLimits(concurrency: min(max(1, concurrency), 1_000), limits: limits, special: special)
     }
 
-    /// Ends what waits at hosts that are blocked for longer than `time` yet, as ``DownloadFailure/Code/crowded``.
+    /// Ends what waits at hosts that are blocked for longer than `time` yet or were given up, as
+    /// ``DownloadFailure/Code/crowded``.
     public func sendAwayBlocked(longerThan time: Duration) { exchange.sendAwayBlocked(longerThan: time) }
 
     /// Ends what waits at hosts where more than `limit` requests do, the least urgent first, as

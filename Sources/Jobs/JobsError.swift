@@ -59,6 +59,9 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         }
         let detail = error.message ?? "no message"
         switch error.resultCode {
+        case .SQLITE_CORRUPT where !Self.canBeRead(path), .SQLITE_NOTADB where !Self.canBeRead(path):
+            self.init(
+                .inputOutput, "The disk of the database \(path) failed: the file can't be read (SQLite says: \(detail)).")
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
             self.init(.corrupt, "The database \(path) is damaged or not a database: \(detail). \(Self.advice)")
         case .SQLITE_FULL:
@@ -78,6 +81,26 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         default:
             self.init(.internalError, "The database \(path) answered \(error.resultCode.rawValue): \(detail).")
         }
+    }
+
+    /// Whether the disk still gives the file's bytes: where it doesn't, nothing is known of them, and nothing is to be rebuilt.
+    private static func canBeRead(_ path: String) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return errno == ENOENT || errno == EACCES }
+        // It stays open, since closing it would end the locks that SQLite has on the file in this process (fcntl(2)). This
+        // happens once: nothing goes on with a database that is damaged.
+        var info = stat()
+        guard fstat(file, &info) == 0 else { return false }
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        var offset: off_t = 0
+        // 64 MiB at most, from its beginning: a disk that is gone gives none of it.
+        while offset < min(off_t(info.st_size), 64 << 20) {
+            let count = pread(file, &buffer, buffer.count, offset)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return count == 0 }
+            offset += off_t(count)
+        }
+        return true
     }
 
     /// SQLite says that the disk is full where it writes to the database, and nothing but that it failed where it makes the

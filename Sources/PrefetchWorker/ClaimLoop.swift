@@ -76,6 +76,7 @@ final class ClaimLoop: Sendable {
             try checkFile()
             let trouble = disk.trouble()
             if let trouble {
+                if drains, tasks.count == 0, await hasNothingToDo() { return .drained }
                 if disk.announce() {
                     logger.error("The worker pauses until the disk lets it work.", metadata: ["reason": "\(trouble)"])
                 }
@@ -229,6 +230,12 @@ final class ClaimLoop: Sendable {
                 if hasRoom { wakeup.ring() }
             }
         }
+    }
+
+    /// Whether the queue is empty, so that the disk's trouble stops nothing.
+    private func hasNothingToDo() async -> Bool {
+        // A database that can't be asked is looked at by the probe.
+        do { return try await store.backlog().isEmpty } catch _ { return false }
     }
 
     private func isDrained() async throws(WorkerError) -> Bool {

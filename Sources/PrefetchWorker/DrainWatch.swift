@@ -33,7 +33,8 @@ final class DrainWatch: Sendable {
     func isIdle(worker: Int64, at now: Int64 = monotonicMilliseconds()) async throws(JobsError) {
         let isTime = state.withLock { state in
             state.idleSince = state.idleSince ?? now
-            return now - (state.toldAt ?? state.idleSince ?? now) >= (state.toldAt == nil ? Self.firstAfter : Self.againAfter)
+            return now - (state.toldAt ?? state.idleSince ?? now)
+                >= (state.toldAt == nil ? Self.firstAfter : Self.againAfter)
         }
         guard isTime else { return }
         // It may wait for items that are in the counters only.

@@ -12,19 +12,29 @@ struct HostKeeper: Sendable {
     let worker: Int64
     let concurrency: Int
     let limits: HostLimits
+    /// What a host that has never answered gets from its first failure on.
+    let patience: Duration
     let crowds: Crowds
     let fetches: SharedFetches<Fetched>
     let logger: Logger
+
+    /// How often it looks: what waits is to be told of within a second, and what a worker leaves is to be taken sooner.
+    static let pause = Duration.milliseconds(400)
+    static let pauseBesideOthers = Duration.milliseconds(200)
 
     /// What was written and read last, so that each change is carried once.
     struct Ledger {
         var seen: [String: Int64] = [:]
         var saved: [String: HostMemory] = [:]
         var started: [String: Int64] = [:]
+        var rates: [String: Double] = [:]
         var lastLook = monotonicMilliseconds()
         var hadLoad = false
         var hadProgress = false
         var limits: [LimitsRecord] = []
+        var held: [Int64: String] = [:]
+        /// What this worker keeps to; nil while it is alone.
+        var shares: [String: WorkerShares.Share]?
     }
 
     /// What was known before a restart; called before anything is asked of anybody.
@@ -35,6 +45,8 @@ struct HostKeeper: Sendable {
             downloader.restore(host: memory.host, window: memory.width, parks: memory.parks)
         }
         try await read(&ledger)
+        // Before anything is asked for: others may have all places.
+        try await share(downloader.hosts, &ledger)
         return ledger
     }
 
@@ -48,6 +60,7 @@ struct HostKeeper: Sendable {
                 try await read(&ledger)
                 downloader.sendAwayBlocked(longerThan: Pipeline.longestWait)
                 try await write(&ledger)
+                try await hold(&ledger)
                 try await tell(&ledger)
                 try await callBack()
             } catch {
@@ -55,7 +68,7 @@ struct HostKeeper: Sendable {
                 logger.warning("Could not keep the books of the hosts.", metadata: ["error": "\(error)"])
             }
             // Cancellation ends the nap, and then the loop.
-            try? await Task.sleep(for: .seconds(1))
+            try? await Task.sleep(for: ledger.shares == nil ? Self.pause : Self.pauseBesideOthers)
         }
         return ledger
     }
@@ -73,7 +86,9 @@ struct HostKeeper: Sendable {
     /// What other workers were told by an origin, and what people have changed.
     private func read(_ ledger: inout Ledger) async throws(JobsError) {
         let now = try await store.cacheTime()
-        for memory in try await store.hostMemories() where ledger.seen[memory.host] != memory.notBefore {
+        for memory in try await store.hostMemories() {
+            learn(memory, at: now)
+            guard ledger.seen[memory.host] != memory.notBefore else { continue }
             ledger.seen[memory.host] = memory.notBefore
             let left = memory.remaining(at: now)
             let reason = memory.reason.flatMap(HostBlock.init) ?? .asked
@@ -83,6 +98,20 @@ struct HostKeeper: Sendable {
         guard records != ledger.limits else { return }
         ledger.limits = records
         apply(records)
+    }
+
+    /// Whether a host has ever answered, all workers know together.
+    private func learn(_ memory: HostMemory, at now: Int64) {
+        if memory.hasAnswered { return downloader.noteAnswered(host: memory.host) }
+        guard let silence = memory.silence, (0..<60_000).contains(now - silence.last),
+            let code = DownloadFailure.Code(silence.failure) else {
+            return
+        }
+        downloader.adopt(
+            host: memory.host,
+            silence: HostSilence(
+                since: .milliseconds(now - min(silence.since, silence.last)), last: .milliseconds(now - silence.last),
+                failure: code, message: silence.message))
     }
 
     private func apply(_ records: [LimitsRecord]) {
@@ -99,12 +128,9 @@ struct HostKeeper: Sendable {
         let now = try await store.cacheTime()
         let hosts = downloader.hosts
         let memories = hosts.compactMap { memory(of: $0, now, &ledger) }
-        let load = load(of: hosts, &ledger)
-        let isBusy = !load.isEmpty
-        guard !memories.isEmpty || isBusy || ledger.hadLoad else { return }
-        try await store.save(hosts: memories, load: load, worker: worker)
-        ledger.hadLoad = isBusy
+        try await store.save(hosts: memories)
         for memory in memories { ledger.saved[memory.host] = memory }
+        try await share(hosts, &ledger)
     }
 
     private func tell(_ ledger: inout Ledger) async throws(JobsError) {
@@ -134,30 +160,37 @@ struct HostKeeper: Sendable {
             // It is ours already; reading it back must not set it anew.
             ledger.seen[host.host] = memory.notBefore
         }
-        if old == nil, memory.notBefore == 0, width == nil, host.parks == 0 { return nil }
+        note(host, now, in: &memory)
+        if old == nil, memory.notBefore == 0, width == nil, host.parks == 0, memory.silence == nil { return nil }
         return memory == old ? nil : memory
     }
 
-    private func load(of hosts: [HostSnapshot], _ ledger: inout Ledger) -> [HostLoad] {
-        let now = monotonicMilliseconds()
-        let seconds = Double(max(1, now - ledger.lastLook)) / 1_000
-        ledger.lastLook = now
-        defer { ledger.started = Dictionary(hosts.map { ($0.host, $0.started) }, uniquingKeysWith: max) }
-        return hosts.compactMap { host -> HostLoad? in
-            let rate = Double(max(0, host.started - (ledger.started[host.host] ?? 0))) / seconds
-            guard host.running > 0 || host.waiting > 0 || rate > 0 else { return nil }
-            return HostLoad(host: host.host, running: host.running, waiting: host.waiting, rate: rate)
-        }.sorted { ($1.running, $1.waiting) < ($0.running, $0.waiting) }.prefix(1_000).map { $0 }
+    /// Since when a host fails, and when it is given up. Nothing is known to have failed a moment earlier than it did.
+    private func note(_ host: HostSnapshot, _ now: Int64, in memory: inout HostMemory) {
+        // Of hosts that never failed nobody needs to know that they answered.
+        let old = memory.silence
+        memory.hasAnswered = host.hasAnswered
+        memory.silence = host.silence.map { silence in
+            let since = now - silence.since.milliseconds
+            let last = now - silence.last.milliseconds
+            let failure = FailureClass(silence.failure)
+            if let old, abs(old.since - since) < 1_000, abs(old.last - last) < 1_000, old.failure == failure { return old }
+            return HostMemory.Silence(
+                since: since, last: last,
+                givesUpAt: host.hasAnswered ? nil : since + patience.milliseconds, failure: failure,
+                message: silence.message)
+        }
     }
 
-    /// Items that made room for others come back when their host can take them.
+    /// Items that made room for others come back when their host can take them, and those of hosts that were given up to end.
     private func callBack() async throws(JobsError) {
         let hosts = crowds.hosts
-        guard !hosts.isEmpty else { return }
         let inHand = Dictionary(downloader.hosts.map { ($0.host, $0.running + $0.waiting) }, uniquingKeysWith: max)
         for host in hosts where inHand[host] ?? 0 < Self.atHand / 4 && downloader.blocked(host) == nil {
             if try await store.promote(waitingFor: host, limit: Self.atHand) == 0 { crowds.forget(host) }
         }
+        let givenUp = downloader.hosts.map(\.host).filter { downloader.givenUp($0) != nil }
+        if !givenUp.isEmpty { _ = try await store.promote(givenUp: givenUp) }
     }
 }
 

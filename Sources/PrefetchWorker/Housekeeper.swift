@@ -28,7 +28,9 @@ struct Housekeeper: Sendable {
                         myself: worker, onGuilty: statistics.countWorkerCrash)
                     if count > 0 { logger.warning("\(count) items of a dead worker go back to the queue.") }
                 }
-                await attempt("sweep cancelled jobs") { () throws(JobsError) in _ = try await store.sweepCancelled(within: 2_000) }
+                await attempt("sweep cancelled jobs") { () throws(JobsError) in
+                    _ = try await store.sweepCancelled(within: 2_000)
+                }
                 await attempt("checkpoint") { () throws(JobsError) in try await store.checkpoint() }
             }
             if round % 5 == 0 {

@@ -104,9 +104,10 @@ public struct Worker: Sendable {
 
     private func makePipeline(_ store: JobStore) throws -> Pipeline {
         let cache = try ContentCache(directory: FilePath(configuration.cache), syncs: configuration.syncs)
-        let disk = DiskWatch(cache: cache, minimumFree: configuration.minimumFree)
+        let minimumFree = try configuration.minimumFree ?? min(1 << 30, cache.diskBytes() / 20)
+        let disk = DiskWatch(cache: cache, minimumFree: minimumFree)
         var policy = configuration.cachePolicy
-        policy.minimumFree = configuration.minimumFree
+        policy.minimumFree = minimumFree
         let collector = Collector(store: store, cache: cache, policy: policy, logger: logger)
         let budget = CacheBudget(store: store, collector: collector)
         let inspector = HeaderInspector(limits: configuration.images, coders: configuration.extensions.coders)
@@ -123,18 +124,21 @@ public struct Worker: Sendable {
             makeRoom: { budget.newRoom() },
             inspect: { BodyVerdict(inspector.inspect($0)) },
         )
+        let limits = OwnLimits(
+            addresses: downloads.addresses.text, maxBodyBytes: downloads.maxBodyBytes, maxCacheBytes: policy.maxBytes,
+            images: configuration.images)
         let helpers = HelperPool(
             configuration: configuration.helpers, limits: configuration.images, cache: cache, logger: logger)
         return Pipeline(
             store: store, cache: cache, downloader: downloader, helpers: helpers,
             publisher: Publisher(
                 store: store, cache: cache, disk: disk, logger: logger, budget: budget,
-                patience: configuration.drains ? 30 : .max),
+                patience: configuration.drains ? 30 : .max, limits: limits),
             disk: disk, collector: collector, budget: budget, memory: MemoryTier(limits: configuration.memoryTier),
             readOnly: try configuration.readOnlyCaches.map { try ReadOnlyCache($0) },
             settings: PipelineSettings(
                 retries: configuration.retries, maxAge: configuration.maxAge, local: configuration.local,
-                maxBodyBytes: configuration.downloads.maxBodyBytes, now: configuration.now),
+                maxBodyBytes: configuration.downloads.maxBodyBytes, limits: limits, now: configuration.now),
             assets: configuration.assets,
             previews: configuration.onPreview.map { Previews(helpers: helpers, show: $0) },
             commands: commands, delegate: try delegate(scratch), extensions: configuration.extensions, logger: logger,
@@ -165,12 +169,13 @@ public struct Worker: Sendable {
             order: configuration.order, drains: configuration.drains, logger: logger,
         )
         let housekeeper = Housekeeper(
-            store: pipeline.store, tasks: tasks, statistics: statistics, wakeup: wakeup, worker: worker, lease: configuration.lease,
+            store: pipeline.store, tasks: tasks, statistics: statistics, wakeup: wakeup, worker: worker,
+            lease: configuration.lease,
             logger: logger)
         let keeper = HostKeeper(
             store: pipeline.store, downloader: pipeline.downloader, worker: worker,
             concurrency: configuration.downloads.concurrency, limits: configuration.downloads.hostLimits,
-            crowds: pipeline.crowds, fetches: pipeline.fetches, logger: logger,
+            patience: configuration.downloads.parking.patience, crowds: pipeline.crowds, fetches: pipeline.fetches, logger: logger,
         )
         let cacheKeeper = CacheKeeper(
             collector: pipeline.collector, backups: configuration.backups, retention: configuration.retention,

@@ -35,7 +35,8 @@ public struct WorkerConfiguration: Sendable {
     /// Sources that need no network.
     public var local = LocalSources()
     /// Bytes kept free on the cache's disk.
-    public var minimumFree: Int64 = 1 << 30
+    /// Nil for a twentieth of the disk, and at most 1 GiB.
+    public var minimumFree: Int64?
     /// How much the cache may hold, and for how long; `minimumFree` is taken from above.
     public var cachePolicy = CachePolicy()
     /// How often the cache is collected while a worker runs, in milliseconds.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 
 @main
 struct WorkerCommand: AsyncParsableCommand {
@@ -27,6 +28,7 @@ struct WorkerCommand: AsyncParsableCommand {
 
     /// A helper guards itself before there is a second thread, so it is started where none is: on the first one.
     @MainActor static func main() async {
+        requireProc()
         let words = CommandLine.arguments.dropFirst()
         if words.first == "helper" {
             HelperCommand.main(Array(words.dropFirst()))
@@ -34,6 +36,15 @@ struct WorkerCommand: AsyncParsableCommand {
             Heaps.limit()
             await main(nil)
         }
+    }
+}
+
+extension WorkerCommand {
+    /// Without /proc Swift knows none of the arguments, blobs get no names and helpers aren't found.
+    private static func requireProc() {
+        guard access("/proc/self/cmdline", R_OK) != 0 else { return }
+        Terminal.error("worker: /proc is not mounted here, and nothing works without it. Mount it: mount -t proc proc /proc")
+        Glibc.exit(ExitCode.unavailable.rawValue)
     }
 }
 

@@ -25,6 +25,9 @@ struct LeftoverTests {
             let all = try cache.inQuarantine()
             #expect(Set(all.map(\.name)) == ["a", "b", "folder"])
             #expect(try cache.quarantined() == (3, 2 + 2 + 5 + 1))
+            // The maker of the first is alive, as every process with the number 1 is.
+            try cache.removeDrafts(before: 0, ofDeadBefore: .max)
+            #expect(fileNames(in: cache.directory.string).contains("CACHE_VERSION.1.2"))
             try cache.removeDrafts(before: .max)
             let gone = cache.remove(fromQuarantine: all)
             #expect(gone.files == 3 && gone.bytes == 10 && gone.trouble == nil)

@@ -64,13 +64,17 @@ struct PublishTests {
         }
     }
 
-    @Test func `A folder that was removed fails its blobs only`() throws {
+    @Test func `A folder that was removed is made again`() throws {
         try withCache { cache in
             let blobs = try ["one", "two", "three"].map { try cache.pending($0) }
             let shard = cache.path(of: blobs[1].hash).removingLastComponent()
             #expect(rmdir(shard.string) == 0)
-            #expect(cache.publish(blobs).map { $0?.code } == [nil, .disk, nil])
-            #expect(mkdir(shard.string, 0o755) == 0)
+            #expect(cache.publish(blobs).allSatisfy { $0 == nil })
+            #expect(try Set(cache.files().blobs) == Set(blobs.map(\.hash)))
+            #expect(try ChildProcess.run("rm", ["-r", cache.directory.appending("blobs").string]) == 0)
+            let blob = try cache.pending("after all were removed")
+            #expect(cache.publish([blob])[0] == nil)
+            #expect(try cache.files().blobs == [blob.hash])
         }
     }
 

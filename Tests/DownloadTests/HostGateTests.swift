@@ -13,6 +13,8 @@ import Testing
         return HostGate(limits: limits, parking: parking)
     }
 
+    private static let unreachable = HostLesson.unreachable(DownloadFailure(.connect, "It can't be reached."))
+
     private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
     @Test func aBucketLetsABurstThroughAndThenItsRate() {
@@ -52,28 +54,66 @@ import Testing
         #expect(gate.isPristine)
     }
 
-    @Test func belowOneThereArePausesAndNeverLongerThanFifteenSeconds() {
+    /// The fault of one URL is its own: the others of its host aren't asked for any slower.
+    @Test func aURLThatAnswers503AgainAndAgainNarrowsNothing() {
+        var gate = gate()
+        for step in 0..<100 {
+            let now = at(Double(step))
+            gate.learn(.answered, start: now, now: now)
+            gate.learn(.unavailable(isFirst: false), start: now, now: now)
+        }
+        #expect(gate.window == 8)
+    }
+
+    @Test func whereSomeURLsAnswer503AHostHasOneRequestAtATimeAtLeast() {
+        var gate = gate()
+        for step in 0..<200 {
+            let now = at(Double(step))
+            // Five of twelve, which is less than most.
+            gate.learn(step % 12 < 5 ? .unavailable(isFirst: true) : .answered, start: now, now: now)
+            #expect(gate.window >= 1 || gate.width.isMostlyUnavailable, "\(step)")
+        }
+        for step in 200..<220 {
+            let now = at(Double(step))
+            gate.learn(.answered, start: now, now: now)
+        }
+        gate.started(at: at(300))
+        #expect(gate.heldUntil == nil)
+    }
+
+    @Test func whereMostURLsAnswer503ThereArePausesUntilOthersAnswer() {
+        var gate = gate()
+        for step in 0..<10 { gate.learn(.unavailable(isFirst: true), start: at(Double(step)), now: at(Double(step))) }
+        #expect(gate.window < 1)
+        gate.started(at: at(20))
+        #expect(gate.heldUntil.map { $0 <= at(24) } == true)
+        for step in 21..<26 { gate.learn(.answered, start: at(Double(step)), now: at(Double(step))) }
+        #expect(gate.window >= 1)
+    }
+
+    @Test func belowOneThereArePausesOfSeconds() {
         var gate = gate()
         for step in 0..<20 { gate.learn(.tooMuch, start: at(Double(step) + 0.5), now: at(Double(step) + 0.6)) }
-        #expect(gate.window == HostGate.narrowest)
+        #expect(gate.window == HostWindow.narrowest)
         gate.started(at: at(100))
-        #expect(gate.heldUntil == at(115))
+        #expect(gate.heldUntil == at(104))
     }
 
     @Test func aHostThatIsNotReachedIsParkedProbedAndParkedForLonger() {
         var gate = gate()
-        for _ in 0..<2 { gate.learn(.unreachable, start: at(0), now: at(1)) }
+        gate.learn(.answered, start: at(0), now: at(0))
+        for _ in 0..<2 { gate.learn(Self.unreachable, start: at(0), now: at(1)) }
         #expect(gate.block == nil)
-        gate.learn(.unreachable, start: at(0), now: at(1))
+        gate.learn(Self.unreachable, start: at(0), now: at(1))
         #expect(gate.block == .parked)
         #expect(gate.blockedUntil == at(31))
         // One that was under way then says nothing new.
-        gate.learn(.unreachable, start: at(0), now: at(2))
+        gate.learn(Self.unreachable, start: at(0), now: at(2))
         #expect(gate.blockedUntil == at(31))
         gate.release(at(31))
         #expect(gate.mayStart(running: 0))
         #expect(!gate.mayStart(running: 1))
-        gate.learn(.unreachable, start: at(31), now: at(32))
+        gate.learn(Self.unreachable, start: at(31), now: at(32))
         #expect(gate.blockedUntil == at(92))
         gate.release(at(92))
         gate.learn(.answered, start: at(92), now: at(93))
@@ -84,7 +124,7 @@ import Testing
     @Test func failuresCountInARowOnly() {
         var gate = gate()
         for _ in 0..<10 {
-            for _ in 0..<2 { gate.learn(.unreachable, start: at(0), now: at(1)) }
+            for _ in 0..<2 { gate.learn(Self.unreachable, start: at(0), now: at(1)) }
             gate.learn(.answered, start: at(0), now: at(1))
         }
         #expect(gate.block == nil)
@@ -100,28 +140,68 @@ import Testing
 
     @Test func whatWasLearntBeforeARestartHolds() {
         var gate = gate()
+        gate.learn(.answered, start: at(0), now: at(0))
         gate.restore(window: 2, parks: 1)
         #expect(gate.window == 2)
         #expect(!gate.mayStart(running: 1))
-        gate.learn(.unreachable, start: at(0), now: at(0))
+        gate.learn(Self.unreachable, start: at(0), now: at(0))
         #expect(gate.blockedUntil == at(60))
+    }
+
+    @Test func aHostThatNeverAnsweredHasItsTimeAndOneThatDidHasAllTries() {
+        var (stranger, known) = (gate(), gate())
+        known.learn(.answered, start: at(0), now: at(0))
+        for step in 1...4 {
+            let now = at(Double(step) * 10)
+            stranger.release(now)
+            stranger.learn(Self.unreachable, start: now, now: now)
+            known.learn(Self.unreachable, start: now, now: now)
+            #expect(stranger.isGivenUp(now) == (step == 4))
+        }
+        #expect(!known.isGivenUp(at(1_000)))
+        // It is probed while it is waited for, and then left alone for longer.
+        #expect(stranger.blockedUntil == at(100))
+        // After a time in which nobody asked it is as good as new.
+        #expect(!stranger.isGivenUp(at(200)))
+        stranger.learn(.answered, start: at(60), now: at(60))
+        #expect(!stranger.isGivenUp(at(61)))
+        #expect(stranger.block == nil)
+    }
+
+    @Test func whatAnotherWorkerKnowsOfAHostHolds() {
+        var gate = gate()
+        gate.adopt(since: at(0), last: at(29), DownloadFailure(.timeout, "It said nothing."))
+        #expect(!gate.isGivenUp(at(29)))
+        #expect(gate.isGivenUp(at(30)))
+        gate.noteAnswered()
+        #expect(!gate.isGivenUp(at(30)))
+    }
+
+    @Test func aHostWithoutAShareStartsNothingAndSaysWhy() {
+        var gate = gate()
+        gate.share = HostShare.none
+        #expect(!gate.mayStart(running: 0))
+        #expect(gate.wait(of: "a.example", running: 0, now: at(0))?.reason.contains("--per-host") == true)
+        gate.share = HostShare(places: 2, parts: 2)
+        #expect(gate.mayStart(running: 1))
+        #expect(!gate.mayStart(running: 2))
     }
 
     static let lessons: [(DownloadFailure.Code, String)] = [
         (.dns, "unreachable"), (.connect, "unreachable"), (.timeout, "unreachable"), (.tlsHandshake, "unreachable"),
-        (.http(429), "tooMuch"), (.http(503), "tooMuch"), (.http(500), "answered"), (.http(404), "answered"),
-        (.connectionLost, "answered"), (.truncated, "answered"), (.tlsCertificate, "answered"),
+        (.http(429), "tooMuch"), (.http(503), "unavailable"), (.http(500), "answered"), (.http(404), "answered"),
+        (.connectionLost, "hungUp"), (.truncated, "answered"), (.tlsCertificate, "answered"),
         (.cancelled, "nothing"), (.disk(.noSpace), "nothing"), (.forbiddenAddress, "nothing"),
     ]
 
     @Test(arguments: lessons.indices) func everyEndTeachesSomething(_ index: Int) {
         let (code, lesson) = Self.lessons[index]
-        #expect("\(HostLesson(.failed(DownloadFailure(code, "It failed."))))" == lesson)
+        #expect("\(HostLesson(.failed(DownloadFailure(code, "It failed."))))".hasPrefix(lesson))
     }
 
     @Test func aHostIsAStrangerUntilItAnswers() {
         var gate = gate()
-        gate.learn(.unreachable, start: at(0), now: at(1))
+        gate.learn(Self.unreachable, start: at(0), now: at(1))
         gate.learn(.nothing, start: at(0), now: at(1))
         #expect(!gate.hasAnswered)
         gate.learn(.tooMuch, start: at(0), now: at(1))

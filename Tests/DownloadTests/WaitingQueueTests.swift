@@ -144,3 +144,34 @@ import Testing
         }
     }
 }
+
+/// What several workers share.
+extension WaitingQueueTests {
+    @Test func aHostWithoutAShareWaitsAndStartsOnceItHasOne() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 4))
+        let (a, b) = (try host("a.example"), try host("b.example"))
+        queue.setShares(["a.example": HostShare(places: 2, parts: 2)])
+        for id in UInt64(1)...4 { queue.insert(ticket(id, a, name: Int64(id))) }
+        queue.insert(ticket(5, b, name: 5))
+        #expect([queue.start(now: now)?.id, queue.start(now: now)?.id, queue.start(now: now)?.id] == [1, 2, nil])
+        #expect(queue.waits(longerThan: .zero, now: .now).map(\.id).sorted() == [3, 4, 5])
+        queue.setShares(["b.example": HostShare(places: 1, parts: 2)])
+        #expect(queue.start(now: now)?.id == 5)
+        queue.setShares(nil)
+        #expect([queue.start(now: now)?.id, queue.start(now: now)?.id] == [3, 4])
+    }
+
+    @Test func aHostThatHasAnsweredIsRememberedThoughNothingElseIs() throws {
+        var queue = WaitingQueue(limits: HostLimits(perHost: 4))
+        let a = try host("a.example")
+        queue.insert(ticket(1, a))
+        #expect(drain(&queue) == [1])
+        #expect(!queue.isStranger("a.example") || queue.hosts["a.example"] == nil)
+        queue.insert(ticket(2, a))
+        queue.finished(host: "none.example", start: now, now: now)
+        _ = queue.start(now: now)
+        queue.finished(host: "a.example", .answered, start: now, now: now)
+        queue.insert(ticket(3, a))
+        #expect(!queue.isStranger("a.example"))
+    }
+}

@@ -24,12 +24,18 @@ struct GuardedQueueTests {
         let item = "the id of an item is a positive number that no other item has; leave it out of the INSERT"
         let kept = "the id, job and url of an item stay as they are; insert a new item instead"
         return [
-            ("INSERT OR REPLACE INTO jobs (urls, dedupe_key) VALUES (json_array('https://d.example/'), 'daily')", replaced),
+            (
+                "INSERT OR REPLACE INTO jobs (urls, dedupe_key) VALUES (json_array('https://d.example/'), 'daily')",
+                replaced
+            ),
             ("REPLACE INTO jobs (dedupe_key) VALUES ('weekly')", replaced),
             ("INSERT OR REPLACE INTO jobs (id, urls) VALUES (2, json_array('https://d.example/'))", replaced),
             ("INSERT OR REPLACE INTO jobs (id) VALUES (2)", replaced),
             ("INSERT INTO jobs (id) VALUES (-7)", "the id of a job is a positive number; leave it out of the INSERT"),
-            ("UPDATE OR REPLACE jobs SET dedupe_key = 'daily' WHERE id = 2", "another unfinished job has this dedupe_key"),
+            (
+                "UPDATE OR REPLACE jobs SET dedupe_key = 'daily' WHERE id = 2",
+                "another unfinished job has this dedupe_key"
+            ),
             ("UPDATE jobs SET id = 77 WHERE id = 1", "the id of a job stays as it is"),
             ("UPDATE OR REPLACE jobs SET id = 2 WHERE id = 1", "the id of a job stays as it is"),
             ("UPDATE jobs SET rowid = 77 WHERE id = 1", "the id of a job stays as it is"),
@@ -37,11 +43,16 @@ struct GuardedQueueTests {
             ("UPDATE jobs SET queued = queued - 1, done = done + 1 WHERE id = 2", counters),
             ("UPDATE jobs SET total = total + 1, queued = queued + 1", counters),
             ("UPDATE jobs SET bytes = 'many' WHERE id = 1", counters),
-            ("UPDATE jobs SET queued = 0, cancelled = total, state = 'finished', finished_at = 1 WHERE id = 2", counters),
+            (
+                "UPDATE jobs SET queued = 0, cancelled = total, state = 'finished', finished_at = 1 WHERE id = 2",
+                counters
+            ),
             ("INSERT OR REPLACE INTO items (id, job, url) VALUES (1, 2, 'https://d.example/')", item),
             ("INSERT INTO items (id, job, url) VALUES (-7, 2, 'https://d.example/')", item),
-            ("INSERT INTO items (id, job, url) VALUES (-1, 2, 'https://d.example/')",
-             "the id of an item is a positive number; leave it out of the INSERT"),
+            (
+                "INSERT INTO items (id, job, url) VALUES (-1, 2, 'https://d.example/')",
+                "the id of an item is a positive number; leave it out of the INSERT"
+            ),
             ("UPDATE OR REPLACE items SET id = 2 WHERE id = 1", kept),
             ("UPDATE items SET rowid = 99 WHERE id = 1", kept),
             ("UPDATE items SET oid = 99 WHERE id = 1", kept),

@@ -84,7 +84,9 @@ struct HostTests {
             let memory = HostMemory(
                 host: "a.example", notBefore: queue.clock.now + 30_000, setAt: queue.clock.now, reason: "parked",
                 width: 0.5, parks: 1)
-            try await queue.store.save(hosts: [memory], load: load, worker: queue.worker)
+            try await queue.store.save(hosts: [memory])
+            let demands = load.map { HostDemand(load: $0, limit: 6, share: nil) }
+            _ = try await queue.store.takeShares(demands, worker: queue.worker, wasIdle: true)
             // Asked from another opening, as a command is: a process doesn't see its own lock.
             let other = try JobStore(path: queue.path, now: { queue.clock.now })
             let status = try #require(try await other.hostStatuses().first)

@@ -88,7 +88,9 @@ struct LockingTests {
                 try db.execute(sql: "CREATE TABLE ballast (b BLOB)")
             }
             for _ in 0..<9 {
-                try await queue.store.write { db in try db.execute(sql: "INSERT INTO ballast VALUES (randomblob(4194304))") }
+                try await queue.store.write { db in
+                    try db.execute(sql: "INSERT INTO ballast VALUES (randomblob(4194304))")
+                }
             }
             let clock = ContinuousClock()
             let took = try await clock.measure {

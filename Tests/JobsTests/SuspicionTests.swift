@@ -92,7 +92,8 @@ struct SuspicionTests {
             _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
             let items = try await queue.claim()
             #expect(items.map(\.deaths) == [1, 1])
-            try await queue.end(items[0], .retry(at: queue.clock.now, FailureRecord(.timeout, "slow"), blockingHost: false))
+            try await queue.end(
+                items[0], .retry(at: queue.clock.now, FailureRecord(.timeout, "slow"), blockingHost: false))
             try await queue.end(items[1], .release)
             #expect(try queue.shell.expect("SELECT deaths FROM items ORDER BY id;") == ["0", "1"])
         }

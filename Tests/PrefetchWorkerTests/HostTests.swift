@@ -16,6 +16,7 @@ struct HostTests {
         try await withWorkplace(configure: {
             $0.downloads.parking.failures = 3
             $0.downloads.parking.time = .seconds(60)
+            $0.downloads.parking.patience = .seconds(600)
             $0.drains = false
         }) { (place) async throws in
             let stop = StopSignal()

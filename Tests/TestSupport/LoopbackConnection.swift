@@ -65,6 +65,12 @@ struct LoopbackConnection {
             return sendHead(code, headers, length: body.count) && sendPieces(body, pieces, pause)
         case .hugeHeaders(let bytes, let inOneLine):
             return sendHugeHeaders(bytes, inOneLine: inOneLine)
+        case .raw(let head, let body, let closes):
+            return socket.send(head) && socket.send(body) && !closes
+        case .answersTwice(let body, let late, let milliseconds):
+            guard sendHead(200, [], length: body.count), socket.send(body) else { return false }
+            usleep(UInt32(milliseconds) * 1_000)
+            return socket.send(late)
         case .garbage:
             _ = socket.send("\u{1}\u{2} this is not HTTP \r\n\r\n")
             return false

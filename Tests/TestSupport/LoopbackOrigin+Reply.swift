@@ -24,6 +24,10 @@ public indirect enum LoopbackReply: Sendable {
     /// So many bytes of headers, in lines of 1,000 or in a single one.
     case hugeHeaders(bytes: Int, inOneLine: Bool = false)
     case delayed(milliseconds: Int, then: LoopbackReply)
+    /// These bytes, head and all; then the connection is closed, or kept.
+    case raw(String, body: [UInt8] = [], closes: Bool = true)
+    /// A good answer, and after so many milliseconds these bytes that nobody has asked for.
+    case answersTwice([UInt8], late: String, milliseconds: Int)
     /// Bytes that are not HTTP.
     case garbage
     /// Closes without a word.

@@ -1,3 +1,5 @@
+import Glibc
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -35,6 +37,48 @@ struct CredentialTests {
             for arguments in [["results", "1"], ["blacklist", "list"], ["cache", "pin"]] {
                 #expect(try await w.run(arguments + ["--show-credentials"]).output.contains("me:s3cret@"))
             }
+        }
+    }
+
+    @Test func `Signatures in queries are hidden, and programs that read results get them`() async throws {
+        try await withWorker(Pictures.reply) { w in
+            let (good, gone) = (w.url("/1.png?w=3&X-Amz-Signature=s3cret"), w.url("/no?ticket=s3cret&sig=s3cret"))
+            try await w.enqueue(good, gone)
+            try await w.run(["run", "--drain"] + TestWorker.quick, expecting: 2)
+            var shown: [String] = []
+            for arguments in [
+                ["explain", good], ["explain", good, "--json"], ["explain", gone], ["blacklist", "list"], ["status"],
+                ["get", gone], ["hosts"],
+            ] {
+                let said = try await w.run(arguments + ["--redact", "Ticket"], expecting: nil)
+                shown += [said.output, said.errors]
+            }
+            #expect(shown.filter { $0.contains("s3cret") } == [])
+            #expect(shown[0].contains("/1.png?w=3&X-Amz-Signature=***"))
+            #expect(try await w.run("explain", good, "--show-credentials").output.contains("s3cret"))
+            #expect(try await w.run("results", "1", "--format", "csv").output.contains("s3cret"))
+        }
+    }
+
+    @Test func `Headers come from a file, which no list of processes shows`() async throws {
+        try await withWorker({ request in
+            request.header("X-Key") == "s3cret" && request.header("X-All") == "1: 2"
+                ? Pictures.reply(request) : .status(403)
+        }) { w in
+            let file = FilePath(w.home).appending("headers")
+            let descriptor = try FileDescriptor.open(
+                file, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
+            _ = try descriptor.closeAfter {
+                try descriptor.writeAll(Array("# of this job\nX-Key: s3cret\n\nX-All: 1: 2\n".utf8))
+            }
+            try await w.run("enqueue", w.url("/1.png"), "--header", "@\(file)")
+            try await w.run(["run", "--drain"] + TestWorker.quick)
+            #expect(try await w.counts("1") == "1|0|0|0|0")
+            let missing = try await w.run(["enqueue", w.url("/1.png"), "--header", "@/nowhere"], expecting: 64)
+            #expect(missing.errors.contains("/nowhere"))
+            let wrong = try await w.run(["enqueue", w.url("/1.png"), "--header", "s3cret"], expecting: 64)
+            #expect(!wrong.errors.contains("not 's3cret'"))
+            unlink(file.string)
         }
     }
 }

@@ -31,7 +31,8 @@ import Testing
             }
             // Four to find it, and three alone.
             #expect((4...8).contains(deaths))
-            let ended = try await w.rows("SELECT state, ifnull(class, ''), count(*) FROM items GROUP BY 1, 2 ORDER BY 1")
+            let ended = try await w.rows(
+                "SELECT state, ifnull(class, ''), count(*) FROM items GROUP BY 1, 2 ORDER BY 1")
             #expect(ended == ["done||999", "failed|worker-crash|1"])
             let told = try await w.run("explain", w.url("/poison.png"))
             #expect(told.output.contains("worker-crash"))

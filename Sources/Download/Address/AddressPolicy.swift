@@ -3,15 +3,19 @@ import Glibc
 /// Which addresses may be connected to. URLs come from feeds, so by default only public ones.
 ///
 /// The address that is really connected to is judged, at every connection, redirect and reuse; names are not. An IPv4
-/// address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo) is judged as that IPv4 address.
+/// address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo) is judged as that IPv4 address, and one that ISATAP
+/// tunnels to as well as its network.
 public struct AddressPolicy: Sendable {
     /// Refuses everything that is not a public unicast address.
     public static let publicOnly = AddressPolicy(allowed: [])
 
     private let allowed: [AddressRange]
+    /// What is allowed besides public addresses, as it was given; empty for nothing.
+    public let text: String
 
-    private init(allowed: [AddressRange]) {
+    private init(allowed: [AddressRange], text: String = "") {
         self.allowed = allowed
+        self.text = text
     }
 
     /// Opens ranges besides the public ones.
@@ -30,7 +34,7 @@ public struct AddressPolicy: Sendable {
                 throw InvalidRange(text: text)
             }
         }
-        self.init(allowed: allowed)
+        self.init(allowed: allowed, text: Set(ranges).sorted().joined(separator: ","))
     }
 
     /// A range that is neither a known name nor an address with an optional prefix length.
@@ -54,10 +58,18 @@ public struct AddressPolicy: Sendable {
         if !embedded.isEmpty { return embedded.allSatisfy(allows) }
         // Only 2000::/3 is given out as public unicast at all.
         if case .v6(let bits) = address, bits >> 125 != 1 { return false }
-        return !Self.refused.contains { $0.contains(address) }
+        if let tunnelled = address.tunnelled, !allows(tunnelled) { return false }
+        return Self.reachable.contains { $0.contains(address) } || !Self.refused.contains { $0.contains(address) }
     }
 
-    /// IANA's special-purpose registries, without what is globally reachable.
+    /// What IANA's special-purpose registries call globally reachable, inside of ranges that aren't: anycast addresses, AMT,
+    /// AS112, ORCHIDv2 and drones.
+    private static let reachable = ranges(
+        "192.0.0.9", "192.0.0.10", "2001:1::1", "2001:1::2", "2001:1::3", "2001:3::/32", "2001:4:112::/48",
+        "2001:20::/28", "2001:30::/28",
+    )
+
+    /// IANA's special-purpose registries, but for what is ``reachable``.
     private static let refused = ranges(
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
         "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",

@@ -49,6 +49,13 @@ enum IPAddress: Hashable {
         default: return []
         }
     }
+
+    /// The IPv4 address that an ISATAP interface leads to, whatever network it is in (RFC 5214, section 6.1).
+    var tunnelled: IPAddress? {
+        guard case .v6(let bits) = self, [0x0000_5efe, 0x0200_5efe].contains(UInt32(truncatingIfNeeded: bits >> 32))
+        else { return nil }
+        return .v4(UInt32(truncatingIfNeeded: bits))
+    }
 }
 
 extension IPAddress: CustomStringConvertible {

@@ -15,15 +15,16 @@ public struct Freshness: Sendable, Hashable {
     public let isStrict: Bool
 
     /// - Parameters:
+    ///   - status: some say nothing of how long they hold unless that is said (RFC 9110, section 15.1).
     ///   - askedAt: when the request was sent.
     ///   - answeredAt: when its response came.
     public init(
-        cacheControl: String?, expires: String?, date: String?, age: String?, lastModified: String?, askedAt: Int64,
-        answeredAt: Int64,
+        status: Int = 200, cacheControl: String?, expires: String?, date: String?, age: String?, lastModified: String?,
+        askedAt: Int64, answeredAt: Int64,
     ) {
         let directives = Self.directives(cacheControl ?? "")
         let date = date.flatMap(Self.time) ?? answeredAt
-        let told = age.flatMap(Self.seconds) ?? 0
+        let told = age.flatMap(Self.age) ?? 0
         initialAge = max(max(0, answeredAt - date), told + max(0, answeredAt - askedAt))
         self.answeredAt = answeredAt
         mustAsk = ["no-cache", "no-store", "private"].contains { directives[$0] != nil }
@@ -35,8 +36,8 @@ public struct Freshness: Sendable, Hashable {
             // A lifetime that can't be read is none.
             lifetime = Self.seconds(text) ?? 0
         } else if let expires {
-            lifetime = Self.time(expires).map { max(0, $0 - date) } ?? 0
-        } else if let modified = lastModified.flatMap(Self.time), modified < date {
+            lifetime = HTTPDate.parseStrictly(Array(expires.utf8).trimmingSpaces()).map { max(0, $0 - date) } ?? 0
+        } else if Self.heuristic.contains(status), let modified = lastModified.flatMap(Self.time), modified < date {
             // RFC 9111, section 4.2.2: a tenth of the time since it was changed; here never more than a week.
             lifetime = min((date - modified) / 10, 7 * 86_400)
         } else {
@@ -68,10 +69,16 @@ public struct Freshness: Sendable, Hashable {
         return found
     }
 
+    /// Statuses of a body that may be used again though nobody has said for how long.
+    private static let heuristic: Set<Int> = [200, 203, 204, 206]
+
+    /// The first of a list; one that can't be read is none (RFC 9111, section 5.1).
+    private static func age(_ text: String) -> Int64? {
+        text.split(separator: ",", omittingEmptySubsequences: false).first.flatMap { seconds(String($0)) }
+    }
+
     private static func seconds(_ text: String) -> Int64? {
-        let digits = text.utf8.filter { $0 != 0x20 }
-        guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        return digits.count > 9 ? 1 << 31 : Int64(String(decoding: digits, as: UTF8.self))
+        Decimal.parse(Array(text.utf8).trimmingSpaces()).map { min($0, 1 << 31) }
     }
 
     private static func time(_ text: String) -> Int64? { HTTPDate.parse(Array(text.utf8).trimmingSpaces()) }

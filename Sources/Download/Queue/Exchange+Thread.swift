@@ -94,8 +94,8 @@ extension Exchange {
 
     func received(_ bytes: Int64, saved: Int64) {
         state.withLock {
-            $0.bytes += bytes
-            $0.saved += saved
+            $0.bytes = $0.bytes.addingSaturated(bytes)
+            $0.saved = $0.saved.addingSaturated(saved)
         }
     }
 
@@ -122,15 +122,18 @@ extension Exchange.State {
     /// Silent transfers leave their places to others, up to this many times the concurrency.
     private static let mostSilent = 8
 
+    /// Transfers at once, of this worker.
+    private var places: Int { max(0, min(concurrency, share ?? .max)) }
+
     /// Places that are free.
-    var room: Int { min(concurrency - loud, spare) }
+    var room: Int { min(places - loud, spare) }
 
     /// What holds a place.
     private var loud: Int { running.count - silent }
 
     /// Transfers for which there is memory.
     private var spare: Int {
-        guard running.count < Self.mostSilent * concurrency + 64 else { return 0 }
+        guard running.count < Self.mostSilent * places + 64 else { return 0 }
         return maxUnconsumed - loud - unconsumed
     }
 
@@ -138,16 +141,16 @@ extension Exchange.State {
     private static let guestsWait = Duration.seconds(1)
 
     fileprivate mutating func noteTurnover() {
-        if loud < concurrency { fullSince = nil }
+        if loud < places { fullSince = nil }
     }
 
     /// Whether a host of which nothing runs gets a place beyond the concurrency. A host that goes on talking, however slowly,
     /// may hold all places for as long as a transfer may take.
     fileprivate mutating func takesGuests(_ now: ContinuousClock.Instant) -> Bool {
-        guard loud >= concurrency else { return false }
+        guard places > 0, loud >= places else { return false }
         let since = fullSince ?? now
         fullSince = since
-        return now - since >= Self.guestsWait && loud < concurrency + max(1, concurrency / 2) && spare > 0
+        return now - since >= Self.guestsWait && loud < places + max(1, places / 2) && spare > 0
     }
 
     fileprivate mutating func began(_ ticket: Ticket, _ now: ContinuousClock.Instant) {

@@ -10,6 +10,8 @@ final class Exchange: Sendable {
     struct State {
         var queue: WaitingQueue
         var concurrency: Int
+        /// What this worker has of ``concurrency`` where others have some as well; nil for all.
+        var share: Int?
         /// A transfer starts only while running ones and unconsumed bodies are fewer.
         var maxUnconsumed: Int
         /// What that is over the places; it stays so when there are more or fewer of them.
@@ -113,9 +115,9 @@ extension Exchange {
         for ticket in tickets { ticket.answer(.failed(.cancelled)) }
     }
 
-    /// Sends away what waits at hosts that are blocked for longer than `time` yet.
+    /// Sends away what waits at hosts that are blocked for longer than `time` yet, or were given up.
     func sendAwayBlocked(longerThan time: Duration) {
-        let tickets = state.withLock { $0.queue.removeBlocked(longerThan: time, now: .now) }
+        let tickets = state.withLock { $0.queue.removeHopeless(longerThan: time, now: .now) }
         for ticket in tickets { ticket.answer(.failed(.crowded(ticket.host))) }
     }
 
@@ -146,6 +148,28 @@ extension Exchange {
 
     func blocked(_ host: String) -> (until: ContinuousClock.Instant, reason: HostBlock)? {
         state.withLock { $0.queue.blocked(host) }
+    }
+
+    func adopt(_ host: String, _ silence: HostSilence) {
+        let now = ContinuousClock.now
+        let failure = DownloadFailure(silence.failure, silence.message, host: host)
+        state.withLock { $0.queue.adopt(host, since: now - silence.since, last: now - silence.last, failure) }
+    }
+
+    func noteAnswered(_ host: String) { state.withLock { $0.queue.noteAnswered(host) } }
+
+    func givenUp(_ host: String) -> HostSilence? { state.withLock { $0.queue.givenUp(host, now: .now) } }
+
+    func waits(longerThan time: Duration) -> [DownloadWait] {
+        state.withLock { $0.queue.waits(longerThan: time, now: .now) }
+    }
+
+    func setShares(concurrency: Int?, hosts: [String: HostShare]?) {
+        state.withLock {
+            $0.share = concurrency
+            $0.queue.setShares(hosts)
+            $0.ring()
+        }
     }
 
     var holdsBack: Bool { state.withLock { $0.queue.holdsBack } }

@@ -5,24 +5,18 @@
 /// because it could not be reached. After such a block one request probes the host alone.
 struct HostGate {
     private(set) var limits: HostLimits
-    private let parking: ParkingRules
-    /// Nil for as many as the limit allows.
-    private var narrowed: Double?
-    private var narrowedAt: ContinuousClock.Instant?
+    let parking: ParkingRules
+    private(set) var width = HostWindow()
+    private(set) var reach = HostReach()
     private var tokens: Double
     private var refilledAt: ContinuousClock.Instant?
     /// Nothing starts before, for the bucket's sake or because of a narrow window.
     private(set) var heldUntil: ContinuousClock.Instant?
     private(set) var blockedUntil: ContinuousClock.Instant?
     private(set) var block: HostBlock?
-    private var failures = 0
-    private(set) var parks = 0
     private(set) var started: Int64 = 0
-    /// Whether it has ever said anything.
-    private(set) var hasAnswered = false
-
-    /// The narrowest window: a request every 15 s.
-    static let narrowest = 1.0 / 16
+    /// What this worker has of the host's limits, where others have some as well; nil for all.
+    var share: HostShare?
 
     init(limits: HostLimits, parking: ParkingRules) {
         self.limits = limits
@@ -30,35 +24,39 @@ struct HostGate {
         tokens = Double(limits.burst)
     }
 
-    var window: Double { min(narrowed ?? .infinity, Double(limits.perHost)) }
+    var window: Double { min(width.narrowed ?? .infinity, Double(limits.perHost)) }
+    var hasAnswered: Bool { reach.hasAnswered }
+    var parks: Int { reach.parks }
 
     /// Whether it has nothing to remember that a new one would not know.
     var isPristine: Bool {
-        narrowed == nil && block == nil && heldUntil == nil && failures == 0 && parks == 0
+        width.narrowed == nil && block == nil && heldUntil == nil && reach.lastFailure == nil && parks == 0
             && (limits.rate == nil || refilledAt == nil)
     }
 
+    /// Whether one request alone finds out if it can be reached.
+    var isProbed: Bool { reach.failures >= parking.failures }
+
     func mayStart(running: Int) -> Bool {
         guard heldUntil == nil, blockedUntil == nil else { return false }
-        let most = failures >= parking.failures ? 1 : max(1, Int(window))
-        return running < most
+        return running < min(isProbed ? 1 : max(1, Int(window)), share?.places ?? .max)
     }
 
     mutating func setLimits(_ limits: HostLimits) {
         self.limits = limits
         tokens = min(tokens, Double(limits.burst))
-        if limits.rate == nil, narrowed.map({ $0 >= 1 }) ?? true { heldUntil = nil }
+        if limits.rate == nil, width.narrowed.map({ $0 >= 1 }) ?? true { heldUntil = nil }
     }
 
     mutating func started(at now: ContinuousClock.Instant) {
-        started += 1
+        started &+= 1
         var pause = Duration.zero
-        if let rate = limits.rate {
+        if let rate = limits.rate.map({ $0 / Double(share?.parts ?? 1) }) {
             refill(now, rate)
             tokens -= 1
             if tokens < 1 { pause = .seconds((1 - tokens) / rate) }
         }
-        if window < 1 { pause = max(pause, .seconds(1 / window - 1)) }
+        if let narrowed = width.narrowed, narrowed < 1 { pause = max(pause, .seconds(1 / narrowed - 1)) }
         heldUntil = pause > .zero ? now + pause : nil
     }
 
@@ -85,43 +83,58 @@ struct HostGate {
 
     /// What the host was like before a restart.
     mutating func restore(window: Double?, parks: Int) {
-        if let window, window < Double(limits.perHost) { narrowed = max(Self.narrowest, window) }
-        self.parks = parks
-        if parks > 0 { failures = parking.failures }
+        if let window, window < Double(limits.perHost) { width.restore(window) }
+        reach.restore(parks: parks, failures: parking.failures)
+    }
+
+    /// What another worker knows of it.
+    mutating func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: DownloadFailure) {
+        reach.adopt(since: since, last: last, failure)
+    }
+
+    /// Another worker was answered.
+    mutating func noteAnswered() {
+        if !reach.hasAnswered { reach.answered() }
+    }
+
+    func isGivenUp(_ now: ContinuousClock.Instant) -> Bool { reach.isGivenUp(after: parking.patience, now: now) }
+
+    /// Leaves it alone now that it has had its time.
+    mutating func park(_ now: ContinuousClock.Instant) {
+        let time = min(parking.longest, parking.time * (1 << reach.parks))
+        reach.parked()
+        // One that has never answered is asked again and again while its items wait, since that is not for long.
+        block(until: now + (reach.hasAnswered ? time : min(time, parking.probing(isGivenUp(now)))), .parked)
+    }
+
+    private mutating func answered() {
+        reach.answered()
+        // It can be reached after all.
+        if block == .parked { (block, blockedUntil) = (nil, nil) }
     }
 
     /// Learns from the end of a request that began at `start`.
     mutating func learn(_ lesson: HostLesson, start: ContinuousClock.Instant, now: ContinuousClock.Instant) {
+        let limit = Double(limits.perHost)
         switch lesson {
         case .nothing: break
         case .answered:
-            widen()
-            (failures, parks, hasAnswered) = (0, 0, true)
+            width.widen(upTo: limit)
+            answered()
+        case .unavailable(let isFirst):
+            answered()
+            if isFirst { width.unavailable(limit: limit, start: start, now: now) }
         case .tooMuch:
-            (failures, parks, hasAnswered) = (0, 0, true)
-            narrow(start, now)
-        case .unreachable:
-            failures += 1
+            answered()
+            width.tooMuch(limit: limit, start: start, now: now)
+        case .hungUp(let failure):
+            reach.failed(failure, counts: false, now: now)
+        case .unreachable(let failure):
+            reach.failed(failure, counts: true, now: now)
             // Those that were under way when the host was parked tell nothing new.
-            guard failures >= parking.failures, block != .parked else { return }
-            let time = min(parking.longest, parking.time * (1 << min(parks, 20)))
-            parks += 1
-            block(until: now + time, .parked)
+            guard isProbed, block != .parked else { return }
+            park(now)
         }
-    }
-
-    /// Multiplicative down, once for all requests that were under way together.
-    private mutating func narrow(_ start: ContinuousClock.Instant, _ now: ContinuousClock.Instant) {
-        if let narrowedAt, start < narrowedAt { return }
-        narrowed = max(Self.narrowest, window / 2)
-        narrowedAt = now
-    }
-
-    /// Additive up: one more after as many successes as the window is wide.
-    private mutating func widen() {
-        guard let old = narrowed else { return }
-        let wider = old + (old >= 1 ? 1 / old : 0.25)
-        narrowed = wider >= Double(limits.perHost) ? nil : wider
     }
 }
 
@@ -129,18 +142,25 @@ struct HostGate {
 enum HostLesson: Sendable {
     case nothing
     case answered
-    /// 429 or 503.
+    /// 503, to a URL that was asked for the first time or again.
+    case unavailable(isFirst: Bool)
+    /// 429, or 503 with a `Retry-After`.
     case tooMuch
-    case unreachable
+    /// It took the request and closed the connection without an answer.
+    case hungUp(DownloadFailure)
+    case unreachable(DownloadFailure)
 
-    init(_ outcome: DownloadOutcome) {
+    /// - Parameter isRepeated: whether the same URL has failed before.
+    init(_ outcome: DownloadOutcome, isRepeated: Bool = false) {
         guard case .failed(let failure) = outcome else {
             self = .answered
             return
         }
         switch failure.code {
-        case .dns, .connect, .timeout, .tlsHandshake: self = .unreachable
-        case .http(429), .http(503): self = .tooMuch
+        case .dns, .connect, .timeout, .tlsHandshake: self = .unreachable(failure)
+        case .connectionLost where failure.response == nil: self = .hungUp(failure)
+        case .http(429): self = .tooMuch
+        case .http(503): self = failure.retryAfter == nil ? .unavailable(isFirst: !isRepeated) : .tooMuch
         case .cancelled, .internalError, .invalidURL, .invalidRequest, .forbiddenAddress, .disk: self = .nothing
         default: self = .answered
         }

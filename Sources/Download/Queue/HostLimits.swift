@@ -8,9 +8,25 @@ public struct HostLimits: Sendable, Hashable {
     public var burst: Int
 
     public init(perHost: Int = 6, rate: Double? = nil, burst: Int = 1) {
-        self.perHost = max(1, perHost)
-        self.rate = rate.flatMap { $0 > 0 ? $0 : nil }
-        self.burst = max(1, burst)
+        self.perHost = min(max(1, perHost), 1_000)
+        // One that is no number at all is none.
+        self.rate = rate.flatMap { $0 > 0 ? min(max($0, 0.0001), 100_000) : nil }
+        self.burst = min(max(1, burst), 10_000)
+    }
+}
+
+/// What one of several downloaders has of a host's limits.
+public struct HostShare: Sendable, Hashable {
+    /// Transfers at once.
+    public var places: Int
+    /// Downloaders that share the host's rate.
+    public var parts: Int
+
+    public static let none = HostShare(places: 0, parts: 1)
+
+    public init(places: Int, parts: Int) {
+        self.places = max(0, places)
+        self.parts = max(1, parts)
     }
 }
 
@@ -21,8 +37,13 @@ public struct ParkingRules: Sendable, Hashable {
     /// The first time; it doubles with each probe that fails.
     public var time = Duration.seconds(30)
     public var longest = Duration.seconds(600)
+    /// What a host that has never answered gets from its first failure on; then it is given up, and what waits for it ends.
+    public var patience = Duration.seconds(30)
 
     public init() {}
+
+    /// How long one that has never answered is left alone between two probes.
+    func probing(_ isGivenUp: Bool) -> Duration { isGivenUp ? HostReach.memory : patience / 3 }
 }
 
 /// Why nothing starts on a host.
@@ -33,20 +54,3 @@ public enum HostBlock: String, Sendable, Hashable {
     case parked
 }
 
-/// A host as it stands now.
-public struct HostSnapshot: Sendable, Hashable {
-    public var host: String
-    public var running = 0
-    public var waiting = 0
-    /// Transfers that may run at once; below 1 there are pauses between them.
-    public var window: Double
-    /// The most that it may be, by the host's own limits.
-    public var widest: Int
-    public var block: HostBlock?
-    /// How long the block lasts yet.
-    public var blockedFor: Duration?
-    /// How often it was parked without an answer since.
-    public var parks = 0
-    /// Requests begun since the downloader started.
-    public var started: Int64 = 0
-}

@@ -1,10 +1,12 @@
 // What is sent away, to come again later.
 extension WaitingQueue {
-    /// What waits at hosts that are blocked for longer than `time` yet.
-    mutating func removeBlocked(longerThan time: Duration, now: ContinuousClock.Instant) -> [Ticket] {
+    /// What waits at hosts that are blocked for longer than `time` yet, or were given up: those are left alone from now on.
+    mutating func removeHopeless(longerThan time: Duration, now: ContinuousClock.Instant) -> [Ticket] {
         var found: [Ticket] = []
-        for host in hosts.values {
-            guard let until = host.gate.blockedUntil, until - now > time, host.live > 0 else { continue }
+        for (name, host) in hosts where host.live > 0 {
+            let isGivenUp = host.gate.isGivenUp(now)
+            if isGivenUp, host.gate.blockedUntil == nil { park(name, now) }
+            guard isGivenUp || host.gate.blockedUntil.map({ $0 - now > time }) ?? false else { continue }
             for place in host.places.unordered where waiting[place.ticket]?.place == place {
                 if let ticket = waiting[place.ticket]?.ticket { found.append(ticket) }
             }

@@ -17,6 +17,9 @@ struct WaitingQueue {
     private var limits: HostLimits
     private var limitsOfHosts: [String: HostLimits] = [:]
     private let parking: ParkingRules
+    private var shares: [String: HostShare]?
+    /// Hosts that have answered, whether anything else of them is remembered or not.
+    private var answered: Set<String> = []
     private var turn = 0
 
     init(limits: HostLimits, parking: ParkingRules = ParkingRules()) {
@@ -36,7 +39,7 @@ struct WaitingQueue {
         let request = ticket.request
         let (priority, rank) = request.currentPlace?() ?? (request.priority, request.rank)
         let place = Place(priority: priority, rank: rank, ticket: ticket.id, version: 0)
-        waiting[ticket.id] = Waiting(ticket: ticket, place: place)
+        waiting[ticket.id] = Waiting(ticket: ticket, place: place, since: .now)
         ages.insert(ticket.id)
         if let name = request.id { named[name, default: []].insert(ticket.id) }
         enqueue(place, host: ticket.host)
@@ -113,6 +116,7 @@ struct WaitingQueue {
     ) {
         hosts[host]?.running -= 1
         hosts[host]?.gate.learn(lesson, start: start, now: now)
+        if hosts[host]?.gate.hasAnswered == true, answered.count < 100_000 { answered.insert(host) }
         noteBlock(host)
         offer(host)
         forget(host)
@@ -127,6 +131,40 @@ struct WaitingQueue {
     mutating func restore(_ host: String, window: Double?, parks: Int) {
         makeHost(host)
         hosts[host]?.gate.restore(window: window, parks: parks)
+    }
+
+    mutating func adopt(
+        _ host: String, since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: DownloadFailure,
+    ) {
+        makeHost(host)
+        hosts[host]?.gate.adopt(since: since, last: last, failure)
+    }
+
+    mutating func noteAnswered(_ host: String) {
+        answered.insert(host)
+        hosts[host]?.gate.noteAnswered()
+    }
+
+    mutating func park(_ host: String, _ now: ContinuousClock.Instant) {
+        hosts[host]?.gate.park(now)
+        noteBlock(host)
+    }
+
+    func givenUp(_ host: String, now: ContinuousClock.Instant) -> HostSilence? {
+        guard let gate = hosts[host]?.gate, gate.isGivenUp(now) else { return nil }
+        return gate.silence(now)
+    }
+
+    /// - Parameter shares: of each host, nothing of one that isn't named; nil for all.
+    mutating func setShares(_ shares: [String: HostShare]?) {
+        guard shares != nil || self.shares != nil else { return }
+        self.shares = shares
+        for (name, host) in hosts {
+            let share = shares.map { $0[name] ?? .none }
+            guard host.gate.share != share else { continue }
+            host.gate.share = share
+            offer(name)
+        }
     }
 
     func blocked(_ host: String) -> (until: ContinuousClock.Instant, reason: HostBlock)? {
@@ -149,6 +187,7 @@ extension WaitingQueue {
     struct Waiting {
         let ticket: Ticket
         var place: Place
+        let since: ContinuousClock.Instant
     }
 
     /// A class, so that a change of one number copies neither the rest nor the heap.
@@ -200,7 +239,10 @@ extension WaitingQueue {
 
     private mutating func makeHost(_ host: String) {
         guard hosts[host] == nil else { return }
-        hosts[host] = Host(gate: HostGate(limits: limitsOfHosts[host] ?? limits, parking: parking))
+        var gate = HostGate(limits: limitsOfHosts[host] ?? limits, parking: parking)
+        gate.share = shares.map { $0[host] ?? .none }
+        if answered.contains(host) { gate.noteAnswered() }
+        hosts[host] = Host(gate: gate)
     }
 
     private mutating func enqueue(_ place: Place, host: String) {

@@ -25,6 +25,8 @@ public struct DownloadRequest: Sendable {
     public var respectsRobotsTag = false
     /// Ask each host's robots.txt first, that of hosts which a redirect leads to as well (RFC 9309).
     public var respectsRobotsText = false
+    /// Whether the same URL has failed before, so that its failure says less of its host.
+    public var isRepeated = false
     /// Bytes of this body, instead of ``DownloadConfiguration/maxBodyBytes``.
     var maxBodyBytes: Int64?
     /// Whether of a longer body so much is taken, instead of nothing.

@@ -21,6 +21,10 @@ public struct DownloadResponse: Sendable, Equatable {
     public var bytesReceived: Int64
     /// Announced bytes of a body that was refused before they had come.
     public var bytesSaved: Int64 = 0
+    /// Whether it was said where the body ends, and all of it came. One that ends with its connection may have broken off.
+    public var isWhole = false
+    /// The announced length of the body; nil where none was.
+    public var announcedBytes: Int64?
     /// The numeric address that was connected to; empty when there was no connection.
     public var primaryAddress: String
 

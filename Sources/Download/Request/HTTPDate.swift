@@ -2,9 +2,7 @@
 enum HTTPDate {
     /// Seconds since 1970, or nil for anything else.
     static func parse(_ text: [UInt8]) -> Int64? {
-        let words = text.split(whereSeparator: { $0 == 0x20 || $0 == 0x2D || $0 == 0x2C }).map {
-            String(decoding: $0, as: UTF8.self)
-        }
+        let words = words(text)
         // Sun, 06 Nov 1994 08:49:37 GMT · Sunday, 06-Nov-94 08:49:37 GMT
         if words.count == 6, words[5] == "GMT" {
             return seconds(year: words[3], month: words[2], day: words[1], time: words[4])
@@ -14,6 +12,38 @@ enum HTTPDate {
             return seconds(year: words[4], month: words[1], day: words[2], time: words[3])
         }
         return nil
+    }
+
+    /// The same for one that is spelled as the standard has it, and nil for what is only like it.
+    static func parseStrictly(_ text: [UInt8]) -> Int64? {
+        let shape = String(decoding: text.map(shape), as: UTF8.self)
+        let isDay = words(text).first.map { days.contains($0) || longDays.contains($0) } ?? false
+        let isLong = words(text).first.map(longDays.contains) ?? false
+        guard isDay else { return nil }
+        let isExact =
+            switch shape.drop(while: { $0 == "a" }) {
+            case ", 00 aaa 0000 00:00:00 aaa", " aaa 00 00:00:00 0000", " aaa  0 00:00:00 0000": !isLong
+            case ", 00-aaa-00 00:00:00 aaa": isLong
+            default: false
+            }
+        return isExact ? parse(text) : nil
+    }
+
+    private static let longDays: Set<String> = [
+        "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
+    ]
+    private static let days = Set(longDays.map { String($0.prefix(3)) })
+
+    private static func shape(_ byte: UInt8) -> UInt8 {
+        switch byte {
+        case 0x30...0x39: UInt8(ascii: "0")
+        case 0x41...0x5A, 0x61...0x7A: UInt8(ascii: "a")
+        default: byte
+        }
+    }
+
+    private static func words(_ text: [UInt8]) -> [String] {
+        text.split(whereSeparator: { $0 == 0x20 || $0 == 0x2D || $0 == 0x2C }).map { String(decoding: $0, as: UTF8.self) }
     }
 
     private static let months = [

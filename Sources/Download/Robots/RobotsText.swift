@@ -40,7 +40,8 @@ struct RobotsText: Sendable, Equatable {
                 let rule = Rule(pattern: Self.normal(value), isAllowed: name == "allow")
                 if isOurs { ours.append(rule) }
                 if isEverybodys { everybodys.append(rule) }
-            default: isInNames = false
+            // Other records are no part of any group, and don't end one (RFC 9309, section 2.2.4).
+            default: break
             }
         }
         rules = hasOurs ? ours : everybodys

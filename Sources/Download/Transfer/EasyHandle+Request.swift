@@ -26,6 +26,10 @@ extension EasyHandle {
         if let jar = transfer.jar { try use(jar) }
         // A range is one of the bytes as they are sent, so they must come as they are.
         if transfer.isResuming { try Self.check(ccurl_set_text(pointer, CURLOPT_ACCEPT_ENCODING, nil)) }
+        if transfer.usesOwnConnection {
+            try set(CURLOPT_FRESH_CONNECT, 1)
+            try set(CURLOPT_FORBID_REUSE, 1)
+        }
         try set(headers: transfer.hopHeaders)
         isSetUp = isUsual
     }
@@ -38,8 +42,9 @@ extension EasyHandle {
         // set again: then it is as large as it was.
         try? set(CURLOPT_BUFFERSIZE, 256 << 10)
         try set(CURLOPT_CONNECTTIMEOUT_MS, Int(configuration.connectTimeout.milliseconds))
-        // Every coding that libcurl can undo.
-        try set(CURLOPT_ACCEPT_ENCODING, "")
+        // They are undone by us, who look whether all has come.
+        try set(CURLOPT_ACCEPT_ENCODING, ContentDecoder.accepted)
+        try set(CURLOPT_HTTP_CONTENT_DECODING, 0)
         try set(CURLOPT_USERAGENT, configuration.userAgent)
         try set(CURLOPT_FOLLOWLOCATION, 0)
         try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
@@ -110,7 +115,8 @@ private func judgeConnection(
     context: UnsafeMutableRawPointer?, remote: UnsafeMutablePointer<CChar>?, local: UnsafeMutablePointer<CChar>?,
     remotePort: CInt, localPort: CInt,
 ) -> CInt {
-    let isAllowed = transfer(context)?.mayUseConnection(to: remote.map { String(cString: $0) } ?? "")
+    let isAllowed = transfer(context)?.mayUseConnection(
+        to: remote.map { String(cString: $0) } ?? "", localPort: localPort, remotePort: remotePort)
     return isAllowed == true ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
 }
 

@@ -71,10 +71,10 @@ struct ContentRange: Equatable {
         let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]), first >= 0, last >= first,
-            last < .max
+        guard ends.count == 2, let first = Decimal.parse(ends[0].utf8), let last = Decimal.parse(ends[1].utf8),
+            last >= first, last < .max
         else { return nil }
-        let total = Int64(parts[1])
+        let total = Decimal.parse(parts[1].utf8)
         guard total != nil || parts[1] == "*", total.map({ $0 > last }) ?? true else { return nil }
         (self.first, self.last, self.total) = (first, last, total)
     }

@@ -1,6 +1,7 @@
 /// The fields of one response that somebody downstream asks for.
 struct ResponseHeaders {
-    private(set) var contentLength: Int64?
+    private var lengths: [String] = []
+    private var encodings: [String] = []
     /// Raw bytes: origins put Latin-1 and UTF-8 there.
     private(set) var location: [UInt8]?
     private(set) var retryAfter: String?
@@ -23,7 +24,8 @@ struct ResponseHeaders {
         let value = Self.value(line[(colon + 1)...])
         let text = Self.text(value)
         switch field {
-        case .contentLength: contentLength = Int64(text)
+        case .contentLength: lengths.append(text)
+        case .transferEncoding: encodings.append(text)
         // The first one, as curl and browsers do.
         case .location: location = location ?? value.filter { $0 == 0x20 || Self.isVisible($0) }
         case .retryAfter: retryAfter = text
@@ -34,11 +36,13 @@ struct ResponseHeaders {
         case .cacheControl: cacheControl = cacheControl.map { $0 + ", " + text } ?? text
         // Each line of this one is for the robot that it names, and so they are kept apart.
         case .robots: robots = robots.map { $0 + "\n" + text } ?? text
-        case .expires: expires = text
+        // Two are none (RFC 9111, section 5.3).
+        case .expires: expires = expires.map { $0 + ", " + text } ?? text
         case .date: date = text
-        case .age: age = text
+        // Of several the first counts (RFC 9111, section 5.1), of lines as of members of a list.
+        case .age: age = age ?? text
         case .vary: vary = vary.map { $0 + ", " + text } ?? text
-        case .contentEncoding: contentEncoding = text
+        case .contentEncoding: contentEncoding = contentEncoding.map { $0 + ", " + text } ?? text
         case .contentRange: contentRange = text
         case .acceptRanges: acceptRanges = text
         }
@@ -46,6 +50,7 @@ struct ResponseHeaders {
 
     private enum Field: String, CaseIterable {
         case contentLength = "content-length"
+        case transferEncoding = "transfer-encoding"
         case location
         case retryAfter = "retry-after"
         case etag
@@ -71,6 +76,13 @@ struct ResponseHeaders {
             }
             self.init(rawValue: lower)
         }
+    }
+
+    var framing: BodyFraming { BodyFraming(lengths: lengths, encodings: encodings) }
+
+    /// Bytes of the body as it is sent, where that is said.
+    var contentLength: Int64? {
+        if case .length(let bytes) = framing { bytes } else { nil }
     }
 
     /// How long the body is once it is decoded, where that is said.

@@ -20,6 +20,10 @@ extension Transfer {
             return status()
         case .body(let receiver):
             guard code == CURLE_OK || receiver.isFull else { return .outcome(.failed(failure(code))) }
+            if let decoder, !decoder.isWhole, !receiver.isFull {
+                let message = "The compressed body from \(hop.host) ends early."
+                return .outcome(.failed(with(response: DownloadFailure(.truncated, message))))
+            }
             if let assembly, receiver.size != assembly.total {
                 let message = "\(hop.host) sent \(receiver.size) bytes in parts, of \(assembly.total)."
                 // It may be gone on with only if it is what the part was said to be.
@@ -120,8 +124,17 @@ extension Transfer {
             timings: timings(),
             bytesReceived: easy.offset(CURLINFO_SIZE_DOWNLOAD_T),
             bytesSaved: savedBytes,
+            isWhole: isFramed, announcedBytes: headers.contentLength,
             primaryAddress: easy.text(CURLINFO_PRIMARY_IP),
         )
+    }
+
+    /// Whether the protocol says where the body ends: HTTP/2 always does.
+    private var isFramed: Bool {
+        switch headers.framing {
+        case .length, .chunked: true
+        case .untilClose, .unsound: httpVersion == "2"
+        }
     }
 
     private var httpVersion: String? {

@@ -40,7 +40,10 @@ extension Transfer {
             return drained + bytes.count <= Self.drainBytes
         case .body(let receiver):
             do throws(DownloadFailure) {
-                return try receiver.receive(bytes)
+                guard let decoder else { return try receiver.receive(bytes) }
+                return try decoder.decode(bytes, from: hop.host) { part throws(DownloadFailure) in
+                    try receiver.receive(part)
+                }
             } catch {
                 cut(error.code, error.message)
                 return false
@@ -52,13 +55,22 @@ extension Transfer {
         let status = easy.long(CURLINFO_RESPONSE_CODE)
         // An interim response (100, 103): the real one follows.
         if status < 200 { return true }
+        let framing = headers.framing
         let length = headers.contentLength ?? 0
         // libcurl answers a challenge by itself, and then comes another response.
         if isChallenged { return true }
         guard (200...299).contains(status) else {
             phase = .draining(bytes: 0, until: .now + Self.drainTime)
             // A 304 has no body, whatever it says.
-            return status == 304 || length <= Self.drainBytes
+            return status == 304 || (length <= Self.drainBytes && framing != .unsound)
+        }
+        guard framing != .unsound || status == 204 else {
+            cut(.truncated, "\(hop.host) contradicts itself on where the body ends (Content-Length, Transfer-Encoding).")
+            return false
+        }
+        guard !ContentDecoder.isUnknown(headers.contentEncoding) else {
+            cut(.truncated, "\(hop.host) sent the body in a Content-Encoding that it wasn't asked for.")
+            return false
         }
         if isOptedOut {
             cut(optOut.code, optOut.message)
@@ -70,14 +82,16 @@ extension Transfer {
             return false
         }
         let limit = ticket.request.maxBodyBytes ?? configuration.maxBodyBytes
-        guard length <= limit || ticket.request.takesBeginning else {
+        // Of a length that no number can hold nobody waits for the end, not even for the beginning.
+        guard length <= limit || (ticket.request.takesBeginning && length < .max) else {
             cut(.tooLarge, "The body from \(hop.host) is announced with \(length) bytes; the limit is \(limit).")
             return false
         }
         guard let writer = earlierBytes() else { return false }
         let receiver = BodyReceiver(
             tools: tools, limit: limit, host: hop.host, watch: ticket.request.watch,
-            expected: headers.decodedLength.map { $0 + (writer.bytes?.size ?? 0) }, resuming: writer.bytes)
+            expected: headers.decodedLength.map { $0.addingSaturated(writer.bytes?.size ?? 0) }, resuming: writer.bytes)
+        decoder = ContentDecoder(headers.contentEncoding)
         receiver.isInspected = ticket.request.isInspected
         receiver.takesBeginning = ticket.request.takesBeginning
         phase = .body(receiver)
@@ -122,6 +136,7 @@ extension Transfer {
         // Helpers are started while connections are open; they must not inherit them.
         let type = address.pointee.socktype | CInt(bitPattern: SOCK_CLOEXEC.rawValue)
         let made = socket(address.pointee.family, type, address.pointee.protocol)
+        if made >= 0 { openedSockets.append(made) }
         if made < 0, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
             // This machine's shortage and not the host's fault, as it is for files.
             let reason = Errno(rawValue: errno)
@@ -130,9 +145,14 @@ extension Transfer {
         return made
     }
 
-    func mayUseConnection(to address: String) -> Bool {
+    func mayUseConnection(to address: String, localPort: CInt, remotePort: CInt) -> Bool {
         if configuration.proxy == nil, !configuration.addresses.allows(address) {
             refuse(address)
+            return false
+        }
+        if let known = connections.connection(
+            localPort: localPort, remotePort: remotePort, opened: openedSockets), !take(known)
+        {
             return false
         }
         touch()

@@ -8,6 +8,7 @@ final class Transfer {
     let configuration: DownloadConfiguration
     let tools: Tools
     let jar: CookieJar?
+    let connections: KnownConnections
     /// What an earlier try got of the body.
     let resume: Partial?
 
@@ -18,6 +19,15 @@ final class Transfer {
     var headerBytes = 0
     var phase = Phase.headers
     var guardState = GuardState.untouched
+    /// Nil for a body that comes as it is meant.
+    var decoder: ContentDecoder?
+    /// Sockets that were opened on this hop.
+    var openedSockets: [CInt] = []
+    private(set) var connection: KnownConnections.Connection?
+    /// Whether the connection that it was to use has to be another.
+    private(set) var needsOtherConnection = false
+    /// Whether it shares its connection with nothing before and after it.
+    private(set) var usesOwnConnection = false
     /// Where a body that is gone on with has to end.
     var assembly: Assembly?
     /// Why we ended the transfer ourselves. It outranks whatever libcurl says about that.
@@ -54,8 +64,10 @@ final class Transfer {
 
     init(
         _ ticket: Ticket, easy: EasyHandle, configuration: DownloadConfiguration, tools: Tools,
-        jar: CookieJar? = nil, resume: Partial? = nil, now: ContinuousClock.Instant,
+        jar: CookieJar? = nil, resume: Partial? = nil,
+        connections: KnownConnections = KnownConnections(), now: ContinuousClock.Instant,
     ) {
+        self.connections = connections
         self.jar = jar
         self.resume = resume
         redirects = ticket.hop.redirects
@@ -66,6 +78,7 @@ final class Transfer {
         hop = ticket.url
         started = now - ticket.hop.spent
         hopStarted = now
+        usesOwnConnection = connections.distrusts(ticket.host)
     }
 
     var elapsed: Duration { .now - started }
@@ -73,13 +86,16 @@ final class Transfer {
     /// Bytes that were announced and never asked for again, because the body was refused.
     var savedBytes: Int64 {
         guard let cut, cut.code.isRefusal, let length = headers.contentLength else { return 0 }
-        return max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T))
+        return min(max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T)), Self.mostSaved)
     }
+
+    /// No origin has so much to send, and what is summed up must not be all that a number can hold.
+    private static let mostSaved: Int64 = 1 << 40
 
     /// How far it has come, for whoever gave it a number; nil as long as it is young.
     func progress(_ now: ContinuousClock.Instant) -> DownloadProgress? {
         guard now - started >= .seconds(1), let id = ticket.request.id else { return nil }
-        let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T) + (assembly?.start ?? 0)
+        let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T).addingSaturated(assembly?.start ?? 0)
         return DownloadProgress(id: id, received: received, expected: assembly?.total ?? headers.contentLength)
     }
 
@@ -100,12 +116,49 @@ final class Transfer {
     func follow(_ url: DownloadURL) {
         hop = url
         redirects += 1
+        beginHop()
+    }
+
+    /// Asks once more, on a connection of its own.
+    func reconnect() {
+        needsOtherConnection = false
+        usesOwnConnection = true
+        beginHop()
+    }
+
+    private func beginHop() {
+        decoder = nil
+        openedSockets = []
+        letGoOfConnection()
         headers = ResponseHeaders()
         headerBytes = 0
         phase = .headers
         guardState = .untouched
         lastByte = nil
         hopStarted = .now
+    }
+}
+
+// The connection of this hop.
+extension Transfer {
+    /// - Returns: whether it may be used: what has come on it before anything was asked would be taken for the answer.
+    func take(_ connection: KnownConnections.Connection) -> Bool {
+        // On a new one a server may speak first, as TLS and HTTP/2 do.
+        guard openedSockets.isEmpty, connections.hasUnaskedBytes(connection) else {
+            connection.users += 1
+            self.connection = connection
+            return true
+        }
+        connections.distrust(ticket.host)
+        needsOtherConnection = true
+        return false
+    }
+
+    func letGoOfConnection() {
+        guard let connection else { return }
+        if easy.long(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) { connection.isMultiplexed = true }
+        connection.users -= 1
+        self.connection = nil
     }
 }
 
@@ -122,7 +175,8 @@ extension Transfer {
 
     /// Whether nothing is asked of libcurl but what every request asks.
     var isUsual: Bool {
-        hopAuthorization == nil && jar == nil && !isResuming && !ticket.request.allowInvalidCertificates
+        hopAuthorization == nil && jar == nil && !isResuming && !usesOwnConnection
+            && !ticket.request.allowInvalidCertificates
     }
 
     /// Whether this hop asks for the rest of a body only.

@@ -13,6 +13,7 @@ final class TransferLoop {
     private var running: [UInt64: Transfer] = [:]
     private var idle: [EasyHandle] = []
     private var jars = CookieJars()
+    private let connections = KnownConnections()
     private var partials: PartialStore
     /// A slot became free since work was last taken: there may be something to start before sleeping.
     private var hasFreedSlot = false
@@ -90,7 +91,8 @@ extension TransferLoop {
             let easy = if let pooled = idle.popLast() { pooled } else { try EasyHandle() }
             let transfer = Transfer(
                 ticket, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: ticket),
-                resume: ticket.request.hasValidators ? nil : partials.take(PartialKey(ticket)), now: .now)
+                resume: ticket.request.hasValidators ? nil : partials.take(PartialKey(ticket)), connections: connections,
+                now: .now)
             running[ticket.id] = transfer
             hasStrangers = true
             begin(transfer, exchange)
@@ -138,6 +140,11 @@ extension TransferLoop {
     }
 
     private func finish(_ transfer: Transfer, _ code: CURLcode, _ exchange: Exchange) {
+        if transfer.needsOtherConnection {
+            curl_multi_remove_handle(multi, transfer.easy.pointer)
+            transfer.reconnect()
+            return begin(transfer, exchange)
+        }
         exchange.received(transfer.easy.offset(CURLINFO_SIZE_DOWNLOAD_T), saved: transfer.savedBytes)
         switch transfer.end(code, onConsumed: { exchange.consumed() }) {
         case .outcome(let outcome):
@@ -164,7 +171,8 @@ extension TransferLoop {
             if failure.code.isPassing { pause = failure.retryAfter }
         }
         let withBody = if case .body = outcome { true } else { false }
-        release(transfer, HostLesson(outcome), withBody: withBody, pause: pause, exchange)
+        release(
+            transfer, HostLesson(outcome, isRepeated: transfer.ticket.request.isRepeated), withBody: withBody, pause: pause, exchange)
         answers.add(outcome, to: transfer.ticket)
     }
 
@@ -172,6 +180,7 @@ extension TransferLoop {
         _ transfer: Transfer, _ lesson: HostLesson, withBody: Bool, pause: Duration? = nil, _ exchange: Exchange,
     ) {
         let hasAnswered = transfer.easy.long(CURLINFO_RESPONSE_CODE) > 0
+        transfer.letGoOfConnection()
         curl_multi_remove_handle(multi, transfer.easy.pointer)
         running[transfer.ticket.id] = nil
         // Cookies stay with a handle; and one whose connection failed at once keeps its buffer.

@@ -8,6 +8,8 @@ public struct CacheFolder: Sendable {
     ///
     /// - Returns: what went wrong.
     public var remove: @Sendable (_ hash: String) -> String?
+    /// Whether a worker or a helper has the file open: deleted, it would still take its room.
+    public var isInUse: @Sendable (_ hash: String) -> Bool
     /// Makes the link of an entry point to its blob.
     public var link: @Sendable (CacheEntry) -> Void
     /// Deletes the link of an entry.
@@ -15,11 +17,13 @@ public struct CacheFolder: Sendable {
 
     public init(
         exists: @escaping @Sendable (String, Int64) -> Bool, remove: @escaping @Sendable (String) -> String?,
+        isInUse: @escaping @Sendable (String) -> Bool = { _ in false },
         link: @escaping @Sendable (CacheEntry) -> Void = { _ in },
         unlink: @escaping @Sendable (CacheEntry) -> Void = { _ in },
     ) {
         self.exists = exists
         self.remove = remove
+        self.isInUse = isInUse
         self.link = link
         self.unlink = unlink
     }

@@ -57,6 +57,22 @@ public enum FailureClass: Hashable, Sendable {
         }
     }
 
+    /// Whether a setting of ours refuses what another may take; no fault of the URL's or its host's.
+    public var isOwnRefusal: Bool {
+        switch self {
+        case .forbiddenAddress, .tooLarge, .tooManyPixels, .denied, .optOut, .notCached: true
+        default: false
+        }
+    }
+
+    /// Whether it is a failure of the host, which is what hosts are judged by.
+    public var isOfHost: Bool {
+        switch self {
+        case .transform, .delegate, .encode, .cancelled, .diskFull, .diskError, .decoderCrash, .workerCrash: false
+        default: !isOwnRefusal
+        }
+    }
+
     /// Whether the origin could not be reached at all.
     public var isUnreachable: Bool {
         switch self {

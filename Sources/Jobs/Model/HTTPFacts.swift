@@ -14,10 +14,13 @@ public struct HTTPFacts: Hashable, Sendable, Codable {
     public var answeredAt: Int64
     /// How many redirects led to the answer; nil where none did. How long those may be used, nobody has said.
     public var redirects: Int?
+    /// Of the answer; nil for 200.
+    public var status: Int?
 
     public init(
         cacheControl: String? = nil, expires: String? = nil, date: String? = nil, age: String? = nil,
         vary: String? = nil, varied: String? = nil, askedAt: Int64, answeredAt: Int64, redirects: Int? = nil,
+        status: Int? = nil,
     ) {
         self.cacheControl = cacheControl
         self.expires = expires
@@ -28,6 +31,7 @@ public struct HTTPFacts: Hashable, Sendable, Codable {
         self.askedAt = askedAt
         self.answeredAt = answeredAt
         self.redirects = redirects
+        self.status = status
     }
 }
 
@@ -41,7 +45,8 @@ extension HTTPFacts {
     /// and written for each item, and takes a tenth of JSON's time.
     var text: String {
         var facts = [cacheControl, expires, date, age, vary, varied, String(askedAt), String(answeredAt)]
-        if let redirects { facts.append(String(redirects)) }
+        if redirects != nil || status != nil { facts.append(redirects.map(String.init)) }
+        if let status { facts.append(String(status)) }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(128)
         for (place, fact) in facts.enumerated() {
@@ -64,11 +69,13 @@ extension HTTPFacts {
         let facts = text.utf8.split(separator: Self.separator, omittingEmptySubsequences: false).map { fact in
             fact.first == Self.known ? String(Substring(fact.dropFirst())) : nil
         }
-        guard facts.count == 8 || facts.count == 9, let asked = facts[6].flatMap(Int64.init),
+        guard (8...10).contains(facts.count), let asked = facts[6].flatMap(Int64.init),
             let answered = facts[7].flatMap(Int64.init)
         else { return nil }
         self.init(
             cacheControl: facts[0], expires: facts[1], date: facts[2], age: facts[3], vary: facts[4], varied: facts[5],
-            askedAt: asked, answeredAt: answered, redirects: facts.count > 8 ? facts[8].flatMap { Int($0) } : nil)
+            askedAt: HostMemory.clamped(asked), answeredAt: HostMemory.clamped(answered),
+            redirects: facts.count > 8 ? facts[8].flatMap { Int($0) } : nil,
+            status: facts.count > 9 ? facts[9].flatMap { Int($0) } : nil)
     }
 }

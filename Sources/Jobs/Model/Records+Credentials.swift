@@ -24,3 +24,30 @@ extension ResultRow {
         return row
     }
 }
+
+// The same for a terminal, where what opens a URL is hidden as well.
+
+extension SourceRecord {
+    public func hidden(by redaction: Redaction) -> SourceRecord {
+        var record = self
+        record.key = redaction.shown(key)
+        record.finalURL = finalURL.map(redaction.shown)
+        return record
+    }
+}
+
+extension BlacklistEntry {
+    public func hidden(by redaction: Redaction) -> BlacklistEntry {
+        var entry = self
+        entry.url = redaction.shown(url)
+        return entry
+    }
+}
+
+extension ResultRow {
+    public func hidden(by redaction: Redaction) -> ResultRow {
+        var row = self
+        row.url = redaction.shown(url)
+        return row
+    }
+}

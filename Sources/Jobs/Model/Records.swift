@@ -224,4 +224,6 @@ public struct BlacklistEntry: Hashable, Sendable, Codable {
     public let firstAt: Int64
     public let lastAt: Int64
     public let expiresAt: Int64
+    /// The setting that has refused it, as `name=value`: the entry holds as long as that is the same.
+    public internal(set) var setting: String?
 }

@@ -110,6 +110,7 @@ public struct Salvage {
     private mutating func fill(
         _ draft: String, from old: DatabaseQueue?, _ cache: Cache,
     ) throws {
+        PrivateFile.make(draft)
         let new = try DatabaseQueue(path: draft)
         try Schema.migrator.migrate(new)
         // The broken one may be unable to say even what tables it has; then there is only what lies in the cache.

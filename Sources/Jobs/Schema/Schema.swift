@@ -52,6 +52,9 @@ enum Schema {
         migrator.registerMigration("14-guarded-queue") { db in
             try db.execute(sql: guardedQueue)
         }
+        migrator.registerMigration("15-host-reach") { db in
+            try db.execute(sql: hostReach)
+        }
         migrator.registerMigration("16-damage") { db in
             try db.execute(sql: damage)
         }

@@ -65,15 +65,16 @@ extension JobStore {
     ) throws {
         try db.cachedStatement(
             sql: """
-                INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at)
-                VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?)
+                INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at,
+                    setting)
+                VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
                 ON CONFLICT (url) DO UPDATE SET class = excluded.class, http_status = excluded.http_status,
                     message = excluded.message, count = count + 1, last_at = excluded.last_at,
-                    expires_at = excluded.expires_at
+                    expires_at = excluded.expires_at, setting = excluded.setting
                 """
         ).execute(arguments: [
             key, host, failure.failure.rawValue, failure.httpStatus, failure.message, now, now,
-            until,
+            until, failure.setting,
         ])
     }
 
@@ -83,10 +84,11 @@ extension JobStore {
 }
 
 private func entry(_ row: Row) -> BlacklistEntry {
-    let name: String = row["class"]
-    return BlacklistEntry(
-        url: row["url"], host: row["host"], failure: FailureClass(rawValue: name) ?? .badImage,
-        httpStatus: row["http_status"], message: row["message"], count: row["count"], firstAt: row["first_at"],
-        lastAt: row["last_at"], expiresAt: row["expires_at"],
+    BlacklistEntry(
+        url: row.text("url") ?? "", host: row.text("host") ?? "",
+        failure: row.text("class").flatMap(FailureClass.init(rawValue:)) ?? .badImage,
+        httpStatus: row.number("http_status").map { Int(clamping: $0) }, message: row.text("message"),
+        count: row.count("count"), firstAt: row.number("first_at") ?? 0, lastAt: row.number("last_at") ?? 0,
+        expiresAt: row.number("expires_at") ?? 0, setting: row.text("setting"),
     )
 }

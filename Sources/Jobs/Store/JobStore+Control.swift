@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Synchronization
 
 /// What people do to jobs from outside.
 extension JobStore {
@@ -35,7 +36,16 @@ extension JobStore {
     ///
     /// - Returns: how many items.
     public func retry(job: JobID, _ selection: FailureSelection = FailureSelection()) async throws(JobsError) -> Int {
-        try await changeItems(of: job) { range, db in
+        try await retry(job: job, selection, takesOffBlacklist: false).items
+    }
+
+    /// The same, for who wants to know how many of their URLs are listed, and may take those off the list.
+    public func retry(
+        job: JobID, _ selection: FailureSelection, takesOffBlacklist: Bool,
+    ) async throws(JobsError) -> (items: Int, listed: Int) {
+        let listed = Atomic(0)
+        let reading = reading
+        let items = try await changeItems(of: job) { range, db in
             let failures = try Row.fetchAll(
                 db,
                 sql: """
@@ -50,9 +60,16 @@ extension JobStore {
                     blacklisted = 0, finished_at = NULL, deaths = 0 WHERE id = ?
                 """, in: db)
             let meant = failures.filter { selection.matches($0["url"]) }
-            for row in meant { try update.run(row["id"] as Int64) }
+            let list = try ListedKeys(of: job, now: Self.cacheTime(reading, in: db), in: db)
+            for row in meant {
+                if try list.has(row["url"], takesOff: takesOffBlacklist) {
+                    listed.wrappingAdd(1, ordering: .relaxed)
+                }
+                try update.run(row["id"] as Int64)
+            }
             return meant.count
         }
+        return (items, listed.load(ordering: .relaxed))
     }
 
     /// Ends those of a job's items that are asked for by these URLs, or by all where none is named, at the selection's host,

@@ -93,6 +93,8 @@ extension JobStore {
         public var bytes: Int64 = 0
         /// Whether dying blobs are left.
         public var isUnfinished = false
+        /// How many stay, since a worker or a helper has them open.
+        public var inUse = 0
         /// How many files could not be deleted, and why the last of them.
         public var stuck = 0
         public var trouble: String?
@@ -137,6 +139,11 @@ extension JobStore {
                 }
                 let hash: String = row["hash"]
                 if try Self.revivePinned(hash, in: db) { continue }
+                if folder.isInUse(hash) {
+                    try db.cachedStatement(sql: "UPDATE blobs SET dying = 0 WHERE hash = ?").execute(arguments: [hash])
+                    removal.inUse += 1
+                    continue
+                }
                 // A blob that thousands of URLs stand for takes more than one slice.
                 guard try Self.forget(blob: hash, keepingRow: true, folder: folder, in: db) else {
                     removal.isUnfinished = true
@@ -158,7 +165,7 @@ extension JobStore {
                     WHERE id = 1
                     """,
                 arguments: [removal.blobs, removal.bytes])
-            return (removal, removal.isUnfinished ? max(1, removal.blobs + removal.stuck) : dying.count)
+            return (removal, removal.isUnfinished ? max(1, removal.blobs + removal.stuck + removal.inUse) : dying.count)
         }
     }
 

@@ -11,6 +11,8 @@ public struct FailureRecord: Hashable, Sendable {
     public var host: String?
     /// Whether a request has failed, and not just the wait for one: only then it counts among the host's failures.
     public var hasAsked = true
+    /// The setting of ours that refused it; its URL is listed as long as that is the same.
+    public var setting: String?
     /// When its host may be asked again, in UTC milliseconds, where the host has said so.
     public var blocksHostUntil: Int64?
 
@@ -122,7 +124,9 @@ extension JobStore {
                 moves.count(item.job, from: .active, to: ending.counter, bytes: ending.bytes)
                 if let lastTry = item.lastTry { try Self.save(lastTry, item: item.id, in: db) }
                 if let failed = ending.failedTry, failed.hasAsked {
-                    failures[FailureCount(host: failed.host(of: item), failure: failed.failure), default: 0] += 1
+                    if failed.failure.isOfHost {
+                        failures[FailureCount(host: failed.host(of: item), failure: failed.failure), default: 0] += 1
+                    }
                     if let time = failed.blocksHostUntil {
                         try Self.block(
                             host: failed.host(of: item), until: now.steadily(time), now: now.steady, in: db)

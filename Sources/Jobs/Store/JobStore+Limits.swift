@@ -33,8 +33,9 @@ extension JobStore {
         try await read { db in
             try Row.fetchAll(db, sql: "SELECT * FROM limits ORDER BY host").map { row in
                 LimitsRecord(
-                    host: row["host"], concurrency: row["concurrency"], perHost: row["per_host"], rate: row["rate"],
-                    burst: row["burst"])
+                    host: row.text("host") ?? "", concurrency: row.number("concurrency").map { Int(clamping: $0) },
+                    perHost: row.number("per_host").map { Int(clamping: $0) }, rate: row.real("rate"),
+                    burst: row.number("burst").map { Int(clamping: $0) })
             }
         }
     }

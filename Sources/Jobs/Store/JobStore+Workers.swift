@@ -180,6 +180,31 @@ extension JobStore {
         }
     }
 
+    /// Puts items back before their time that wait for hosts which were given up.
+    ///
+    /// - Returns: how many.
+    public func promote(givenUp hosts: [String], limit: Int = 1_000) async throws(JobsError) -> Int {
+        let waiting = try await read { db in
+            let statement = try db.cachedStatement(
+                sql: "SELECT EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND waits_for = ?)")
+            return try hosts.filter { try Bool.fetchOne(statement, arguments: [$0]) == true }
+        }
+        guard !waiting.isEmpty else { return 0 }
+        return try await write { db in
+            var count = 0
+            let promote = try db.cachedStatement(
+                sql: """
+                    UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
+                        (SELECT id FROM items WHERE state = 'delayed' AND waits_for = ? ORDER BY id LIMIT ?)
+                    """)
+            for host in waiting where count < limit {
+                try promote.execute(arguments: [host, limit - count])
+                count += db.changesCount
+            }
+            return count
+        }
+    }
+
     /// Puts items back before their time that only waited for room at a host, the oldest first.
     public func promote(waitingFor host: String, limit: Int) async throws(JobsError) -> Int {
         try await write { db in

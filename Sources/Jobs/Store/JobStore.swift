@@ -72,6 +72,7 @@ public final class JobStore: Sendable {
         let patience = Patience()
         self.patience = patience
         do {
+            PrivateFile.make(file.name)
             database = try DatabaseQueue(path: file.name, configuration: Self.configuration(patience))
             let migrator = Schema.migrator
             if try !Self.isReady(database, migrator, path: path) {
@@ -187,6 +188,9 @@ public final class JobStore: Sendable {
             if try lockFile.withWriteLockIfFree({ try database.close() }) == nil { try database.close() }
         }
     }
+
+    /// The name of the file without symbolic links.
+    public var fileName: String { file.name }
 
     /// Finds out whether the file is still there under its name.
     ///

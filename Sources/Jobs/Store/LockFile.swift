@@ -22,7 +22,7 @@ final class LockFile: Sendable {
         do {
             return try FileDescriptor.open(
                 FilePath(path), .readWrite, options: [.create, .closeOnExec],
-                permissions: [.ownerReadWrite, .groupReadWrite, .otherRead])
+                permissions: [.ownerReadWrite, .groupRead])
         } catch let error as Errno where [.permissionDenied, .notPermitted, .readOnlyFileSystem].contains(error) {
             return try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
         }

@@ -23,6 +23,7 @@ public enum CacheBond {
             guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
             try await store.setCacheName(try cache.identify(as: newName()))
         }
+        try await CachePlaces(store, cache).check(name: newName)
     }
 
     /// Whether an index that has never heard of this cache may be its own: it knows some of its files, or there are none.

@@ -19,6 +19,7 @@ extension CacheFolder {
             remove: { hash in
                 BlobHash(hash).flatMap { hash in report { () throws(CacheError) in try cache.remove(hash) } }
             },
+            isInUse: { hash in BlobHash(hash).map { cache.isInUse($0) } ?? false },
             link: { entry in
                 guard let hash = BlobHash(entry.blob) else { return }
                 let trouble = report { () throws(CacheError) in

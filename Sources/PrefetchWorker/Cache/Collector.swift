@@ -18,6 +18,8 @@ public struct Collector: Sendable {
         /// Files that could not be deleted, and why the last of them. The others were.
         public var stuck = 0
         public var trouble: String?
+        /// Why nothing was deleted though the disk has too little room; nil where something may help.
+        public var hopeless: String?
 
         public init() {}
     }
@@ -170,8 +172,23 @@ public struct Collector: Sendable {
 
     private func makeFree(_ minimum: Int64, _ report: inout Report) async throws {
         guard minimum > 0, try cache.freeBytes() < minimum else { return }
+        if let hopeless = try await shortfall(of: minimum) {
+            report.hopeless = hopeless
+            return
+        }
         try await evictQuarantine(&report, minimum - (try cache.freeBytes()))
         try await evict(&report) { minimum - (try cache.freeBytes()) }
+    }
+
+    /// Where deleting everything that may go would not do, nothing is deleted.
+    private func shortfall(of minimum: Int64) async throws -> String? {
+        let evictable = max(0, try await store.cacheTotals().bytes - store.pinnedBytes())
+        let free = try await cache.freeBytes() + evictable + quarantinedBytes()
+        guard free < minimum else { return nil }
+        return """
+            Even without any file of the cache \(cache.directory) only \(free >> 20) MiB of its disk would be free, less than the \
+            \(minimum >> 20) MiB that --min-free keeps, so nothing is deleted: lower --min-free, or make room on the disk.
+            """
     }
 
     // MARK: - How it goes

@@ -36,7 +36,7 @@ final class DiskProbe: Sendable {
         do {
             let report = try await collector.freeDisk()
             // Whoever removed it: others make room as well.
-            disk.lookAgain()
+            if let reason = report.hopeless { disk.explain(reason) } else { disk.lookAgain() }
             if let trouble = report.trouble {
                 logger.warning("The cache can't make room.", metadata: ["error": "\(trouble)"])
             }

@@ -30,6 +30,7 @@ public struct Rebuild: Sendable {
                     files: { try Self.wholeFiles(in: cache) })
                 // After the database: where this comes to nothing, they refuse each other, and it can be done again.
                 if let name { try cache.changeIdentity(to: name) }
+                try cache.forgetOwner()
                 return report
             }
         }.get()

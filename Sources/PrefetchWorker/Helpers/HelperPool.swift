@@ -127,75 +127,75 @@ final class HelperPool: Sendable {
     /// One place in the pool: a helper is started when the first image comes, and replaced when it dies or is worn out.
     private func serve() async {
         let thread = DispatchQueue(label: "helper")
-        var crashed: HelperWork?
-        while let first = await next(after: crashed) {
-            crashed = nil
+        let place = HelperPlace()
+        while await place.fill(from: queue) {
             do {
-                crashed = try await withHelper { helper in
+                try await withHelper { helper in
                     // It has nothing left to do when it is let go, and one that was taken over might not go by itself.
                     defer { helper.kill() }
                     self.lines.opened(helper.socket)
                     defer { self.lines.closed(helper.socket) }
                     try await self.greet(helper, on: thread)
-                    return await self.feed(first, to: helper, on: thread)
+                    await self.feed(from: place, to: helper, on: thread)
                 }
             } catch  where lines.areCut {
-                first.answer.resume(returning: .stopped)
+                place.take()?.answer.resume(returning: .stopped)
             } catch {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
-                first.answer.resume(returning: .unavailable("A helper process can't be started: \(error)"))
+                place.take()?.answer.resume(returning: .unavailable("A helper process can't be started: \(error)"))
                 // Not in a hurry: whatever is wrong (memory, processes) will not be better in a millisecond.
                 try? await Task.sleep(for: .seconds(1))
             }
         }
     }
 
-    private func next(after crashed: HelperWork?) async -> HelperWork? {
-        if let crashed { return crashed }
-        return await queue.next()
+    /// Gives the helper one image after the other, until it is to be replaced. An image that it died of, and that is to be tried
+    /// again, is in the place then.
+    private func feed(from place: HelperPlace, to helper: RunningHelper, on thread: DispatchQueue) async {
+        var images = 0
+        repeat {
+            // A step of its own, so that no image is held while the next is waited for: its files would stay open.
+            guard await serveOne(from: place, to: helper, on: thread, &images) else { return }
+        } while await place.fill(from: queue)
     }
 
-    /// - Returns: the image that the helper died of, if it is to be tried again.
-    private func feed(_ first: HelperWork, to helper: RunningHelper, on thread: DispatchQueue) async -> HelperWork? {
-        var current: HelperWork? = first
-        var images = 0
-        while let work = current {
-            if work.isFactsOnly {
-                guard let count = await askFacts(work, of: helper, on: thread) else { return nil }
-                images += count
-                if isWornOut(helper, images: images, memory: 0) { return nil }
-                current = await queue.next()
-                continue
-            }
-            let (exchange, memory) = await self.exchange(work, with: helper, on: thread)
-            switch exchange {
-            case .answered(let reply, let files):
-                // The helper gets its next image while this one's files are read.
-                results.async { [cache] in work.answer.resume(returning: work.outcome(of: reply, files, in: cache)) }
-            case .disk(let error):
-                work.answer.resume(returning: .disk(error))
-            case .crashed where lines.areCut, .timedOut where lines.areCut:
-                work.answer.resume(returning: .stopped)
-                return nil
-            case .crashed where work.crashes == 0:
-                logger.warning("A helper died; its image is tried once more.")
-                return work.afterCrash()
-            case .crashed:
-                let (failure, name) = work.culprit
-                work.answer.resume(returning: .failed(failure, "The \(name) crashed twice on this image."))
-                return nil
-            case .timedOut:
-                helper.kill()
-                let (failure, name) = work.culprit
-                let message = "The \(name) took longer than \(configuration.wallSeconds) s on this image."
-                work.answer.resume(returning: .failed(failure, message))
-                return nil
-            }
-            images += 1
-            if isWornOut(helper, images: images, memory: memory) { return nil }
-            current = await queue.next()
+    /// - Returns: whether the helper may have another image.
+    private func serveOne(
+        from place: HelperPlace, to helper: RunningHelper, on thread: DispatchQueue, _ images: inout Int,
+    ) async -> Bool {
+        guard let work = place.take() else { return true }
+        if work.isFactsOnly {
+            guard let count = await askFacts(work, of: helper, on: thread) else { return false }
+            images += count
+            return !isWornOut(helper, images: images, memory: 0)
         }
-        return nil
+        let (exchange, memory) = await self.exchange(work, with: helper, on: thread)
+        switch exchange {
+        case .answered(let reply, let files):
+            // The helper gets its next image while this one's files are read.
+            results.async { [cache] in work.answer.resume(returning: work.outcome(of: reply, files, in: cache)) }
+        case .disk(let error):
+            work.answer.resume(returning: .disk(error))
+        case .crashed where lines.areCut, .timedOut where lines.areCut:
+            work.answer.resume(returning: .stopped)
+            return false
+        case .crashed where work.crashes == 0:
+            logger.warning("A helper died; its image is tried once more.")
+            place.put(work.afterCrash())
+            return false
+        case .crashed:
+            let (failure, name) = work.culprit
+            work.answer.resume(returning: .failed(failure, "The \(name) crashed twice on this image."))
+            return false
+        case .timedOut:
+            helper.kill()
+            let (failure, name) = work.culprit
+            let message = "The \(name) took longer than \(configuration.wallSeconds) s on this image."
+            work.answer.resume(returning: .failed(failure, message))
+            return false
+        }
+        images += 1
+        return !isWornOut(helper, images: images, memory: memory)
     }
 
     /// Decided between two images, so that replacing a helper loses none.

@@ -56,7 +56,7 @@ final class Assets: Sendable {
         do {
             guard let source = try await store.source(key: url), source.isKept, let hash = BlobHash(source.hash) else {
                 throw AssetError(
-                    message: "The picture '\(URLText.withoutCredentials(url))' is not in the cache; enqueue it first.")
+                    message: "The picture '\(Redaction().shown(url))' is not in the cache; enqueue it first.")
             }
             let file = await reading.run { [cache] in Result { try cache.openVerified(hash) } }
             return Asset(hash: source.hash, file: try file.get())
@@ -64,7 +64,7 @@ final class Assets: Sendable {
             throw error
         } catch {
             throw AssetError(
-                message: "The picture '\(URLText.withoutCredentials(url))' can't be read from the cache: \(error)")
+                message: "The picture '\(Redaction().shown(url))' can't be read from the cache: \(error)")
         }
     }
 

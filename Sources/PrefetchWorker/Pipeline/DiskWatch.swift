@@ -125,6 +125,9 @@ final class DiskWatch: Sendable {
         return true
     }
 
+    /// Says better why there is too little room, until the next look.
+    func explain(_ reason: String) { state.withLock { if $0.low != nil { $0.low = reason } } }
+
     /// Looks at the room again at once: something was removed.
     func lookAgain() { state.withLock { $0.lookAt = 0 } }
 
@@ -134,7 +137,7 @@ final class DiskWatch: Sendable {
             guard free < minimumFree else { return nil }
             return
                 "Only \(free >> 20) MiB are free for the cache \(cache.directory), less than the \(minimumFree >> 20) MiB "
-                + "that --min-free keeps."
+                + "that --min-free keeps; lower it, or make room on the disk."
         } catch {
             return error.message
         }

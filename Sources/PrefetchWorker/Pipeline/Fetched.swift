@@ -80,6 +80,8 @@ struct FetchFailure: Error, Sendable {
     var host: String?
     /// Whether a request has failed, and not just the wait for one.
     var hasAsked = true
+    /// Whether another request would bring the same.
+    var isFinal = false
 }
 
 extension FetchFailure {

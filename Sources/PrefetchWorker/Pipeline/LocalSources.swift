@@ -56,7 +56,7 @@ extension LocalSources {
     }
 
     private static func tooLarge(_ limit: Int64) -> FetchFailure {
-        FetchFailure(failure: .tooLarge, message: "The source is larger than \(limit) bytes.")
+        FetchFailure(failure: .tooLarge, message: "The source is larger than \(limit) bytes (--max-body).")
     }
 
     /// What was opened is judged, and not what its name was a moment before.

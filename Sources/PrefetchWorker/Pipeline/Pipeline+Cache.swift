@@ -107,7 +107,9 @@ extension Pipeline {
             return !isMeant(source, for: try await asked(for: item, plan, &holdings))
         }
         let maxAge = plan.settings.maxAge ?? settings.maxAge
-        return maxAge >= 0 && (now - source.fetchedAt > maxAge || Self.isAhead(source.fetchedAt, of: now))
+        // Whatever somebody has typed into the table.
+        let fetched = min(max(source.fetchedAt, -1 << 52), 1 << 52)
+        return maxAge >= 0 && (now - fetched > maxAge || Self.isAhead(fetched, of: now))
     }
 
     /// Whether a stored answer is one to this request, and may be used for it, as RFC 9111 has it.
@@ -165,7 +167,7 @@ extension SourceRecord {
     var freshness: Freshness? {
         http.map { facts in
             Freshness(
-                cacheControl: facts.cacheControl, expires: facts.expires, date: facts.date, age: facts.age,
+                status: facts.status ?? 200, cacheControl: facts.cacheControl, expires: facts.expires, date: facts.date, age: facts.age,
                 lastModified: lastModified, askedAt: facts.askedAt / 1_000, answeredAt: facts.answeredAt / 1_000)
         }
     }

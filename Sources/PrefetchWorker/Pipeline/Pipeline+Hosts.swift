@@ -14,6 +14,7 @@ extension Pipeline {
     func blocked(_ item: ClaimedItem, at host: String? = nil) -> ItemResult? {
         guard downloader.blocksHosts else { return nil }
         let host = host ?? self.host(of: item.url)
+        if let silence = downloader.givenUp(host), downloader.blocked(host) != nil { return givenUp(host, silence) }
         guard let (instant, reason) = downloader.blocked(host) else { return nil }
         let left = ContinuousClock.now.duration(to: instant)
         guard left > Self.longestWait else { return nil }
@@ -29,6 +30,17 @@ extension Pipeline {
                 retryAfter: left.milliseconds, host: host, hasAsked: false)
             return decided(failure, of: item.url, attempts: item.attempts, isFetched: false)
         }
+    }
+
+    /// The end of an item whose host has never answered and has had its time. It isn't listed: the host may come back.
+    private func givenUp(_ host: String, _ silence: HostSilence) -> ItemResult {
+        var record = FailureRecord(
+            FailureClass(silence.failure),
+            "\(host) has not answered for \(silence.since.components.seconds) s (--host-patience). \(silence.message)")
+        record.host = host
+        record.hasAsked = false
+        record.isListed = false
+        return .failed(record)
     }
 
     /// The host that is asked for a URL first.

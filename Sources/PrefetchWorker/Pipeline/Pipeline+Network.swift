@@ -2,6 +2,7 @@ internal import ContentCache
 internal import Download
 internal import Imaging
 internal import Jobs
+internal import Logging
 
 extension Pipeline {
     /// Fetches the item's URL, together with whoever else wants it now, and makes its variants.
@@ -46,7 +47,9 @@ extension Pipeline {
             return .crowded(error.host ?? host(of: request.url))
         case .failed(let error):
             // Everybody here leaves a host alone that asked for it; other workers read it from the database.
-            return .failed(FetchFailure(error))
+            let failure = FetchFailure(error)
+            await remember(failure, of: request.url)
+            return .failed(failure)
         case .notModified(let response):
             guard response.confirms(request) else {
                 // Of something else that we don't have (RFC 9111, section 4.3.4).
@@ -63,6 +66,20 @@ extension Pipeline {
                 return .failed(FetchFailure(failure: .diskError, message: "A body came without a hash."))
             }
             return .source(source)
+        }
+    }
+
+    /// A host's `Retry-After` is written down before anything else happens: who comes after a worker that dies now would
+    /// else ask again.
+    private func remember(_ failure: FetchFailure, of url: String) async {
+        guard let wait = failure.retryAfter, wait > 0, failure.failure.treatment == .retry else { return }
+        let (host, time) = (failure.host ?? host(of: url), settings.now() + wait)
+        guard toldWaits.isNews(host, until: time) else { return }
+        do throws(JobsError) {
+            try await store.block(host: host, until: time)
+        } catch {
+            toldWaits.forget(host)
+            logger.warning("A Retry-After can't be written down yet.", metadata: ["error": "\(error)"])
         }
     }
 
@@ -85,13 +102,14 @@ extension Pipeline {
             url: URLText.cacheKey(item.url),
             headers: plan.definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) },
             priority: plan.definition.priority,
-            rank: plan.definition.order == .fifo ? item.id : -item.id,
+            rank: plan.definition.order == .fifo ? item.id : ~item.id,
             etag: validators?.etag, lastModified: validators?.lastModified,
             allowInvalidCertificates: plan.options.contains(.allowInvalidCertificates), id: item.id,
         )
         request.respectsRobotsTag = plan.options.contains(.respectRobotsTag)
         request.respectsRobotsText = plan.options.contains(.respectRobotsText)
         request.contentTypes = plan.settings.contentTypes
+        request.isRepeated = item.attempts > 0
         // What it stores instead is what has to be an image.
         request.isInspected = !(delegate?.hooks.contains(.bytes) ?? false)
         if plan.options.contains(.handleCookies) { request.cookieJar = plan.definition.id }
@@ -160,7 +178,8 @@ extension Pipeline {
         case .made(let made):
             let original = PendingBlob(file: fetched.file, hash: fetched.hash, size: fetched.size)
             return made.result(plan: plan, isCached: false, original: original)
-        case .failed(let failure):
+        case .failed(var failure):
+            failure.isFinal = failure.failure == .truncated && response.isFinal(attempts: item.attempts)
             return decided(failure, of: item.url, attempts: item.attempts, isFetched: true)
         case .release(let reason):
             return .release(reason)
@@ -180,7 +199,8 @@ extension Pipeline {
             date: response.date, age: response.age, vary: vary,
             varied: downloader.configuration.varied(request, by: vary),
             askedAt: now - response.timings.total.milliseconds, answeredAt: now,
-            redirects: response.redirects > 0 ? response.redirects : nil)
+            redirects: response.redirects > 0 ? response.redirects : nil,
+            status: response.status == 304 ? old?.status : response.status == 200 ? nil : response.status)
     }
 
     /// What a failure means for the item: another try, its end, or back to the queue.
@@ -193,10 +213,14 @@ extension Pipeline {
         if isFetched, let wait = failure.retryAfter, wait > 0, failure.failure.treatment == .retry {
             record.blocksHostUntil = settings.now() + wait
         }
-        switch settings.retries.decide(failure.failure, attempts: attempts, retryAfter: failure.retryAfter) {
+        let decision = settings.retries.decide(
+            failure.failure, attempts: failure.isFinal ? .max - 1 : attempts, retryAfter: failure.retryAfter)
+        switch decision {
         case .putBack:
             return .release(failure.message)
         case .end:
+            return .failed(settings.limits.explained(record))
+        case .retry where failure.failure.isUnreachable && downloader.givenUp(failure.host ?? host(of: url)) != nil:
             return .failed(record)
         case .retry(let delay):
             let wait =
@@ -224,6 +248,14 @@ extension DownloadResponse {
     fileprivate func confirms(_ request: DownloadRequest) -> Bool {
         guard let ours = request.etag, let theirs = etag, !theirs.hasPrefix("W/") else { return true }
         return theirs == (ours.hasPrefix("W/") ? String(ours.dropFirst(2)) : ours)
+    }
+}
+
+extension DownloadResponse {
+    /// Whether another request would bring the same bytes of which a decoder wants more: all that were announced have come,
+    /// or all of a version that has a name. Where neither was said, one more request tells.
+    fileprivate func isFinal(attempts: Int) -> Bool {
+        attempts > 0 || (isWhole && (announcedBytes != nil || etag != nil))
     }
 }
 

@@ -14,8 +14,10 @@ extension Pipeline {
         tolerance: DecodeTolerance = DecodeTolerance(),
     ) async -> HelperOutcome {
         guard let limit = budget.limit, budget.worker != nil, !specs.isEmpty else {
-            return await helpers.transform(
+            let outcome = await helpers.transform(
                 source, into: specs, assets: assets, tolerance: tolerance)
+            guard case .failed(.encode, _) = outcome, !specs.isEmpty else { return outcome }
+            return await inMemory(source, into: specs, assets, tolerance, unless: outcome)
         }
         do {
             let count = Int64(specs.count)
@@ -61,6 +63,24 @@ extension Pipeline {
         return outcome
     }
 
+    /// Encoders can't tell a disk without room from any other write that fails, and the room may be back by now: what they make
+    /// of the same in memory says whose fault it was.
+    private func inMemory(
+        _ source: BlobFile, into specs: [VariantSpec], _ assets: [String: Asset], _ tolerance: DecodeTolerance,
+        unless failure: HelperOutcome,
+    ) async -> HelperOutcome {
+        let place = OutputPlace(
+            isInMemory: true, most: Int64(helpers.configuration.outputBytes) / Int64(specs.count))
+        let outcome = await helpers.transform(
+            source, into: specs, assets: assets, outputs: place, tolerance: tolerance)
+        guard case .made(let report, let blobs) = outcome else { return failure }
+        do {
+            return .made(report, try await stored(blobs))
+        } catch {
+            return .disk(error)
+        }
+    }
+
     private var tooLarge: HelperOutcome {
         // The source by itself would fit: other variants of it may, so that the URL isn't to blame.
         .failed(.transform, "The source and its variants come to more than the cache may hold.")
@@ -74,20 +94,25 @@ extension Pipeline {
         if case .full(let reason) = try await budget.reserve(blobs, patiently: true) {
             return .disk(CacheError(.diskFull, reason))
         }
-        let stored = await reading.run { [cache] () -> Result<[PendingBlob], CacheError> in
+        return .made(report, try await stored(blobs))
+    }
+
+    /// Copies of files in memory, in the cache and with the same room.
+    private func stored(_ blobs: [PendingBlob]) async throws(CacheError) -> [PendingBlob] {
+        let copies = await reading.run { [cache] () -> Result<[PendingBlob], CacheError> in
             Result { () throws(CacheError) in
-                var stored: [PendingBlob] = []
+                var copies: [PendingBlob] = []
                 for blob in blobs {
                     let file = try cache.makeFile()
                     let room = blob.file.room
                     file.companion.withLock { $0 = room }
                     try cache.copy(blob.file, to: file, size: blob.size)
-                    stored.append(PendingBlob(file: file, hash: blob.hash, size: blob.size))
+                    copies.append(PendingBlob(file: file, hash: blob.hash, size: blob.size))
                 }
-                return stored
+                return copies
             }
         }
-        return .made(report, try stored.get())
+        return try copies.get()
     }
 }
 

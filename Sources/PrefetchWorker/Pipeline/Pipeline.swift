@@ -22,6 +22,7 @@ final class Pipeline: Sendable {
     let fetches: SharedFetches<Fetched>
     let crowds = Crowds()
     let retryBudget = RetryBudget()
+    let toldWaits = ToldWaits()
     let sources = KeyedLock()
     let makings = Makings()
     let reading: BlockingQueue
@@ -107,8 +108,8 @@ final class Pipeline: Sendable {
         if plan.options.contains(.fromCacheOnly) {
             return .failed(FailureRecord(.notCached, "Not in the cache, and the job says from-cache-only."))
         }
-        if !plan.options.contains(.retryFailed), let entry = item.blacklisting, !plan.asksOtherwise(than: entry),
-            try await !overrules(entry)
+        if !plan.options.contains(.retryFailed), let entry = item.blacklisting, settings.limits.keeps(entry),
+            !plan.asksOtherwise(than: entry), try await !overrules(entry)
         {
             return .ending(.blacklisted(entry))
         }
@@ -125,6 +126,7 @@ struct PipelineSettings: Sendable {
     var maxAge: Int64
     var local = LocalSources()
     var maxBodyBytes: Int64 = 64 << 20
+    var limits = OwnLimits()
     /// UTC milliseconds.
     var now: @Sendable () -> Int64
 }

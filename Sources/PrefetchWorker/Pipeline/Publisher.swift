@@ -37,6 +37,7 @@ final class Publisher: Sendable {
     private let folder: CacheFolder
     /// How often a transaction is tried that fails for what may pass, a second apart.
     private let patience: Int
+    private let limits: OwnLimits
     private let queue = WorkQueue<Entry>()
     private let blocking = BlockingQueue("publisher")
     private let fatal = Mutex<JobsError?>(nil)
@@ -44,9 +45,10 @@ final class Publisher: Sendable {
 
     init(
         store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger, budget: CacheBudget? = nil,
-        patience: Int = 30,
+        patience: Int = 30, limits: OwnLimits = OwnLimits(),
     ) {
         self.patience = patience
+        self.limits = limits
         self.budget = budget
         folder = CacheFolder(cache, logger: logger)
         self.store = store
@@ -76,9 +78,14 @@ final class Publisher: Sendable {
     /// - Parameter inFlight: how many items are on their way, those handed in included, and may soon come. A group that holds them
     ///   all waits for nobody.
     func run(inFlight: @Sendable () -> Int = { .max }) async {
-        while let first = await queue.next() {
-            await publish(await group(startingWith: first, inFlight))
-        }
+        while await publishNext(inFlight) {}
+    }
+
+    /// A step of its own, so that nothing of a group is held while the next is waited for: its files would stay open.
+    private func publishNext(_ inFlight: @Sendable () -> Int) async -> Bool {
+        guard let first = await queue.next() else { return false }
+        await publish(await group(startingWith: first, inFlight))
+        return true
     }
 
     private func group(startingWith first: Entry, _ inFlight: @Sendable () -> Int) async -> [Entry] {
@@ -109,7 +116,8 @@ final class Publisher: Sendable {
                 let isHopeless = blobs.reduce(0) { $0 + $1.size } > (budget?.limit ?? .max)
                 // Only a source that is too large by itself is too large for every job.
                 let failure: FailureClass = blobs.count > 1 ? .transform : .tooLarge
-                await end(group, isHopeless ? .failed(FailureRecord(failure, reason)) : .release)
+                let record = limits.explained(FailureRecord(failure, reason))
+                await end(group, isHopeless ? .failed(record) : .release)
                 if !isHopeless { disk.report(reason) }
             }
         } catch {

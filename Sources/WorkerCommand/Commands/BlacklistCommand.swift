@@ -39,7 +39,7 @@ struct BlacklistCommand: AsyncParsableCommand {
         @OptionGroup var selection: Selection
         @Argument(help: "Only this URL.") var url: String?
         @Option(help: "How many at most.") var limit = 1_000
-        @Flag(help: "Show URLs as they were enqueued, with user name and password.") var showCredentials = false
+        @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.") var showCredentials = false
         @Flag(help: "Print JSON.") var json = false
 
         func run() async throws {
@@ -58,7 +58,8 @@ struct BlacklistCommand: AsyncParsableCommand {
                     } else {
                         found = try await store.blacklist(selected ?? .all, limit: limit)
                     }
-                    let entries = showCredentials ? found : found.map(\.withoutCredentials)
+                    let redaction = try common.redaction()
+                    let entries = showCredentials ? found : found.map { $0.hidden(by: redaction) }
                     if json { return Terminal.print(try Output.json(entries)) }
                     let rows = entries.map { entry in
                         [

@@ -121,8 +121,9 @@ struct CachePinCommand: AsyncParsableCommand {
         try await reportingErrors {
             try await common.withStore { store in
                 if urls.isEmpty {
+                    let redaction = try common.redaction()
                     for url in try await store.pinned() {
-                        Terminal.print(Terminal.safe(showCredentials ? url : URLText.withoutCredentials(url)))
+                        Terminal.print(Terminal.safe(showCredentials ? url : redaction.shown(url)))
                     }
                 } else {
                     try await store.pin(urls)

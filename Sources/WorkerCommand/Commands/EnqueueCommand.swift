@@ -47,7 +47,9 @@ struct EnqueueCommand: AsyncParsableCommand {
     var option: [String] = []
 
     @Option(
-        help: ArgumentHelp("Sent with every request, to the URL's own host only; repeatable.", valueName: "name: value")
+        help: ArgumentHelp(
+            "Sent with every request, to the URL's own host only; @FILE for a file of such lines, which nobody sees in the list of processes; repeatable.",
+            valueName: "name: value")
     )
     var header: [String] = []
 
@@ -93,8 +95,7 @@ struct EnqueueCommand: AsyncParsableCommand {
         }
         if !variant.isEmpty { job.variants = try VariantList(variant).text }
         if !option.isEmpty { job.options = option.joined(separator: " ") }
-        for line in header {
-            let header = try HeaderLine(line)
+        for header in try HeaderLine.all(header) {
             job.headers[header.name] = header.value
         }
         job.priority = priority ?? job.priority

@@ -24,12 +24,24 @@ struct ExplainCommand: AsyncParsableCommand {
         let hostBlockedFor: String?
         let items: [ItemRecord]
         let tries: [TryRecord]
+        /// Why its items wait that a worker has in hand.
+        var waits: [Wait] = []
+    }
+
+    struct Wait: Encodable {
+        let item: Int64
+        let reason: String
+        /// UTC milliseconds; nil where nobody knows.
+        let until: Int64?
     }
 
     @OptionGroup var common: CommonOptions
 
     @Argument(help: "The URL, as it was enqueued.")
     var url: String
+
+    @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.")
+    var showCredentials = false
 
     @Flag(help: "Print JSON.")
     var json = false
@@ -46,16 +58,22 @@ struct ExplainCommand: AsyncParsableCommand {
                 }
                 var variants: [VariantRecord] = []
                 if let source { variants = try await store.variants(ofSource: source.hash) }
+                let redaction = try common.redaction()
                 let host = HostNames.name(ofURL: url)
                 let until = try await store.blockedHosts()[host]
-                let report = Report(
-                    url: URLText.withoutCredentials(url), source: source?.withoutCredentials, variants: variants,
-                    blacklisted: entry?.withoutCredentials,
+                var report = Report(
+                    url: showCredentials ? url : redaction.shown(url),
+                    source: showCredentials ? source : source?.hidden(by: redaction), variants: variants,
+                    blacklisted: showCredentials ? entry : entry?.hidden(by: redaction),
                     hostBlockedUntil: until,
                     hostBlockedFor: until == nil
                         ? nil : try await store.hostMemories().first { $0.host == host }?.reason,
                     items: try await store.history(ofURL: url), tries: try await store.tries(ofURL: url),
                 )
+                for item in report.items where item.state == .active {
+                    guard let wait = try await store.heldReason(of: item.item) else { continue }
+                    report.waits.append(Wait(item: item.item, reason: wait.reason, until: wait.until))
+                }
                 if json {
                     Terminal.print(try Output.json(report, pretty: true))
                 } else {
@@ -95,7 +113,12 @@ struct ExplainCommand: AsyncParsableCommand {
                 ? "could not be reached several times in a row, and is left alone" : "asked to be left alone"
             lines.append("  host      \(why) until \(Output.time(until))")
         }
-        for item in report.items { lines.append(line(item)) }
+        for item in report.items {
+            lines.append(line(item))
+            for wait in report.waits where wait.item == item.item {
+                lines.append("            " + wait.reason + (wait.until.map { " Until \(Output.time($0))." } ?? ""))
+            }
+        }
         for one in report.tries { lines.append(line(one)) }
         if report.items.isEmpty { lines.append("  No job has asked for it.") }
         return lines

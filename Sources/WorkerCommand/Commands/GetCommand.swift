@@ -44,7 +44,7 @@ struct GetCommand: AsyncParsableCommand {
                 Terminal.error("worker: \(damage) The next job that wants it makes it anew.")
             }
             guard let entry = found.entry, let path = found.path else {
-                let shown = Terminal.safe(URLText.withoutCredentials(url))
+                let shown = Terminal.safe(try common.redaction().shown(url))
                 Terminal.error("worker: \(variant) of \(shown) is not cached. See: worker explain URL")
                 throw ExitCode.notFound
             }

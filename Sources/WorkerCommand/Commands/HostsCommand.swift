@@ -26,12 +26,12 @@ struct HostsCommand: AsyncParsableCommand {
                     [
                         Terminal.safe(host.host), "\(host.running)", "\(host.waiting)", Output.fixed(host.rate, 1),
                         host.width.map { Output.fixed($0, 2) } ?? "",
-                        host.notBefore.map { "\(host.reason ?? "") until \(Output.time($0))" } ?? "",
                         host.failures.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(
                             separator: ", "),
+                        host.why.map { Terminal.safe($0) + (host.until.map { " Until \(Output.time($0))." } ?? "") } ?? "",
                     ]
                 }
-                let header = ["host", "in flight", "waiting", "per second", "width", "left alone", "failures"]
+                let header = ["host", "in flight", "waiting", "per second", "width", "failures", "why it waits"]
                 Output.table(header, rows, right: [1, 2, 3, 4]).forEach(Terminal.print)
             }
         }

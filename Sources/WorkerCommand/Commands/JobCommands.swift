@@ -69,11 +69,12 @@ struct RetryCommand: AsyncParsableCommand {
         commandName: "retry",
         abstract: "Puts a job's failed and cancelled items back into the queue.",
         discussion: """
-            URLs on the blacklist stay there; take them off first (worker blacklist remove), or give the job the option \
-            retry-failed.
+            URLs on the blacklist stay there and fail again without a request; --retry-failed takes those of the items that go \
+            back off the list.
 
             EXAMPLES:
               worker retry 7
+              worker retry 7 --retry-failed
               worker retry 7 --class timeout
               worker retry 7 --host images.example.com --since 2h
             """,
@@ -84,6 +85,7 @@ struct RetryCommand: AsyncParsableCommand {
     @Option(help: "Only this host.") var host: String?
     @Option(help: ArgumentHelp("Only what ended in the last so many seconds, 90m, 12h or 7d.", valueName: "time"))
     var since: String?
+    @Flag(help: "Take their URLs off the blacklist.") var retryFailed = false
 
     func run() async throws {
         try await change(common, job) { store in
@@ -94,7 +96,13 @@ struct RetryCommand: AsyncParsableCommand {
                     "since", flag: since, default: 0)
                 selection.since = store.currentTime - age
             }
-            Terminal.error("\(try await store.retry(job: job, selection)) items go back into the queue.")
+            let (items, listed) = try await store.retry(job: job, selection, takesOffBlacklist: retryFailed)
+            Terminal.error("\(items) items go back into the queue.")
+            guard listed > 0 else { return }
+            Terminal.error(
+                retryFailed
+                    ? "\(listed) of their URLs were taken off the blacklist."
+                    : "\(listed) of them stand on the blacklist and will fail again: add --retry-failed to ask for them.")
         }
     }
 }

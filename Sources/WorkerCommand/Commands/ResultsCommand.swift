@@ -8,7 +8,8 @@ struct ResultsCommand: AsyncParsableCommand {
         commandName: "results",
         abstract: "Lists what a job's items ended with, a line for each file or failure.",
         discussion: """
-            Paths are relative to the cache's folder. URLs are shown without user name and password.
+            Paths are relative to the cache's folder. URLs are shown without user name and password, and on a terminal without \
+            the signatures, tokens and keys in their queries.
 
             EXAMPLES:
               worker results 7
@@ -22,7 +23,7 @@ struct ResultsCommand: AsyncParsableCommand {
     @Argument(help: "The job.")
     var job: Int64
 
-    @Flag(help: "Show URLs as they were enqueued, with user name and password.")
+    @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.")
     var showCredentials = false
 
     @Option(help: "table, jsonl or csv.")
@@ -34,17 +35,24 @@ struct ResultsCommand: AsyncParsableCommand {
                 guard try await store.progress(job: job) != nil else {
                     throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
                 }
+                let redaction = try common.redaction()
                 if format == .csv { Terminal.print(Output.csv(Self.columns)) }
                 var last: Int64 = 0
                 // By pages, so that a job of millions needs no more memory than one of ten.
                 while true {
                     let rows = try await store.results(job: job, after: last, limit: 500)
                     guard let end = rows.last?.item else { return }
-                    try show(showCredentials ? rows : rows.map(\.withoutCredentials))
+                    try show(rows.map { shown($0, redaction) })
                     last = end
                 }
             }
         }
+    }
+
+    /// Programs get URLs that they can ask for; people who look at a terminal may be looked at.
+    private func shown(_ row: ResultRow, _ redaction: Redaction) -> ResultRow {
+        if showCredentials { return row }
+        return Terminal.outputIsTerminal ? row.hidden(by: redaction) : row.withoutCredentials
     }
 
     private static let columns: [String?] = [

@@ -25,7 +25,13 @@ struct RunHosts: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Sent with every request to every host, unless a job has its own of that name; repeatable.",
+            "How long a host that has never answered is tried, from its first failure on, before its items end (30s).",
+            valueName: "time"))
+    var hostPatience: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Sent with every request to every host, unless a job has its own of that name; @FILE for a file of such lines; repeatable.",
             valueName: "name: value"))
     var header: [String] = []
 
@@ -52,6 +58,11 @@ struct RunHosts: ParsableArguments {
             throw SettingsError(message: "park-time must be more than nothing and at most ten minutes.")
         }
         downloads.parking.time = .milliseconds(time)
+        let patience = try settings.milliseconds("host-patience", flag: hostPatience, default: 30_000)
+        guard patience > 0, patience <= 86_400_000 else {
+            throw SettingsError(message: "host-patience must be positive and at most a day.")
+        }
+        downloads.parking.patience = .milliseconds(patience)
         // In a file they stand on lines of their own, since values have commas.
         let lines =
             header.isEmpty ? (settings.text("header", flag: nil) ?? "").split(separator: "\n").map(String.init) : header

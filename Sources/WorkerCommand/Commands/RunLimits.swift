@@ -87,7 +87,9 @@ struct RunLimits: ParsableArguments {
         configuration.retries.base = try settings.milliseconds("retry-delay", flag: retryDelay, default: 1_000)
         configuration.maxAge = try settings.milliseconds(
             "max-age", flag: maxAge, default: configuration.maxAge, forEver: ["-1", "never"])
-        configuration.minimumFree = try settings.bytes("min-free", flag: minFree, default: configuration.minimumFree)
+        // -1 stands for a part of the disk, which is known when the cache is open.
+        let minimumFree = try settings.bytes("min-free", flag: minFree, default: -1)
+        configuration.minimumFree = minimumFree < 0 ? nil : minimumFree
         configuration.grace = try settings.milliseconds("grace", flag: grace, default: configuration.grace)
     }
 

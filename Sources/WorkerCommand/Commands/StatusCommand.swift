@@ -47,6 +47,7 @@ struct StatusCommand: AsyncParsableCommand {
                 Terminal.print("No jobs. Add one with: worker enqueue URL…")
             } else {
                 Self.table(jobs).forEach(Terminal.print)
+                try await showWaits(store)
             }
             if !json, let warning = Self.warning(try await store.logState(), at: store.currentTime) {
                 Terminal.error("worker: \(warning)")
@@ -60,8 +61,15 @@ struct StatusCommand: AsyncParsableCommand {
             Terminal.print(try Output.json(progress))
         } else {
             Self.details(progress).forEach(Terminal.print)
+            try await showWaits(store)
         }
         return progress.state.isOpen
+    }
+
+    /// How many items wait for which hosts, and for how long at most.
+    private func showWaits(_ store: JobStore) async throws {
+        let waits = WaitSummary(try await store.hostWaits(job: job), now: store.currentTime)
+        waits.lines.forEach { Terminal.print(Terminal.safe($0)) }
     }
 
     /// Of a program that reads for so long that the database's log grows.

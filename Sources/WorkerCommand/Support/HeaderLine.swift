@@ -5,16 +5,27 @@ struct HeaderLine {
 
     init(_ line: String) throws {
         guard let colon = line.firstIndex(of: ":"), colon != line.startIndex else {
-            throw SettingsError(message: "A header is 'Name: value', not '\(line)'.")
+            // It may be a secret without its name.
+            throw SettingsError(message: "A header is 'Name: value', or @FILE for a file of such lines.")
         }
         name = String(line[..<colon])
         value = String(line[line.index(after: colon)...].drop { $0 == " " })
     }
 
+    /// Headers as they are given on the command line: `Name: value`, or `@FILE` for a file of such lines. What stands in a file
+    /// stands in no list of processes.
+    static func all(_ given: [String]) throws -> [HeaderLine] {
+        try given.flatMap { text -> [HeaderLine] in
+            guard text.hasPrefix("@") else { return [try HeaderLine(text)] }
+            let lines = try InputFile.text(String(text.dropFirst()), as: "file of headers").split(whereSeparator: \.isNewline)
+            return try lines.map(String.init).filter { !$0.allSatisfy(\.isWhitespace) && !$0.hasPrefix("#") }
+                .map(HeaderLine.init)
+        }
+    }
+
     /// One for every host: nothing that is meant for one of them.
     static func common(_ lines: [String]) throws -> [(name: String, value: String)] {
-        try lines.map { line in
-            let header = try HeaderLine(line)
+        try all(lines).map { header in
             guard !["authorization", "cookie", "proxy-authorization"].contains(header.name.lowercased()) else {
                 throw SettingsError(
                     message: "\(header.name) would go to every host. Give it to a job: worker enqueue --header")

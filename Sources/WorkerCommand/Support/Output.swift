@@ -44,7 +44,7 @@ enum Output {
     }
 
     static func duration(seconds: Double) -> String {
-        let total = Int(seconds.rounded())
+        let total = Int(min(max(seconds.isFinite ? seconds : 0, 0), 1e12).rounded())
         let (hours, minutes, rest) = (total / 3_600, total / 60 % 60, total % 60)
         return hours > 0 ? "\(hours):\(two(minutes)):\(two(rest))" : "\(minutes):\(two(rest))"
     }
@@ -52,7 +52,8 @@ enum Output {
     static func fixed(_ value: Double, _ digits: Int) -> String {
         var scale = 1.0
         for _ in 0..<digits { scale *= 10 }
-        let scaled = Int64((value * scale).rounded())
+        // Whatever number somebody has typed into a table.
+        let scaled = Int64(min(max(value.isFinite ? value * scale : 0, -1e18), 1e18).rounded())
         guard digits > 0 else { return String(scaled) }
         let fraction = String(abs(scaled) % Int64(scale))
         let sign = scaled < 0 ? "-" : ""

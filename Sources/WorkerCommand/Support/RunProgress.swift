@@ -19,6 +19,8 @@ struct RunProgress {
     func run() async {
         var last = ""
         var total = 0
+        var waits = WaitSummary([], now: 0)
+        var looked = 0.0
         var recent: [(time: Double, ended: Int)] = []
         while !Task.isCancelled {
             // Cancellation cuts the nap short and ends the loop.
@@ -29,7 +31,12 @@ struct RunProgress {
             let now = Self.seconds()
             recent.append((now, counts.ended))
             while recent.count > 2, now - recent[0].time > 10 { recent.removeFirst() }
-            let text = describe(counts, backlog, rate: rate(recent))
+            if now - looked >= 1 {
+                looked = now
+                // What can't be read is left out; the run itself reports a database that doesn't work.
+                waits = WaitSummary((try? await store.hostWaits()) ?? [], now: store.currentTime)
+            }
+            let text = describe(counts, backlog, rate: rate(recent), waits)
             if let line {
                 line.draw(bar(counts, backlog) + text)
             } else if text != last {
@@ -46,7 +53,7 @@ struct RunProgress {
         let counts = statistics.counts
         guard let line, counts.ended > 0 else { return }
         let left = Backlog(queued: max(0, total - counts.ended))
-        line.draw(bar(counts, left) + describe(counts, left, rate: 0))
+        line.draw(bar(counts, left) + describe(counts, left, rate: 0, WaitSummary([], now: 0)))
     }
 
     private func backlog() async -> Backlog? {
@@ -59,14 +66,21 @@ struct RunProgress {
         return Double(last.ended - first.ended) / (last.time - first.time)
     }
 
-    private func describe(_ counts: RunStatistics.Counts, _ backlog: Backlog, rate: Double) -> String {
+    private func describe(
+        _ counts: RunStatistics.Counts, _ backlog: Backlog, rate: Double, _ waits: WaitSummary,
+    ) -> String {
         let left = backlog.queued + backlog.active + backlog.delayed
         var parts = ["\(counts.ended)/\(counts.ended + left)", "\(Output.fixed(rate, 1))/s"]
         if counts.cached > 0 { parts.append("\(counts.cached) cached") }
         if counts.failed + counts.blacklisted > 0 { parts.append("\(counts.failed + counts.blacklisted) failed") }
-        if backlog.delayed > 0 { parts.append("\(backlog.delayed) wait for another try") }
+        if let short = waits.short {
+            parts.append(short)
+        } else if backlog.delayed > 0 {
+            parts.append("\(backlog.delayed) wait for another try")
+        }
         parts.append(Output.bytes(counts.bytes))
-        if rate > 0, left > 0 { parts.append("\(Output.duration(seconds: Double(left) / rate)) left") }
+        // How long hosts keep their items waiting, the rate of the others doesn't tell.
+        if rate > 0, left > 0, waits.items == 0, backlog.delayed == 0 { parts.append("\(Output.duration(seconds: Double(left) / rate)) left") }
         return parts.joined(separator: "  ")
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import FoundationEssentials
+import Jobs
 import Yams
 
 /// Where a value comes from: a flag, else the environment, else the configuration file, else its default.
@@ -117,11 +118,12 @@ struct Settings {
 
     static let knownSettings: Set<String> = [
         "max-frames", "max-animation-pixels", "max-decoder-memory", "require-sandbox", "previews",
-        "db", "cache", "wait", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body", "max-pixels",
+        "db", "cache", "wait", "concurrency", "transforms", "per-host", "order", "allow-addresses", "max-body",
+        "max-pixels",
         "max-redirects", "connect-timeout", "silence-timeout", "total-timeout", "user-agent", "ca-file", "proxy",
         "max-tries", "retry-delay", "max-age", "min-free", "grace", "assets", "transform-command", "command-timeout",
         "command-output", "rate", "burst", "park-after", "park-time", "contact", "delegate-command",
-        "allow-files", "allow-data", "name-lifetime", "header",
+        "allow-files", "allow-data", "name-lifetime", "header", "host-patience", "redact",
         "cache-max-age", "cache-max-size", "cache-low-water", "expire-by", "evict-first",
         "orphan-grace", "quarantine-age", "collect-every", "links", "read-only-cache", "memory-cache", "backup-dir",
         "backup-every",
@@ -142,10 +144,19 @@ struct CommonOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How long to wait while another program writes to the database; then exit code 75 (60s).", valueName: "time"))
+            "How long to wait while another program writes to the database; then exit code 75 (60s).", valueName: "time"
+        ))
     var wait: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "A query parameter whose values are hidden in what is shown, besides the usual ones; repeatable (WORKER_REDACT).",
+            valueName: "name"))
+    var redact: [String] = []
+
     func settings() throws -> Settings { try Settings(configFile: config) }
+
+    func redaction() throws -> Redaction { Redaction(also: try settings().list("redact", flag: redact)) }
 
     func databasePath(_ settings: Settings) -> String { settings.text("db", flag: db) ?? "worker.db" }
     func cachePath(_ settings: Settings) -> String { settings.text("cache", flag: cache) ?? "cache" }

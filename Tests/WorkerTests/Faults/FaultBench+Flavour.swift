@@ -54,7 +54,7 @@ extension FaultBench {
         let left = try await worker.outputs(of: 1).filter { !$0.hasSuffix("| is not whole") }
         #expect(Set(left).isSubset(of: Set(outputs)), "\(what)")
         #expect(worker.processes == [], "\(what)")
-        let folders: Set = ["CACHE_VERSION", "CACHE_ID", "blobs", "quarantine", "links"]
+        let folders: Set = ["CACHE_VERSION", "CACHE_ID", "CACHE_OWNER", "blobs", "quarantine", "links"]
         #expect(Set(fileNames(in: worker.cache)) == folders, "\(what)")
         #expect(fileNames(in: worker.cache + "/quarantine") == [], "\(what)")
         let verified = try await worker.run("cache", "verify", expecting: nil)

@@ -100,7 +100,7 @@ final class FaultBench: Sendable {
         #expect(facts == ["done|\(count)", "\(count)|\(count)", attempts, "1", "ok"], "\(what)")
         #expect(try await worker.outputs() == outputs, "\(what)")
         #expect(worker.processes == [], "\(what)")
-        let folders: Set = ["CACHE_ID", "CACHE_VERSION", "blobs", "quarantine"]
+        let folders: Set = ["CACHE_ID", "CACHE_OWNER", "CACHE_VERSION", "blobs", "quarantine"]
         #expect(Set(fileNames(in: worker.cache)) == folders, "\(what)")
         #expect(fileNames(in: worker.cache + "/quarantine") == [], "\(what)")
     }

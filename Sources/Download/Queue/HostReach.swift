@@ -1,0 +1,52 @@
+/// Whether a host can be reached, as its requests tell.
+struct HostReach {
+    /// Whether it has ever said anything.
+    private(set) var hasAnswered = false
+    /// Failures to reach it, in a row.
+    private(set) var failures = 0
+    /// How often it was parked without an answer since.
+    private(set) var parks = 0
+    /// Since when it has failed, where it has never answered.
+    private(set) var failingSince: ContinuousClock.Instant?
+    private(set) var lastFailure: (at: ContinuousClock.Instant, failure: DownloadFailure)?
+
+    /// After so long without a failure, one that has never answered is as good as new.
+    static let memory = Duration.seconds(60)
+
+    mutating func answered() {
+        (hasAnswered, failures, parks, failingSince, lastFailure) = (true, 0, 0, nil, nil)
+    }
+
+    /// - Parameter counts: whether it is one of those in a row after which a host is parked.
+    mutating func failed(_ failure: DownloadFailure, counts: Bool, now: ContinuousClock.Instant) {
+        if failure.response != nil { hasAnswered = true }
+        if counts, failures < .max { failures += 1 }
+        forgetOld(now)
+        if !hasAnswered { failingSince = failingSince ?? now }
+        lastFailure = (now, failure)
+    }
+
+    mutating func parked() { parks = min(parks + 1, 20) }
+
+    mutating func restore(parks: Int, failures: Int) {
+        self.parks = min(max(0, parks), 20)
+        if parks > 0 { self.failures = failures }
+    }
+
+    /// Takes over what another worker knows, or knew before a restart.
+    mutating func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: DownloadFailure) {
+        guard !hasAnswered else { return }
+        failingSince = min(since, failingSince ?? since)
+        lastFailure = (max(last, lastFailure?.at ?? last), failure)
+    }
+
+    private mutating func forgetOld(_ now: ContinuousClock.Instant) {
+        if let last = lastFailure?.at, now - last > Self.memory { failingSince = nil }
+    }
+
+    /// Whether it has had its time: nothing came from it since it failed first.
+    func isGivenUp(after patience: Duration, now: ContinuousClock.Instant) -> Bool {
+        guard !hasAnswered, let failingSince, let last = lastFailure?.at, now - last <= Self.memory else { return false }
+        return now - failingSince >= patience
+    }
+}

@@ -1,0 +1,126 @@
+/// A host as it stands now.
+public struct HostSnapshot: Sendable, Hashable {
+    public var host: String
+    public var running = 0
+    public var waiting = 0
+    /// Transfers that may run at once; below 1 there are pauses between them.
+    public var window: Double
+    /// The most that it may be, by the host's own limits.
+    public var widest: Int
+    public var block: HostBlock?
+    /// How long the block lasts yet.
+    public var blockedFor: Duration?
+    /// How often it was parked without an answer since.
+    public var parks = 0
+    /// Requests begun since the downloader started.
+    public var started: Int64 = 0
+    /// Why the next request to it has to wait; nil where nothing holds it back but the places of all downloads.
+    public var wait: HostWait?
+    /// What it has failed with, where it can't be reached.
+    public var silence: HostSilence?
+    public var hasAnswered = false
+}
+
+/// Why requests to a host wait, in words.
+public struct HostWait: Sendable, Hashable {
+    /// A sentence that names the host.
+    public let reason: String
+    /// Until then nothing starts; nil where nobody knows.
+    public let time: Duration?
+}
+
+/// A host that fails, and may never have answered.
+public struct HostSilence: Sendable, Hashable {
+    /// How long ago the first failure was, of those that nothing came between.
+    public let since: Duration
+    /// How long ago the last one was.
+    public let last: Duration
+    public let failure: DownloadFailure.Code
+    public let message: String
+
+    public init(since: Duration, last: Duration, failure: DownloadFailure.Code, message: String) {
+        self.since = since
+        self.last = last
+        self.failure = failure
+        self.message = message
+    }
+}
+
+/// A request that waits in the queue.
+public struct DownloadWait: Sendable, Hashable {
+    /// ``DownloadRequest/id``.
+    public let id: Int64
+    public let host: String
+}
+
+extension WaitingQueue {
+    /// The hosts that have anything to tell.
+    func snapshots(now: ContinuousClock.Instant) -> [HostSnapshot] {
+        hosts.map { name, host in
+            var snapshot = HostSnapshot(
+                host: name, running: host.running, waiting: host.live, window: host.gate.window,
+                widest: host.gate.limits.perHost, block: host.gate.block,
+                blockedFor: host.gate.blockedUntil.map { max(.zero, $0 - now) },
+                parks: host.gate.parks, started: host.gate.started)
+            snapshot.hasAnswered = host.gate.hasAnswered
+            snapshot.wait = host.gate.wait(of: name, running: host.running, now: now)
+            snapshot.silence = host.gate.silence(now)
+            return snapshot
+        }
+    }
+
+    /// What has waited for so long, and has a number of its caller's.
+    func waits(longerThan time: Duration, now: ContinuousClock.Instant) -> [DownloadWait] {
+        waiting.values.compactMap { place in
+            guard let id = place.ticket.request.id, now - place.since >= time else { return nil }
+            return DownloadWait(id: id, host: place.ticket.host)
+        }
+    }
+}
+
+extension HostGate {
+    func silence(_ now: ContinuousClock.Instant) -> HostSilence? {
+        guard let (at, failure) = reach.lastFailure else { return nil }
+        return HostSilence(
+            since: now - (reach.failingSince ?? at), last: now - at, failure: failure.code, message: failure.message)
+    }
+
+    func wait(of host: String, running: Int, now: ContinuousClock.Instant) -> HostWait? {
+        if let until = blockedUntil, let block {
+            return HostWait(reason: sentence(block, host, now), time: max(.zero, until - now))
+        }
+        if let until = heldUntil {
+            return HostWait(reason: pauseSentence(host), time: max(.zero, until - now))
+        }
+        guard !mayStart(running: running) else { return nil }
+        if let share = share?.places, share < limits.perHost, running >= share {
+            let most = limits.perHost
+            return HostWait(
+                reason: "\(host) has its requests at once: \(share) of this worker, of \(most) in all (--per-host).",
+                time: nil)
+        }
+        if isProbed { return HostWait(reason: "One request finds out whether \(host) can be reached.", time: nil) }
+        if Int(window) < limits.perHost {
+            return HostWait(
+                reason: "\(host) said that it is too much (429, 503): \(max(1, Int(window))) at once for now.", time: nil)
+        }
+        return HostWait(reason: "\(host) has its \(limits.perHost) requests at once (--per-host).", time: nil)
+    }
+
+    private func sentence(_ block: HostBlock, _ host: String, _ now: ContinuousClock.Instant) -> String {
+        switch block {
+        case .asked: return "\(host) asked to be left alone for a while."
+        case .parked:
+            if isGivenUp(now) { return "\(host) has never answered, and was given up (--host-patience)." }
+            return "\(host) could not be reached several times in a row, and is left alone."
+        }
+    }
+
+    private func pauseSentence(_ host: String) -> String {
+        if let narrowed = width.narrowed, narrowed < 1 {
+            let pause = Int((1 / narrowed).rounded())
+            return "\(host) said that it is too much (429, or 503 to most URLs): one request every \(pause) s for now."
+        }
+        return "\(host) gets \(limits.rate.map { "\($0)" } ?? "no more") requests a second (--rate)."
+    }
+}

@@ -1,0 +1,93 @@
+internal import GRDB
+
+/// Items that wait for a host.
+public struct HostWaits: Hashable, Sendable, Codable {
+    public let host: String
+    public let items: Int
+    /// A sentence.
+    public let reason: String
+    /// When the last of them is tried again, or the host is given up; UTC milliseconds, nil where nobody knows.
+    public let until: Int64?
+}
+
+/// An item that waits in a worker's hands, for that host.
+public struct HeldItem: Hashable, Sendable {
+    public let item: Int64
+    public let host: String
+
+    public init(item: Int64, host: String) {
+        self.item = item
+        self.host = host
+    }
+}
+
+extension JobStore {
+    /// Which hosts items wait for: those with the most items first.
+    ///
+    /// - Parameter job: of one job only.
+    public func hostWaits(job: JobID? = nil, limit: Int = 1_000) async throws(JobsError) -> [HostWaits] {
+        let reading = reading
+        return try await read { db in
+            let shift = reading.wall - (try Self.cacheTime(reading, in: db))
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT waits.host AS host, sum(waits.items) AS items, max(waits.reason) AS reason,
+                        coalesce(min(max(waits.until), hosts.gives_up_at), hosts.gives_up_at,
+                            max(waits.until)) AS until
+                    FROM (
+                        SELECT waits_for AS host, count(*) AS items, max(message) AS reason, max(run_at) AS until
+                        FROM items WHERE state = 'delayed' AND waits_for IS NOT NULL AND (?1 IS NULL OR job = ?1)
+                        GROUP BY waits_for
+                        UNION ALL
+                        SELECT held_items.host, count(*), max(host_load.reason), max(host_load.until)
+                        FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
+                        JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
+                        WHERE host_load.reason IS NOT NULL AND (?1 IS NULL OR items.job = ?1) GROUP BY held_items.host
+                    ) AS waits LEFT JOIN hosts ON hosts.host = waits.host
+                    GROUP BY waits.host ORDER BY items DESC, waits.host LIMIT ?2
+                    """,
+                arguments: [job, limit])
+            return rows.map { row in
+                HostWaits(
+                    host: row.text("host") ?? "", items: row.count("items"), reason: row.text("reason") ?? "",
+                    until: row.number("until").map { HostMemory.clamped($0) + shift })
+            }
+        }
+    }
+
+    /// Why an item waits that a worker has in hand; nil for one that doesn't.
+    public func heldReason(of item: Int64) async throws(JobsError) -> (reason: String, until: Int64?)? {
+        let reading = reading
+        return try await read { db in
+            let shift = reading.wall - (try Self.cacheTime(reading, in: db))
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT host_load.reason AS reason, host_load.until AS until FROM held_items
+                    LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
+                    JOIN items ON items.id = held_items.item AND items.state = 'active' WHERE held_items.item = ?
+                    """,
+                arguments: [item])
+            guard let row else { return nil }
+            return (
+                row.text("reason") ?? "All downloads at once are taken (--concurrency).",
+                row.number("until").map { HostMemory.clamped($0) + shift }
+            )
+        }
+    }
+
+    /// Writes down which items have begun to wait in a worker's hands, and which no longer do.
+    public func saveHeld(
+        added: [HeldItem], removed: Set<Int64>, worker: Int64,
+    ) async throws(JobsError) {
+        // A power cut ends the worker, and with it what it holds.
+        try await write(isDurable: false) { db in
+            let delete = try db.cachedStatement(sql: "DELETE FROM held_items WHERE worker = ? AND item = ?")
+            for item in removed { try delete.execute(arguments: [worker, item]) }
+            let insert = try db.cachedStatement(
+                sql: "INSERT OR REPLACE INTO held_items (worker, item, host) VALUES (?, ?, ?)")
+            for held in added { try insert.execute(arguments: [worker, held.item, held.host]) }
+        }
+    }
+}

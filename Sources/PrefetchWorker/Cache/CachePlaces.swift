@@ -1,0 +1,93 @@
+internal import ContentCache
+internal import FoundationEssentials
+internal import Glibc
+internal import Jobs
+internal import SystemPackage
+
+/// Where a database and a cache were when they were last used together: a copy of both has the same name as the original, and
+/// only this tells a copy's database from the original's.
+///
+/// Each remembers the other's path and inode. What was moved, restored or copied as a pair is taken as it is; a database beside
+/// the cache of its original, or the other way around, is refused as long as the original is there.
+struct CachePlaces {
+    /// A file or folder, as it was.
+    struct Place: Codable, Hashable {
+        let path: String
+        let inode: UInt64
+
+        init?(_ path: String) {
+            var info = stat()
+            guard stat(path, &info) == 0 else { return nil }
+            self.path = path
+            inode = UInt64(info.st_ino)
+        }
+
+        /// Whether it is still where it was.
+        var isThere: Bool { Place(path) == self }
+    }
+
+    private static let property = "cache-place"
+    private let store: JobStore
+    private let cache: ContentCache
+    private let database: Place?
+    private let folder: Place?
+
+    init(_ store: JobStore, _ cache: ContentCache) {
+        self.store = store
+        self.cache = cache
+        database = Place(store.fileName)
+        folder = Place(cache.directory.string)
+    }
+
+    /// - Parameter name: makes a new name, for a pair that was copied.
+    /// - Throws: `cannotCreate` where one of them is a copy and the other is its original's.
+    func check(name: () -> String) async throws {
+        guard let database, let folder else { return }
+        let known = try await (
+            folder: Self.decoded(store.cacheProperty(Self.property)), database: Self.decoded(cache.owner())
+        )
+        let isFolderOther = known.folder.map { $0.inode != folder.inode } ?? false
+        let isDatabaseOther = known.database.map { $0.inode != database.inode } ?? false
+        let isOriginalThere = (folder: known.folder?.isThere ?? false, database: known.database?.isThere ?? false)
+        if isFolderOther, !isDatabaseOther, isOriginalThere.folder {
+            throw refusal("the cache \(cache.directory) is a copy of \(known.folder?.path ?? "its own")")
+        }
+        if isDatabaseOther, !isFolderOther, isOriginalThere.database {
+            throw refusal("the database \(store.path) is a copy of \(known.database?.path ?? "its own")")
+        }
+        let isCopiedPair = isFolderOther && isDatabaseOther && isOriginalThere.folder && isOriginalThere.database
+        guard isCopiedPair || known.folder != folder || known.database != database else { return }
+        do {
+            if isCopiedPair {
+                let name = name()
+                try await store.setCacheName(name)
+                try cache.changeIdentity(to: name)
+            }
+            try await store.setCacheProperty(Self.property, to: Self.encoded(folder))
+            try cache.setOwner(Self.encoded(database))
+        } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
+            // Who only reads leaves it to the next that writes.
+            return
+        } catch let error as CacheError where !isCopiedPair && error.code == .disk {
+            return
+        }
+    }
+
+    private func refusal(_ what: String) -> WorkerError {
+        WorkerError(
+            .cannotCreate,
+            """
+            They don't belong together: \(what). What one of them forgets or deletes, the other would miss. Name the \
+            database and the cache of the same copy with --db and --cache.
+            """)
+    }
+
+    private static func encoded(_ place: Place) throws -> String {
+        String(decoding: try JSONEncoder().encode(place), as: UTF8.self)
+    }
+
+    /// What can't be read says nothing.
+    private static func decoded(_ text: String?) -> Place? {
+        text.flatMap { try? JSONDecoder().decode(Place.self, from: Data($0.utf8)) }
+    }
+}

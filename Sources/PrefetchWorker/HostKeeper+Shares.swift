@@ -1,0 +1,90 @@
+internal import Download
+internal import Jobs
+
+/// What several workers of one database may use together, and what waits for it.
+extension HostKeeper {
+    /// Writes down what is in hand for each host, and keeps to what the database gives of the limits.
+    func share(_ hosts: [HostSnapshot], _ ledger: inout Ledger) async throws(JobsError) {
+        let now = try await store.cacheTime()
+        let demands = demands(of: hosts, now, &ledger)
+        let isBusy = !demands.isEmpty
+        let shares = try await store.takeShares(demands, worker: worker, wasIdle: !ledger.hadLoad)
+        ledger.hadLoad = isBusy
+        guard shares.hosts != ledger.shares else { return }
+        ledger.shares = shares.hosts
+        let places = shares.hosts?.mapValues { HostShare(places: $0.places, parts: $0.parts) }
+        let all = places.map { $0[LimitsRecord.everyHost]?.places ?? 0 }
+        downloader.setShares(concurrency: all, hosts: places)
+    }
+
+    private func demands(of hosts: [HostSnapshot], _ now: Int64, _ ledger: inout Ledger) -> [HostDemand] {
+        let load = load(of: hosts, now, &ledger)
+        let shares = ledger.shares
+        let widest = Dictionary(hosts.map { ($0.host, $0.widest) }, uniquingKeysWith: min)
+        var demands = load.map { load in
+            HostDemand(
+                load: load, limit: widest[load.host] ?? limits.perHost, share: shares.map { $0[load.host]?.places ?? 0 })
+        }
+        let running = hosts.reduce(0) { $0 + $1.running }
+        let waiting = hosts.reduce(0) { $0 + $1.waiting }
+        guard running + waiting > 0 else { return [] }
+        let all = HostLoad(host: LimitsRecord.everyHost, running: running, waiting: waiting, rate: 0)
+        let concurrency = ledger.limits.first { $0.host == LimitsRecord.everyHost }?.concurrency ?? concurrency
+        demands.append(
+            HostDemand(
+                load: all, limit: concurrency, share: shares.map { $0[LimitsRecord.everyHost]?.places ?? 0 }))
+        return demands
+    }
+
+    private func load(of hosts: [HostSnapshot], _ now: Int64, _ ledger: inout Ledger) -> [HostLoad] {
+        countRates(of: hosts, &ledger)
+        return hosts.compactMap { host -> HostLoad? in
+            let rate = ledger.rates[host.host] ?? 0
+            guard host.running > 0 || host.waiting > 0 || rate > 0 else { return nil }
+            return HostLoad(
+                host: host.host, running: host.running, waiting: host.waiting, rate: rate,
+                reason: host.waiting > 0 ? host.wait?.reason : nil,
+                until: host.waiting > 0 ? host.wait?.time.map { now + $0.milliseconds } : nil)
+        }.sorted { ($1.running, $1.waiting) < ($0.running, $0.waiting) }.prefix(1_000).map { $0 }
+    }
+
+    /// Over a second, as people read them.
+    private func countRates(of hosts: [HostSnapshot], _ ledger: inout Ledger) {
+        let now = monotonicMilliseconds()
+        guard now - ledger.lastLook >= 1_000 else { return }
+        let seconds = Double(now - ledger.lastLook) / 1_000
+        ledger.lastLook = now
+        ledger.rates = Dictionary(
+            hosts.map { ($0.host, Double(max(0, $0.started - (ledger.started[$0.host] ?? 0))) / seconds) },
+            uniquingKeysWith: max)
+        ledger.started = Dictionary(hosts.map { ($0.host, $0.started) }, uniquingKeysWith: max)
+    }
+
+    /// Says which items wait in this worker's hands. What is over in a moment isn't told.
+    func hold(_ ledger: inout Ledger) async throws(JobsError) {
+        let sharers = fetches.sharers
+        var held: [Int64: String] = [:]
+        for wait in downloader.waits(longerThan: Self.pause).prefix(ClaimLoop.ceiling) {
+            for item in sharers[wait.id] ?? [wait.id] { held[item] = wait.host }
+        }
+        let removed = Set(ledger.held.keys.filter { held[$0] == nil })
+        let added = held.filter { ledger.held[$0.key] != $0.value }.map { HeldItem(item: $0.key, host: $0.value) }
+        guard !removed.isEmpty || !added.isEmpty else { return }
+        try await store.saveHeld(added: added, removed: removed, worker: worker)
+        ledger.held = held
+    }
+}
+
+extension DownloadFailure.Code {
+    /// The failure that a class stands for, of those that say that a host can't be reached.
+    init?(_ failure: FailureClass) {
+        switch failure {
+        case .dns: self = .dns
+        case .connect: self = .connect
+        case .timeout: self = .timeout
+        case .connectionLost: self = .connectionLost
+        case .tlsHandshake: self = .tlsHandshake
+        default: return nil
+        }
+    }
+}

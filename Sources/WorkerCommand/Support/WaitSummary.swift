@@ -1,0 +1,40 @@
+import Jobs
+
+/// What waits for hosts, in words.
+struct WaitSummary {
+    private let waits: [HostWaits]
+    private let now: Int64
+
+    init(_ waits: [HostWaits], now: Int64) {
+        self.waits = waits
+        self.now = now
+    }
+
+    var items: Int { waits.reduce(0) { $0 + $1.items } }
+
+    /// Such as `610 wait for 12 hosts, 24 s at most`; nil where nothing waits. Where a time isn't known, none is told.
+    var short: String? {
+        guard let first = waits.first else { return nil }
+        let hosts = waits.count == 1 ? first.host : "\(waits.count) hosts"
+        return "\(items) wait for \(hosts)" + (longest.map { ", \($0) at most" } ?? "")
+    }
+
+    /// The same, with the hosts for which most wait and why.
+    var lines: [String] {
+        guard let short else { return [] }
+        let most = waits.prefix(5).map { wait in
+            "  \(wait.host): \(wait.items). \(wait.reason)" + (time(wait.until).map { " \($0) at most." } ?? "")
+        }
+        let others = waits.count > 5 ? ["  and \(waits.count - 5) others; see: worker hosts"] : []
+        return ["waiting: \(short)"] + most + others
+    }
+
+    private var longest: String? {
+        let times = waits.map(\.until)
+        return times.contains(nil) ? nil : time(times.compactMap { $0 }.max())
+    }
+
+    private func time(_ until: Int64?) -> String? {
+        until.map { Output.duration(seconds: Double(max(0, $0 - now)) / 1_000) }
+    }
+}

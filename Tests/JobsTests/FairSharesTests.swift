@@ -1,0 +1,69 @@
+import Testing
+
+@testable import Jobs
+
+/// How the places of a host are split among workers.
+@Suite("Shares of workers", .timeLimit(.minutes(15)))
+struct FairSharesTests {
+    @Test func `Places are split fairly, and what one leaves the others have`() {
+        #expect(FairShares.split(6, demands: [1: 100, 2: 100], turn: 0) == [1: 3, 2: 3])
+        #expect(FairShares.split(6, demands: [1: 1, 2: 100], turn: 0) == [1: 1, 2: 5])
+        #expect(FairShares.split(6, demands: [1: 2, 2: 2], turn: 0) == [1: 2, 2: 2])
+        #expect(FairShares.split(6, demands: [1: 0, 2: 100], turn: 0) == [1: 0, 2: 6])
+        #expect(FairShares.split(0, demands: [1: 5], turn: 0) == [1: 0])
+        #expect(FairShares.split(5, demands: [:], turn: 0) == [:])
+    }
+
+    @Test func `Where places are fewer than workers each has its turn`() {
+        let demands: [Int64: Int] = [1: 9, 2: 9, 3: 9]
+        let turns = (0..<3).map { turn in FairShares.split(1, demands: demands, turn: turn).filter { $0.value > 0 }.keys }
+        #expect(Set(turns.flatMap(\.self)) == [1, 2, 3])
+    }
+
+    @Test func `Never more than there are, whatever is wanted`() {
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<500 {
+            let workers = (1...Int64.random(in: 1...9, using: &generator))
+            let demands = Dictionary(uniqueKeysWithValues: workers.map { ($0, Int.random(in: 0...20)) })
+            let places = Int.random(in: 0...40)
+            let shares = FairShares.split(places, demands: demands, turn: Int.random(in: -5...5))
+            #expect(shares.values.reduce(0, +) == min(places, demands.values.reduce(0, +)))
+            #expect(shares.allSatisfy { $0.value <= demands[$0.key] ?? 0 })
+        }
+    }
+
+    private func demand(_ running: Int, _ waiting: Int, share: Int?, limit: Int = 4) -> [HostDemand] {
+        let load = HostLoad(host: "a.example", running: running, waiting: waiting, rate: 0)
+        return [HostDemand(load: load, limit: limit, share: share)]
+    }
+
+    @Test func `A second worker gets places only after the first has let go of them`() async throws {
+        try await withQueue { queue in
+            let first = queue.store
+            let second = try JobStore(path: queue.path, now: { queue.clock.now })
+            #expect(try await first.takeShares(demand(4, 9, share: nil), worker: queue.worker, wasIdle: false).hosts == nil)
+            let other = try await second.register(host: "h", pid: 1)
+            func ask(_ store: JobStore, _ worker: Int64, _ running: Int, _ waiting: Int, _ share: Int?) async throws -> Int? {
+                try await store.takeShares(demand(running, waiting, share: share), worker: worker, wasIdle: false)
+                    .hosts?["a.example"]?.places
+            }
+            // The first doesn't know of the second yet, and still has everything.
+            #expect(try await ask(second, other, 0, 9, 0) == 0)
+            // It keeps to its half from now on, and has four on their way.
+            #expect(try await ask(first, queue.worker, 4, 9, nil) == 2)
+            #expect(try await ask(second, other, 0, 9, 0) == 0)
+            #expect(try await ask(first, queue.worker, 3, 9, 2) == 2)
+            #expect(try await ask(second, other, 0, 9, 0) == 1)
+            #expect(try await ask(first, queue.worker, 2, 9, 2) == 2)
+            #expect(try await ask(second, other, 1, 9, 1) == 2)
+            // What one doesn't want any more the other has.
+            #expect(try await ask(first, queue.worker, 0, 0, 2) == 0)
+            #expect(try await ask(first, queue.worker, 0, 0, 0) == 0)
+            #expect(try await ask(second, other, 2, 9, 2) == 4)
+            // One that has ended has nothing, and is waited for by nobody.
+            try await second.unregister(worker: other)
+            try await second.close()
+            #expect(try await ask(first, queue.worker, 0, 9, 0) == nil)
+        }
+    }
+}

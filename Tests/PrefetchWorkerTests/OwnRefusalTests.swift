@@ -1,0 +1,93 @@
+import Download
+import Imaging
+import Jobs
+import PrefetchWorker
+import TestSupport
+import Testing
+
+/// What a setting of ours refuses is no fault of the URL, and what came whole isn't fetched again.
+@Suite("Refused by our own settings", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+struct OwnRefusalTests {
+    @Test func `A URL that was too large is asked for again once the limit is another`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.downloads.maxBodyBytes = 100 }) { (place) async throws in
+            for (limit, requests, failed) in [(Int64(100), 1, 1), (100, 1, 1), (1 << 20, 2, 0)] {
+                let job = try await place.enqueue([origin.url("/a.jpg")])
+                _ = try await place.with { $0.downloads.maxBodyBytes = limit }.drain()
+                let progress = try await place.progress(job)
+                #expect(progress.failed + progress.blacklisted == failed, "\(limit)")
+                #expect(origin.requests.count == requests)
+            }
+            #expect(try await place.store.hostStatuses().allSatisfy(\.failures.isEmpty))
+        }
+    }
+
+    @Test func `An address that may be connected to from now on is`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.downloads.addresses = .publicOnly }) { (place) async throws in
+            let url = origin.url("/a.jpg")
+            _ = try await place.enqueue([url])
+            _ = try await place.drain()
+            let refused = try await place.history(url)
+            #expect(refused.failure == "forbidden-address")
+            #expect(refused.message?.contains("--allow-addresses") == true)
+            #expect(try await place.store.hostStatuses().allSatisfy(\.failures.isEmpty))
+            let job = try await place.enqueue([url])
+            let allowed = try AddressPolicy(allowing: ["loopback"])
+            _ = try await place.with { $0.downloads.addresses = allowed }.drain()
+            #expect(try await place.progress(job).done == 1)
+        }
+    }
+
+    @Test func `Too many pixels and too many bytes name the flags that allow them`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.images.pixels = 10 }) { (place) async throws in
+            _ = try await place.enqueue([origin.url("/a.jpg")])
+            _ = try await place.drain()
+            let item = try await place.history(origin.url("/a.jpg"))
+            #expect(item.failure == "too-many-pixels")
+            #expect(item.message?.contains("--max-pixels") == true)
+            #expect(try await place.store.hostStatuses().allSatisfy(\.failures.isEmpty))
+            let job = try await place.enqueue([origin.url("/a.jpg")])
+            _ = try await place.with { $0.images.pixels = 1_000_000 }.drain()
+            #expect(try await place.progress(job).done == 1)
+        }
+    }
+
+    static let whole: [([(name: String, value: String)], Bool, Int)] = [
+        ([], false, 1), ([("ETag", "\"1\"")], false, 1), ([("ETag", "\"1\"")], true, 2), ([], true, 2),
+    ]
+
+    /// The length was announced and met: another request would bring the same.
+    @Test(arguments: whole.indices)
+    func `A whole body that a decoder wants more of isn't fetched again`(_ index: Int) async throws {
+        let (headers, isOpenEnded, requests) = Self.whole[index]
+        let cut = Array(Pictures.png.dropLast(Pictures.png.count / 3))
+        let origin = try LoopbackOrigin { _ in
+            let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
+            return isOpenEnded ? .raw("HTTP/1.1 200 OK\r\n\(lines)\r\n", body: cut) : .ok(cut, headers: headers)
+        }
+        try await withWorkplace(configure: { $0.retries.base = 1 }) { (place) async throws in
+            _ = try await place.enqueue([origin.url("/a.png")])
+            _ = try await place.drain()
+            let item = try await place.history(origin.url("/a.png"))
+            #expect(item.failure == "truncated")
+            #expect(origin.requests.count == requests)
+        }
+    }
+
+    @Test func `Two announced lengths that no sum can hold end two items and nothing else`() async throws {
+        let origin = try LoopbackOrigin { request in
+            guard request.path.hasPrefix("/bad") else { return .ok(Pictures.jpeg) }
+            return .raw("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n", closes: false)
+        }
+        try await withWorkplace { (place) async throws in
+            let job = try await place.enqueue(
+                (0..<4).map { origin.url("/bad\($0)") } + (0..<20).map { origin.url("/\($0)") })
+            let summary = try await place.drain()
+            let progress = try await place.progress(job)
+            #expect((progress.failed, progress.done + progress.cached) == (4, 20))
+            #expect(summary.bytesSaved > 0)
+        }
+    }
+}

@@ -1,0 +1,220 @@
+import Glibc
+import SystemPackage
+import TestSupport
+import Testing
+
+/// What lies under a worker is changed, missing, closed to it, or held by others.
+@Suite(.timeLimit(.minutes(15))) struct OddMachineTests {
+    @Test(arguments: [false, true])
+    func `A database that is deleted or replaced ends its worker with 74`(_ isReplaced: Bool) async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let child = try await w.startRegistered()
+            let away = w.place("away.db")
+            try #require(rename(w.database, away) == 0)
+            if isReplaced { try await w.run("init") }
+            #expect(try await child.wait(atMost: .seconds(15)) == .code(74))
+            #expect(try w.errors(of: child).contains("was deleted or replaced while it was in use"))
+            for end in ["", "-wal", "-shm"] { unlink(w.database + end) }
+            try await w.run("init")
+        }
+    }
+
+    @Test func `Beside a shell with an open transaction reading commands answer, and writing ones give up with 75`()
+        async throws
+    {
+        try await withWorker { w in
+            try await w.enqueue([w.url("/1.png"), w.url("/2.png")])
+            try await w.drain()
+            let shell = try RunningProgram(
+                "/usr/bin/sqlite3", ["-batch", w.database],
+                files: .init(
+                    input: try w.file(
+                        "in.sql",
+                        "BEGIN IMMEDIATE; UPDATE jobs SET name = 'held';\n.shell touch \(w.place("held"))\n.shell sleep 30\n"
+                    ),
+                    output: w.place("shell.out"), errors: w.place("shell.err")),
+                environment: ["PATH": "/usr/bin:/bin"])
+            try await w.eventually("the shell holds the database") { access(w.place("held"), F_OK) == 0 }
+            let child = try w.start()
+            for command in [
+                ["status"], ["results", "1"], ["get", w.url("/1.png")], ["explain", w.url("/1.png")], ["hosts"],
+                ["metrics"], ["cache", "stats"], ["blacklist", "list"],
+            ] {
+                try await w.run(command, within: .seconds(10))
+            }
+            let cancel = try await w.run("cancel", "1", "--wait", "3s", expecting: 75, within: .seconds(20))
+            #expect(cancel.errors.contains("Waiting for process \(shell.pid) (sqlite3)"), "\(cancel.errors)")
+            #expect(cancel.errors.contains("is locked by process \(shell.pid) (sqlite3)"))
+            shell.send(SIGKILL)
+            _ = try await shell.wait()
+            child.send(SIGTERM)
+            #expect(try await child.wait() == .code(0))
+        }
+    }
+
+    @Test func `A result that can't be written is an error`() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain()
+            for command in ["status", "results 1", "metrics", "explain \(w.url("/1.png"))"] {
+                let result = try await w.run(
+                    "-c", "exec \(TestWorker.binary) \(command) >/dev/full", program: "/bin/sh", expecting: 74)
+                #expect(result.errors.contains("can't be written to standard output"), "\(command)")
+            }
+        }
+    }
+
+    private static let isRoot = geteuid() == 0
+    private static let needsRoot: Comment = "only root can change mounts and users"
+
+    @Test(.enabled(if: isRoot, needsRoot)) func `Without /proc a command says so, and does nothing`() async throws {
+        try await withWorker { w in
+            let script = "umount -l /proc && exec \(TestWorker.binary) enqueue https://example.com/a.jpg"
+            let result = try await w.run("-m", "/bin/sh", "-c", script, program: "/usr/bin/unshare", expecting: 69)
+            #expect(result.errors.contains("/proc is not mounted"))
+            #expect(result.output.isEmpty)
+            #expect(access(w.database, F_OK) != 0)
+        }
+    }
+
+    @Test(.enabled(if: isRoot, needsRoot))
+    func `A user who may read the database and not its lock file can look at everything`() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain()
+            chmod(w.home, 0o755)
+            chmod(w.database, 0o644)
+            chmod(w.database + ".lock", 0o600)
+            // The program lies where only we may look; a copy doesn't. The folders above are the test's own.
+            let program = w.home + "/program"
+            _ = try ChildProcess.run("cp", [TestWorker.binary, program])
+            defer { unlink(program) }
+            chmod(program, 0o755)
+            var folder = FilePath(w.home).removingLastComponent()
+            chmod(folder.string, 0o755)
+            folder.removeLastComponent()
+            for command in [["status"], ["results", "1"], ["get", w.url("/1.png")]] {
+                let words = ["--reuid=65534", "--regid=65534", "--clear-groups", program]
+                try await w.run(words + command, program: "/usr/bin/setpriv")
+            }
+            chmod(w.database + ".lock", 0o644)
+        }
+    }
+
+    @Test func `Folders that are removed under a worker are made again`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let child = try await w.startRegistered()
+            _ = try ChildProcess.run("rm", ["-r", "\(w.cache)/blobs", "\(w.cache)/quarantine"])
+            let job = try await w.enqueue((0..<20).map { w.url("/\($0).png") })
+            try await w.untilEnded(job)
+            #expect(try await w.counts(job) == "20|0|0|0|0")
+            child.send(SIGTERM)
+            #expect(try await child.wait() == .code(0))
+        }
+    }
+
+    @Test func `Where deleting everything would not free enough, nothing is deleted, and a drain of nothing ends well`()
+        async throws
+    {
+        try await withWorker { w in
+            try await w.enqueue((0..<10).map { w.url("/\($0).png") })
+            try await w.drain()
+            let files = w.blobs.sorted()
+            let free = ["--min-free", "1000000GiB"]
+            try await w.run(["run", "--drain", "--allow-addresses", "loopback"] + free)
+            #expect(w.blobs.sorted() == files)
+            try await w.enqueue(w.url("/77.png"))
+            let full = try await w.run(["run", "--drain", "--allow-addresses", "loopback"] + free, expecting: 75)
+            #expect(full.errors.contains("lower it, or make room on the disk"), "\(full.errors)")
+            #expect(w.blobs.sorted() == files)
+            try await w.drain()
+        }
+    }
+
+    @Test func `On a small disk the default leaves a twentieth free`() async throws {
+        try await withWorker { w in
+            try await SmallDisk.lend { disk in
+                let (database, cache) = (disk.path + "/worker.db", disk.path + "/cache")
+                let place = ["--db", database, "--cache", cache]
+                try await w.run(["enqueue"] + (0..<20).map { w.url("/\($0).png") } + place)
+                try await w.run(["run", "--drain", "--allow-addresses", "loopback"] + place)
+                #expect(try await w.run(["results", "1", "--format", "csv"] + place).output.contains(",done,"))
+            }
+        }
+    }
+
+    @Test func `A copy of a cache and its database is a pair of its own, and crossed with the original is refused`()
+        async throws
+    {
+        try await withWorker { w in
+            try await w.enqueue([w.url("/1.png"), w.url("/2.png")])
+            try await w.drain()
+            let copy = w.place("copy")
+            try #require(mkdir(copy, 0o755) == 0)
+            for file in [w.database, w.cache] { _ = try ChildProcess.run("cp", ["-a", file, copy]) }
+            let (database, cache) = (copy + "/worker.db", copy + "/cache")
+            for (one, other) in [(database, w.cache), (w.database, cache)] {
+                for command in [["cache", "verify"], ["run", "--drain"], ["cache", "gc", "--orphan-grace", "0"]] {
+                    let result = try await w.run(command + ["--db", one, "--cache", other], expecting: 73)
+                    #expect(result.errors.contains("is a copy of"), "\(result.errors)")
+                }
+            }
+            // Each pair by itself works.
+            try await w.run("cache", "verify", "--db", database, "--cache", cache)
+            try await w.run("cache", "verify")
+            // And from then on they are strangers, wherever they lie.
+            let crossed = try await w.run("cache", "verify", "--db", database, expecting: 73)
+            #expect(crossed.errors.contains("belong"))
+        }
+    }
+
+    @Test func `A database and a cache that are moved, or restored from a copy, still belong together`() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain()
+            let moved = w.place("moved")
+            try #require(rename(w.cache, moved) == 0)
+            try await w.run("cache", "verify", "--cache", moved)
+            try #require(rename(moved, w.cache) == 0)
+            try await w.run("cache", "verify")
+            let backup = w.place("backup.db")
+            try await w.run("db", "backup", backup)
+            for end in ["-wal", "-shm"] { unlink(w.database + end) }
+            try #require(rename(backup, w.database) == 0)
+            try await w.run("cache", "verify")
+            try await w.run("get", w.url("/1.png"))
+        }
+    }
+
+    @Test func `What kills leave of markers and of a rebuilding goes at the next start`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let dead = try RunningProgram("/bin/true", [], files: .init(), environment: [:])
+            _ = try await dead.wait()
+            let drafts = [
+                "\(w.cache)/CACHE_VERSION.\(dead.pid).7", w.database + ".rebuilding",
+                w.database + ".rebuilding-journal",
+            ]
+            for draft in drafts { try w.write([1], to: draft) }
+            try await Task.sleep(for: .seconds(1.2))
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain()
+            for draft in drafts { #expect(access(draft, F_OK) != 0, "\(draft)") }
+        }
+    }
+
+    @Test func `A drain that waits for others says what it waits for`() async throws {
+        try await withWorker({ $0.path == "/slow.png" ? .silence : Pictures.tiny($0) }) { w in
+            try await w.enqueue(w.url("/slow.png"))
+            let other = try w.start("--silence-timeout", "12s", "--total-timeout", "12s", "--max-tries", "1")
+            try await w.eventually("it is at work") {
+                try await w.value("SELECT active FROM jobs") == "1"
+            }
+            let drain = try await w.drain("--max-tries", "1", expecting: nil)
+            let sentence = "Waiting: 1 item is in the hands of the worker of process \(other.pid)"
+            #expect(drain.errors.contains(sentence), "\(drain.errors)")
+        }
+    }
+}
