@@ -135,6 +135,7 @@ extension Pipeline {
         case .stopped, .preview, .undecided, .outgrown:
             return .release(nil)
         case .made(let report, let blobs):
+            let wasDamaged = source.isDamaged
             var source = source
             source.format = report.facts.formatName
             source.width = report.facts.width
@@ -145,6 +146,9 @@ extension Pipeline {
             source.looks?.damage = report.facts.damage.map { ImagingError(code: .badImage, message: $0).message }
             // What was made of a damaged source is none of the renditions that others look for.
             let wanted = self.wanted(of: source, plan, assets)
+            if source.isDamaged, !wasDamaged, missing.count < wanted.distinct.count {
+                return await transform(source, plan, file, assets, wanted, [:], [], wanted.distinct)
+            }
             let made = zip(zip(missing, report.renditions), blobs).map { pair, blob in
                 VariantRecord(
                     identity: identity(of: pair.0.spec, source, assets), source: source.hash,
