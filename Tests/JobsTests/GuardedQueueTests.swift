@@ -89,6 +89,8 @@ struct GuardedQueueTests {
         "UPDATE items SET attempts = 'many', started_at = 'now', message = x'ff'",
         "INSERT INTO leases (worker, claimed_at, expires_at) VALUES (99, 0, 9223372036854775807)",
         "UPDATE items SET state = 'active', lease = 4711 WHERE id = 1",
+        "UPDATE items SET state = 'active', lease = 'mine'",
+        "UPDATE items SET state = 'active', lease = 1.5",
         "UPDATE items SET state = 'active', lease = 4711; DELETE FROM leases; DELETE FROM workers WHERE id > 1",
         "DELETE FROM leases; DELETE FROM hosts; DELETE FROM blacklist",
     ]
@@ -180,6 +182,32 @@ struct GuardedQueueTests {
             #expect(try await queue.store.inconsistencies() == [])
             #expect(try await queue.progress(over).state == .finished)
             #expect(try await queue.store.mendCounters().isEmpty)
+        }
+    }
+
+    @Test func `Numbers that are none are read as the nearest there are, and end nothing`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(3)
+            for item in try await queue.claim(2) { try await queue.end(item, item.completion(clock: queue.clock)) }
+            try queue.shell.expect(
+                """
+                UPDATE items SET attempts = 'many', http_status = x'00ff', run_at = NULL, message = 5 WHERE id < 3;
+                UPDATE items SET attempts = 1e300 WHERE id = 3;
+                UPDATE jobs SET created_at = 'yesterday', started_at = 1e300, name = x'ff' WHERE id = \(job);
+                UPDATE renditions SET width = 'wide', height = 9e99, size = 'large';
+                INSERT INTO tries (item, at, received, http_status, message) VALUES (1, 'now', 1e300, 'x', 7);
+                INSERT INTO hosts (host, not_before, parks, width) VALUES ('h.example', 'soon', 'p', 'w');
+                INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at)
+                    VALUES ('u', 'h', 'c', 'x', 7, 'n', 'f', 'l', 9e300);
+                """)
+            #expect(try await queue.store.results(job: job, after: 0, limit: 10).count == 2)
+            #expect(try await queue.store.history(ofURL: "https://j.example/0.jpg").count == 1)
+            #expect(try await queue.store.tries(ofURL: "https://j.example/0.jpg").count == 1)
+            #expect(try await queue.store.progress().count == 1)
+            _ = try await queue.store.blacklist()
+            _ = try await queue.store.hostStatuses(limit: 9)
+            for item in try await queue.claim() { try await queue.end(item, item.completion(clock: queue.clock)) }
+            #expect(try await queue.progress(job).state == .finished)
         }
     }
 

@@ -12,7 +12,8 @@ import Testing
             func any() -> String? { values.randomElement(using: &random) ?? nil }
             let facts = HTTPFacts(
                 cacheControl: any(), expires: any(), date: any(), age: any(), vary: any(), varied: any(),
-                askedAt: .random(in: -1 << 52 ... 1 << 52, using: &random), answeredAt: .random(in: 0...1, using: &random),
+                askedAt: .random(in: -1 << 52...1 << 52, using: &random),
+                answeredAt: .random(in: 0...1, using: &random),
                 redirects: [nil, 1, 5].randomElement(using: &random) ?? nil)
             #expect(HTTPFacts(text: facts.text) == facts)
         }

@@ -15,7 +15,7 @@ struct ViewTests {
             "results",
             """
             job item url state cached variant format width height size blob path class http_status message finished_at \
-            dominant_colour blurhash thumbhash phash source_format source_width source_height frames has_alpha
+            dominant_colour blurhash thumbhash phash source_format source_width source_height frames has_alpha damage
             """
         ),
         ("near_duplicates", "url near_url distance"),
@@ -76,8 +76,8 @@ struct ViewTests {
             let hash = ClaimedItem.hash(of: items[0].id)
             #expect(
                 try queue.shell.expect("SELECT * FROM results ORDER BY item;") == [
-                    "1|1|https://j.example/0.jpg|done|0|original|jpeg|4|3|10|\(hash)|blobs/sha256/00/\(hash)||||2027-01-15T08:00:00.000Z|||||jpeg|4|3||",
-                    "1|2|https://j.example/1.jpg|failed|0||||||||http-404|404|It went wrong.|2027-01-15T08:00:00.000Z|||||||||",
+                    "1|1|https://j.example/0.jpg|done|0|original|jpeg|4|3|10|\(hash)|blobs/sha256/00/\(hash)||||2027-01-15T08:00:00.000Z|||||jpeg|4|3|||",
+                    "1|2|https://j.example/1.jpg|failed|0||||||||http-404|404|It went wrong.|2027-01-15T08:00:00.000Z||||||||||",
                 ])
             #expect(
                 try queue.shell.expect("SELECT * FROM failures;") == [

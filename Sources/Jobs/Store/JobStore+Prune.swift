@@ -204,7 +204,7 @@ extension JobStore {
                 db, sql: "SELECT key, hash FROM sources WHERE \(idle) ORDER BY key", arguments: [last, end, time])
             let delete = try db.cachedStatement(sql: "DELETE FROM sources WHERE key = ?")
             let count = try Self.untilTimeIsUp(sources) { source in
-                try delete.execute(arguments: [source["key"]])
+                try delete.execute(arguments: [source["key"] as String])
                 try Self.forgetRules(of: source["key"], in: db)
                 try Self.forgetFacts(ofUnused: source["hash"], in: db)
             }

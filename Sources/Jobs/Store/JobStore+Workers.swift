@@ -71,11 +71,11 @@ extension JobStore {
                 try Int64.fetchAll(
                     db, sql: "SELECT DISTINCT worker FROM leases WHERE expires_at < ? AND worker IS NOT ?",
                     arguments: [now, myself]),
-                try Self.strandedLeases(in: db)
+                try Self.hasStranded(in: db)
             )
         }
         let dead = others.filter { $0 != myself && !lockFile.isAlive(worker: $0) }
-        guard !dead.isEmpty || !expired.isEmpty || !stranded.isEmpty else { return 0 }
+        guard !dead.isEmpty || !expired.isEmpty || stranded else { return 0 }
         let (count, guilty) = try await write { [lockFile] db -> (Int, [JobID]) in
             let now = (wall: reading.wall, steady: try Self.cacheTime(reading, in: db))
             var count = 0
@@ -85,20 +85,22 @@ extension JobStore {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, in: db)
             }
             for worker in expired { count += try Self.takeBack(fromWorker: worker, in: db) }
-            // What a person has deleted the lease of: it is nobody's, and would stay active for ever.
-            for lease in try Self.strandedLeases(in: db) { count += try Self.release(lease: lease, in: db) }
+            try db.execute(sql: "UPDATE items SET state = 'queued', lease = NULL WHERE \(Self.isStranded)")
+            count += db.changesCount
             return (count, guilty)
         }
         guilty.forEach(onGuilty)
         return count
     }
 
-    private static func strandedLeases(in db: Database) throws -> [Int64] {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT DISTINCT lease FROM items WHERE state = 'active' AND lease NOT IN (SELECT id FROM leases)
-                """)
-        return try Int64.fetchAll(statement)
+    /// Active items whose lease is no more, or was made something that is none. A person has done it: they are nobody's, and
+    /// would stay active for ever.
+    private static let isStranded =
+        "state = 'active' AND (typeof(lease) <> 'integer' OR lease NOT IN (SELECT id FROM leases))"
+
+    private static func hasStranded(in db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM items WHERE \(isStranded))")
+        return try Bool.fetchOne(statement) ?? false
     }
 
     private static func takeBack(
