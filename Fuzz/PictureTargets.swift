@@ -52,13 +52,15 @@ extension FuzzTarget {
     ) {
         switch format {
         case .jpeg: _ = (JPEGScans.end(reader), ProgressiveJPEG(bytes), PatchedBytes(hidingMetadataOf: bytes, .jpeg))
-        case .png: _ = (PNGTexts.excess(reader), PatchedBytes(hidingMetadataOf: bytes, .png))
+        case .png:
+            _ = (PNGTexts.excess(reader), PatchedBytes(hidingMetadataOf: bytes, .png), PatchedBytes(mendingPNG: bytes))
         case .tiff:
             _ = TIFFColours(TIFFDirectory(reader))
             _ = TIFFDeflate(reader)?.objection
         case .heic, .avif: _ = (HEIFBoxes(reader).objection(limits), HEIFReferences(reader))
         case .webp:
             _ = (WebPChunk.all(in: bytes).map(\.hasAlpha), PatchedBytes(hidingMetadataOf: bytes, .webp))
+            _ = PatchedBytes(endingEarly: bytes)
         case .bmp:
             let coder = BMPCoder()
             guard let header = try? coder.checkedHeader(of: bytes, limits: limits) else { return }
@@ -67,6 +69,7 @@ extension FuzzTarget {
                 _ = try? coder.checkedImage(of: bytes, header, limits: limits)
             }
         case .gif:
+            _ = PatchedBytes(stubOf: bytes)
             guard let patched = PatchedBytes(growingScreenOf: bytes) else { return }
             precondition(PatchedBytes(growingScreenOf: patched.bytes) == nil)
         case .jxl: break

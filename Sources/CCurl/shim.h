@@ -60,6 +60,8 @@ static inline CURLcode ccurl_message_result(const CURLMsg *_Nonnull message) {
 }
 
 // Macros with casts in them, which the importer leaves out.
+static inline int ccurl_write_pause(void) { return (int)CURL_WRITEFUNC_PAUSE; }
+static inline int ccurl_go_on(void) { return (int)CURLPAUSE_CONT; }
 static inline long ccurl_auth_digest(void) { return (long)CURLAUTH_DIGEST; }
 static inline long ccurl_auth_basic(void) { return (long)CURLAUTH_BASIC; }
 static inline curl_socket_t ccurl_bad_socket(void) { return CURL_SOCKET_BAD; }

@@ -110,9 +110,11 @@ static inline VipsSource *_Nullable pw_vips_source_new(
 
 // --- Loading: the header now, pixels as they are asked for, from top to bottom --------------------------------------
 
-static inline int pw_vips_load_jpeg(VipsSource *source, VipsImage *_Nullable *_Nonnull out, int shrink) {
-    return vips_jpegload_source(source, out, "shrink", shrink,
-        "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);
+static inline int pw_vips_load_jpeg(
+    VipsSource *source, VipsImage *_Nullable *_Nonnull out, int shrink, gboolean lenient
+) {
+    return vips_jpegload_source(source, out, "shrink", shrink, "access", VIPS_ACCESS_SEQUENTIAL,
+        "fail_on", lenient ? VIPS_FAIL_ON_NONE : VIPS_FAIL_ON_ERROR, NULL);
 }
 
 // Its pixels come all at once: above 100 MB libvips would put them into a temporary file, which a helper can't make.
@@ -121,9 +123,9 @@ static inline int pw_vips_load_webp(VipsSource *source, VipsImage *_Nullable *_N
         "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);
 }
 
-static inline int pw_vips_load_png(VipsSource *source, VipsImage *_Nullable *_Nonnull out) {
-    return vips_pngload_source(source, out,
-        "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);
+static inline int pw_vips_load_png(VipsSource *source, VipsImage *_Nullable *_Nonnull out, gboolean lenient) {
+    return vips_pngload_source(source, out, "access", VIPS_ACCESS_SEQUENTIAL,
+        "fail_on", lenient ? VIPS_FAIL_ON_NONE : VIPS_FAIL_ON_ERROR, NULL);
 }
 
 static inline int pw_vips_load_gif(VipsSource *source, VipsImage *_Nullable *_Nonnull out) {

@@ -61,8 +61,11 @@ struct HiddenDamageTests {
             #expect(failure { _ = try make(moving.bytes, specs) } == nil)
             #expect(failure { _ = try make(damaged, specs) } == .badImage, "'\(specs)'")
         }
-        #expect(failure { _ = try make(damaged, "a=20x,png", firstFrameSuffices: true) } == nil)
-        #expect(failure { _ = try make(damaged, "a=20x,gif", firstFrameSuffices: true) } == .badImage)
+        #expect(
+            failure { _ = try make(damaged, "a=20x,png", tolerance: DecodeTolerance(firstFrameSuffices: true)) } == nil)
+        #expect(
+            failure { _ = try make(damaged, "a=20x,gif", tolerance: DecodeTolerance(firstFrameSuffices: true)) }
+                == .badImage)
         // Who may not decode so many frames has the first.
         let few = ImageLimits(frames: 3)
         #expect(failure { _ = try make(moving.bytes, "a=20x,png", limits: few) } == nil)

@@ -40,14 +40,14 @@ func readAll(_ file: FileDescriptor) throws -> [UInt8] {
 /// Makes the variants of `source` that are named in short.
 func make(
     _ source: [UInt8], _ specs: String, limits: ImageLimits = ImageLimits(),
-    extensions: ImagingExtensions = ImagingExtensions(), firstFrameSuffices: Bool = false,
+    extensions: ImagingExtensions = ImagingExtensions(), tolerance: DecodeTolerance = DecodeTolerance(),
 ) throws -> Made {
     let specs = try VariantSpec.parseList(specs)
     return try withFile(source) { input in
         try withOutputs(specs.count) { files in
             let outputs = zip(specs, files).map { VariantOutput(spec: $0, output: $1) }
             let report = try Transformer(limits: limits, extensions: extensions)
-                .transform(input, into: outputs, firstFrameSuffices: firstFrameSuffices)
+                .transform(input, into: outputs, tolerance: tolerance)
             return Made(report: report, files: try files.map(readAll))
         }
     }

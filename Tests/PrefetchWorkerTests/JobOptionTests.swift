@@ -84,4 +84,26 @@ struct JobOptionTests {
             origin.stop()
         }
     }
+
+    @Test func `accept-damaged: what a browser would show, marked, and for this job alone`() async throws {
+        let whole = TestImages.png(64, 48)
+        let damaged = Array(whole.prefix(whole.count * 2 / 3))
+        let origin = try LoopbackOrigin { _ in .ok(damaged) }
+        try await withWorkplace { (place) async throws in
+            let url = origin.url("/a")
+            func row(_ options: String?) async throws -> ResultRow {
+                let job = try await place.enqueue([url], variants: "v=20x,webp", options: options)
+                try await place.drain()
+                return try #require(try await place.store.results(job: job, after: 0, limit: 10).last)
+            }
+            let before = try await row(nil)
+            #expect(before.failure == "truncated" && before.damage == nil)
+            // Neither what is listed for others holds for it, nor does what it made serve others.
+            let accepted = try await row("accept-damaged")
+            #expect(accepted.failure == nil && accepted.variant == "v" && accepted.damage?.isEmpty == false, "\(accepted)")
+            let again = try await row("accept-damaged")
+            #expect(again.cached && again.blob == accepted.blob && again.damage == accepted.damage)
+            #expect(try await row("retry-failed").failure == "truncated")
+        }
+    }
 }

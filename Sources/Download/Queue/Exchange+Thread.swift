@@ -5,6 +5,8 @@ extension Exchange {
     /// What the thread is to do next.
     struct Work {
         var starts: [Ticket] = []
+        /// Those that waited for room on the disk.
+        var withRoom: [UInt64] = []
         var cancelled: [UInt64] = []
         var isClosing = false
         /// When there will be something to do even if nothing happens before.
@@ -21,6 +23,7 @@ extension Exchange {
             var work = Work()
             work.settlingSince = state.settlingSince
             swap(&work.cancelled, &state.cancelled)
+            swap(&work.withRoom, &state.withRoom)
             guard case .open = state.phase else {
                 work.isClosing = true
                 return work

@@ -25,6 +25,7 @@ final class Exchange: Sendable {
         var bytes: Int64 = 0
         var saved: Int64 = 0
         var progress: [DownloadProgress] = []
+        var withRoom: [UInt64] = []
         var cancelled: [UInt64] = []
         var lastID: UInt64 = 0
         var phase = Phase.open
@@ -103,6 +104,15 @@ extension Exchange {
             return nil
         }
         waiting?.answer(.failed(.cancelled))
+    }
+
+    /// A transfer that paused for want of room may go on.
+    func hasRoom(_ id: UInt64) {
+        state.withLock { state in
+            guard state.running[id] != nil else { return }
+            state.withRoom.append(id)
+            state.ring()
+        }
     }
 
     func settle() {

@@ -77,10 +77,17 @@ final class BodyWriter {
         try? descriptor?.close()
     }
 
-    /// - Throws: `Errno` of write(2), or of the room that there is.
+    /// Sets room aside for what is written next.
+    ///
+    /// - Returns: false where there is none yet; `onAnswer` is called then.
+    /// - Throws: `Errno` of the room that there is.
+    func makeRoom(for bytes: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool {
+        try room?.grow(by: bytes, onAnswer: onAnswer) ?? true
+    }
+
+    /// - Throws: `Errno` of write(2).
     func write(_ bytes: UnsafeRawBufferPointer) throws {
         guard let descriptor else { return }
-        try room?.grow(by: bytes.count)
         try descriptor.writeAll(bytes)
         hasher.update(bufferPointer: bytes)
         size += Int64(bytes.count)

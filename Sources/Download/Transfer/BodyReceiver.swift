@@ -1,3 +1,4 @@
+import Dispatch
 import SystemPackage
 
 /// Takes in a body: counts it, shows its beginning to the inspector, writes and hashes it.
@@ -48,17 +49,43 @@ final class BodyReceiver {
     /// The bytes so far, for a later try; this receiver has none then.
     func giveUp() -> BodyWriter? { writer.take() }
 
-    /// - Returns: whether the transfer goes on.
-    func receive(_ all: UnsafeRawBufferPointer) throws(DownloadFailure) -> Bool {
+    /// What becomes of a transfer after some of its body has come.
+    enum Reception {
+        case goOn
+        case stop
+        /// Nothing was taken in, and the same bytes are to come again when there is room for them.
+        case pause
+    }
+
+    /// - Parameter onRoom: called when a transfer that pauses may go on.
+    func receive(
+        _ all: UnsafeRawBufferPointer, onRoom: @escaping @Sendable () -> Void = {},
+    ) throws(DownloadFailure) -> Reception {
         isFull = size + Int64(all.count) > limit
         guard !isFull || takesBeginning else {
             throw DownloadFailure(.tooLarge, "The body from \(host) is larger than \(limit) bytes.")
         }
         let bytes = isFull ? UnsafeRawBufferPointer(rebasing: all.prefix(Int(limit - size))) : all
+        // Before anything else sees the bytes, since they come again after a pause.
+        guard try onDisk({ try openWriter().makeRoom(for: bytes.count, onAnswer: onRoom) }) else { return .pause }
         try inspect(bytes)
         try onDisk { try openWriter().write(bytes) }
         showIfDue()
-        return !isFull
+        return isFull ? .stop : .goOn
+    }
+
+    /// For bytes that can't come again, since a decoder has made them: the download thread is held up until there is room.
+    ///
+    /// - Returns: whether more is wanted.
+    func receiveWaiting(_ bytes: UnsafeRawBufferPointer) throws(DownloadFailure) -> Bool {
+        while true {
+            let answered = DispatchSemaphore(value: 0)
+            switch try receive(bytes, onRoom: { answered.signal() }) {
+            case .goOn: return true
+            case .stop: return false
+            case .pause: answered.wait()
+            }
+        }
     }
 
     private func showIfDue() {

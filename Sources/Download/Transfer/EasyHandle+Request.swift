@@ -99,7 +99,12 @@ private func receiveBodyBytes(
     bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?,
 ) -> Int {
     let chunk = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    return transfer(context)?.receive(body: chunk) == true ? chunk.count : -1
+    switch transfer(context)?.receive(body: chunk) {
+    case .goOn: return chunk.count
+    // https://curl.se/libcurl/c/CURLOPT_WRITEFUNCTION.html: the same bytes come again after curl_easy_pause.
+    case .pause: return Int(ccurl_write_pause())
+    case .stop, nil: return -1
+    }
 }
 
 /// https://curl.se/libcurl/c/CURLOPT_OPENSOCKETFUNCTION.html: after a bad socket curl tries the host's next address.

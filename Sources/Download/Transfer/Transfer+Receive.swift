@@ -27,26 +27,32 @@ extension Transfer {
         return true
     }
 
-    func receive(body bytes: UnsafeRawBufferPointer) -> Bool {
+    func receive(body bytes: UnsafeRawBufferPointer) -> BodyReceiver.Reception {
         touch()
+        isPaused = false
         switch phase {
         case .headers:
             // The body of a challenge that is not going to be answered.
-            guard isChallenged else { return false }
+            guard isChallenged else { return .stop }
             phase = .draining(bytes: bytes.count, until: .now + Self.drainTime)
-            return bytes.count <= Self.drainBytes
+            return bytes.count <= Self.drainBytes ? .goOn : .stop
         case .draining(let drained, let until):
             phase = .draining(bytes: drained + bytes.count, until: until)
-            return drained + bytes.count <= Self.drainBytes
+            return drained + bytes.count <= Self.drainBytes ? .goOn : .stop
         case .body(let receiver):
             do throws(DownloadFailure) {
-                guard let decoder else { return try receiver.receive(bytes) }
-                return try decoder.decode(bytes, from: hop.host) { part throws(DownloadFailure) in
-                    try receiver.receive(part)
+                guard let decoder else {
+                    let reception = try receiver.receive(bytes, onRoom: onRoom)
+                    if case .pause = reception { isPaused = true }
+                    return reception
                 }
+                let wantsMore = try decoder.decode(bytes, from: hop.host) { part throws(DownloadFailure) in
+                    try receiver.receiveWaiting(part)
+                }
+                return wantsMore ? .goOn : .stop
             } catch {
                 cut(error.code, error.message)
-                return false
+                return .stop
             }
         }
     }

@@ -32,6 +32,10 @@ final class Transfer {
     var assembly: Assembly?
     /// Why we ended the transfer ourselves. It outranks whatever libcurl says about that.
     private(set) var cut: DownloadFailure?
+    /// Whether it waits for room on the disk: its silence is not the origin's.
+    var isPaused = false
+    /// Called, from any thread, when there is room again.
+    var onRoom: @Sendable () -> Void = {}
 
     /// When it would have begun if its hops had followed each other at once.
     private let started: ContinuousClock.Instant
@@ -213,7 +217,7 @@ extension Transfer {
 extension Transfer {
     var deadline: ContinuousClock.Instant {
         var deadline = started + configuration.totalTimeout
-        if let lastByte { deadline = min(deadline, lastByte + configuration.silenceTimeout) }
+        if let lastByte, !isPaused { deadline = min(deadline, lastByte + configuration.silenceTimeout) }
         if case .draining(_, let until) = phase { deadline = min(deadline, until) }
         return deadline
     }

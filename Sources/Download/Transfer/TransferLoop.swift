@@ -69,6 +69,10 @@ extension TransferLoop {
         for id in work.cancelled {
             if let transfer = running[id] { end(transfer, with: .failed(.cancelled), exchange) }
         }
+        for id in work.withRoom {
+            // It asks for its bytes again, and may pause again.
+            if let transfer = running[id] { curl_easy_pause(transfer.easy.pointer, ccurl_go_on()) }
+        }
         for ticket in work.starts { start(ticket, exchange) }
         var count: CInt = 0
         check(curl_multi_perform(multi, &count), exchange)
@@ -93,6 +97,7 @@ extension TransferLoop {
                 ticket, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: ticket),
                 resume: ticket.request.hasValidators ? nil : partials.take(PartialKey(ticket)),
                 connections: connections, now: .now)
+            transfer.onRoom = { [id = ticket.id] in exchange.hasRoom(id) }
             running[ticket.id] = transfer
             hasStrangers = true
             begin(transfer, exchange)

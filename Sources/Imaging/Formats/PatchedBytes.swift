@@ -6,9 +6,10 @@ final class PatchedBytes {
 
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(memory) }
 
-    private init(_ file: UnsafeRawBufferPointer) {
-        memory = .allocate(byteCount: max(1, file.count), alignment: 16)
+    private init(_ file: UnsafeRawBufferPointer, _ more: [UInt8] = []) {
+        memory = .allocate(byteCount: max(1, file.count + more.count), alignment: 16)
         memory.copyMemory(from: file)
+        if !more.isEmpty { memory[file.count...].copyBytes(from: more) }
     }
 
     deinit { memory.deallocate() }
@@ -48,6 +49,75 @@ final class PatchedBytes {
         hidePNGChunks(["zTXt", "iTXt", "iCCP"], from: start)
     }
 
+    /// A WebP that was cut, as if it were to end where it does: its last chunk is shortened, or left out where it is no
+    /// still's picture. Nil for one that wasn't.
+    convenience init?(endingEarly webp: UnsafeRawBufferPointer) {
+        let reader = ByteReader(webp)
+        guard Structure(of: webp, as: .webp) == .endsEarly, webp.count >= 20 else { return nil }
+        var offset = 12
+        while let length = reader.little(4, at: offset + 4), reader.contains(offset + 8, length: length) {
+            offset += 8 + length + length % 2
+        }
+        self.init(webp)
+        var end = min(offset, webp.count)
+        let names: [StaticString] = ["VP8 ", "VP8L", "ALPH"]
+        if webp.count > offset + 8, names.contains(where: { reader.has($0, at: offset) }) {
+            let room = (webp.count - offset - 8) & ~1
+            memory.storeBytes(
+                of: UInt32(truncatingIfNeeded: room).littleEndian, toByteOffset: offset + 4, as: UInt32.self)
+            end = offset + 8 + room
+        }
+        memory.storeBytes(of: UInt32(truncatingIfNeeded: end - 8).littleEndian, toByteOffset: 4, as: UInt32.self)
+    }
+
+    /// A PNG whose chunks' checksums are right and whose last chunk is as long as what there is of it, with an end behind it:
+    /// else libpng shows nothing of the chunk that is damaged or cut.
+    convenience init(mendingPNG png: UnsafeRawBufferPointer) {
+        let reader = ByteReader(png)
+        var offset = ImageFormat.pngSignature.count
+        while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
+            offset += 12 + length
+        }
+        guard reader.contains(offset, length: 8), reader.has("IDAT", at: offset + 4),
+            let length = reader.big(4, at: offset)
+        else {
+            self.init(UnsafeRawBufferPointer(rebasing: png[..<min(offset, png.count)]), Self.pngEnd)
+            setPNGChecksums()
+            return
+        }
+        let room = min(length, png.count - offset - 8)
+        self.init(UnsafeRawBufferPointer(rebasing: png[..<(offset + 8 + room)]), [0, 0, 0, 0] + Self.pngEnd)
+        memory.storeBytes(of: UInt32(truncatingIfNeeded: room).bigEndian, toByteOffset: offset, as: UInt32.self)
+        setPNGChecksums()
+    }
+
+    private static let pngEnd: [UInt8] = [0, 0, 0, 0] + Array("IEND".utf8) + [0xAE, 0x42, 0x60, 0x82]
+
+    private func setPNGChecksums() {
+        let reader = ByteReader(bytes)
+        var offset = ImageFormat.pngSignature.count
+        while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
+            setPNGChecksum(of: offset, length)
+            offset += 12 + length
+        }
+    }
+
+    private func setPNGChecksum(of chunk: Int, _ length: Int) {
+        let named = UnsafeRawBufferPointer(rebasing: bytes[(chunk + 4)..<(chunk + 8 + length)])
+        let sum = crc32(0, named.bindMemory(to: UInt8.self).baseAddress, UInt32(clamping: named.count))
+        memory.storeBytes(
+            of: UInt32(truncatingIfNeeded: sum).bigEndian, toByteOffset: chunk + 8 + length, as: UInt32.self)
+    }
+
+    /// A GIF of this one's screen and colours, and of a single pixel: what libvips opens where it can't open the file.
+    convenience init?(stubOf gif: UnsafeRawBufferPointer) {
+        let reader = ByteReader(gif)
+        let end = 13 + GIFBlocks.colourTable(reader.byte(at: 10) ?? 0)
+        guard reader.contains(0, length: end) else { return nil }
+        let pixel: [UInt8] = [0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 0x01, 0, 0x3B]
+        self.init(UnsafeRawBufferPointer(rebasing: gif[..<end]), pixel)
+    }
+
     // MARK: - By format
 
     /// APP1 and APP13 become APP11, whose content nobody reads.
@@ -69,10 +139,7 @@ final class PatchedBytes {
             if offset >= start, names.contains(where: { reader.has($0, at: offset + 4) }) {
                 // Ancillary, private, and safe to copy.
                 memory[(offset + 4)..<(offset + 8)].copyBytes(from: "hiDe".utf8)
-                let named = UnsafeRawBufferPointer(rebasing: bytes[(offset + 4)..<(offset + 8 + length)])
-                let sum = crc32(0, named.bindMemory(to: UInt8.self).baseAddress, UInt32(named.count))
-                memory.storeBytes(
-                    of: UInt32(truncatingIfNeeded: sum).bigEndian, toByteOffset: offset + 8 + length, as: UInt32.self)
+                setPNGChecksum(of: offset, length)
             }
             offset += 12 + length
         }

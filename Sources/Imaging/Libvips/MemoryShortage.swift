@@ -18,7 +18,8 @@ enum MemoryShortage {
         guard !isRoom(for: bytes) else { return nil }
         return ImagingError(
             code: .tooManyPixels,
-            message: "To decode the \(format.rawValue) of \(size.width)×\(size.height) pixels takes some \(bytes >> 20) MiB, "
+            message:
+                "To decode the \(format.rawValue) of \(size.width)×\(size.height) pixels takes some \(bytes >> 20) MiB, "
                 + "which the process's limit of memory doesn't allow.")
     }
 

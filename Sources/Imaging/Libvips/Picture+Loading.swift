@@ -13,29 +13,31 @@ extension Picture {
     /// Opens the first frame with the loader of `format` and no other: what a file claims to be in its first bytes is
     /// all it can be. Reads the header only; the pixels follow when they are asked for.
     ///
-    /// - Parameter bytes: must stay where they are as long as the picture, and what is made from it, is in use.
+    /// - Parameters:
+    ///   - bytes: must stay where they are as long as the picture, and what is made from it, is in use.
+    ///   - isLenient: of a JPEG or PNG, what can't be decoded is left grey or transparent.
     convenience init(
-        of bytes: UnsafeRawBufferPointer, as format: ImageFormat, scale: DecodeScale = .full,
+        of bytes: UnsafeRawBufferPointer, as format: ImageFormat, scale: DecodeScale = .full, isLenient: Bool = false,
     ) throws(VipsFailure) {
         guard let source = Self.source(bytes, format) else { throw VipsFailure.take() }
         try self.init(reading: source) { result in
-            guard Self.load(source, format, scale, &result) == 0 else { return -1 }
+            guard Self.load(source, format, scale, isLenient, &result) == 0 else { return -1 }
             return Self.complete(&result, bytes, format)
         }
     }
 
     private static func load(
         _ source: UnsafeMutablePointer<VipsSource>, _ format: ImageFormat, _ scale: DecodeScale,
-        _ result: inout UnsafeMutablePointer<VipsImage>?,
+        _ isLenient: Bool, _ result: inout UnsafeMutablePointer<VipsImage>?,
     ) -> CInt {
         switch format {
         case .jpeg:
             let factor: Int = if case .jpeg(let factor) = scale { factor } else { 1 }
-            return pw_vips_load_jpeg(source, &result, CInt(factor))
+            return pw_vips_load_jpeg(source, &result, CInt(factor), isLenient ? 1 : 0)
         case .webp:
             let factor: Double = if case .webp(let factor) = scale { factor } else { 1 }
             return pw_vips_load_webp(source, &result, factor)
-        case .png: return pw_vips_load_png(source, &result)
+        case .png: return pw_vips_load_png(source, &result, isLenient ? 1 : 0)
         case .gif: return pw_vips_load_gif(source, &result)
         case .tiff: return pw_vips_load_tiff(source, &result)
         case .heic, .avif: return pw_vips_load_heif(source, &result)

@@ -66,4 +66,18 @@ extension Picture {
             return try then { pw_vips_crop($0, &$1, CInt(-left), CInt(-top), width, height) }
         }
     }
+
+    /// Whether all pixels, which are in memory, are alike.
+    var isUniform: Bool {
+        get throws(ImagingError) {
+            let channels = bands
+            do throws(VipsFailure) {
+                return try withPixels { bytes in
+                    bytes.indices.dropFirst(channels).allSatisfy { bytes[$0] == bytes[$0 - channels] }
+                }
+            } catch {
+                throw error.error(.transform, "The pixels can't be looked at")
+            }
+        }
+    }
 }

@@ -39,7 +39,12 @@ extension DecodedSource {
         case .library(.jxl, let header) where jxlAnimation != nil:
             return try ofFirstFrameOfJXL(header, sizes, keepingProfile: keepingProfile)
         case .library(let format, let header):
-            return try ofLibrary(format, header, sizes, keepingProfile: keepingProfile)
+            do throws(ImagingError) {
+                return try ofLibrary(format, header, sizes, keepingProfile: keepingProfile)
+            } catch {
+                guard isLenient, format == .webp else { throw error }
+                return try ofBeginning(header, sizes, keepingProfile: keepingProfile, error)
+            }
         }
     }
 
@@ -48,7 +53,7 @@ extension DecodedSource {
         // How many others there are doesn't matter.
         var limits = limits
         (limits.frames, limits.animationPixels) = (.max, .max)
-        guard let first = try GIFFrameSource(bytes: bytes, limits: limits).next() else {
+        guard let first = try GIFFrameSource(bytes: bytes, limits: limits, isLenient: isLenient).next() else {
             throw ImagingError(code: .badImage, message: "The GIF has no frame.")
         }
         let needsAlpha = header.hasAlpha || !first.pixels.isOpaque
@@ -94,6 +99,23 @@ extension DecodedSource {
         }
     }
 
+    /// The rows of a still WebP that can be decoded, the rest transparent.
+    private func ofBeginning(
+        _ header: Picture, _ sizes: [PixelSize], keepingProfile: Bool, _ error: ImagingError,
+    ) throws(ImagingError) -> [Picture] {
+        let size = header.storedSize
+        // As it came: its decoder waits for what the lengths say is still to come, and shows what it has.
+        guard let decoded = lend({ IncrementalWebP($0, width: size.width) }) else { throw error }
+        let seen = try scaled("The webp", to: sizes.map { header.isTurnedByAQuarter ? $0.transposed : $0 }) {
+            () throws(VipsFailure) in
+            let missing = [UInt8](repeating: 0, count: max(0, size.pixels * 4 - decoded.pixels.count))
+            let whole = try Picture(rgba: decoded.pixels + missing, size)
+            whole.takeMetadata(of: header)
+            return whole
+        }
+        return try inWebColours(seen, keepingProfile: keepingProfile)
+    }
+
     // MARK: - What libvips decodes
 
     private func ofLibrary(
@@ -130,14 +152,21 @@ extension DecodedSource {
             let suspicion = JPEGSuspicion(isAlone: isAlone)
             // Pixels are read from the top, once: who wants them a second time opens the file anew.
             let loaded =
-                try scale == .full && opening.isFirst() ? header : Picture(of: bytes, as: format, scale: scale)
+                try scale == .full && opening.isFirst()
+                ? header : Picture(of: bytes, as: format, scale: scale, isLenient: isLenient)
             pictures = try loaded.resized(toEach: sizes) { () throws(VipsFailure) in
-                try Picture(of: bytes, as: format, scale: scale)
+                try Picture(of: bytes, as: format, scale: scale, isLenient: isLenient)
             }
             isSuspicious = format == .jpeg && suspicion.isFounded(after: loaded, of: bytes)
             isDamaged = format == .tiff && suspicion.isOfParts
         } catch {
             throw judged(Self.failure(error, bytes, format))
+        }
+        if isLenient, [.jpeg, .png].contains(format) {
+            if let picture = pictures.first, try picture.isUniform {
+                throw ImagingError(code: .badImage, message: "Nothing can be seen of the \(format.rawValue).")
+            }
+            return pictures
         }
         if isSuspicious, let objection = JPEGDamage.objection(to: bytes) { throw objection }
         if isDamaged { throw ImagingError(code: .badImage, message: "The tiff has damaged JPEG data.") }

@@ -10,10 +10,12 @@ struct DecodedSource {
     /// As the origin sent them.
     private let original: UnsafeRawBufferPointer
     /// Has the bytes where they are not the original ones.
-    private let patch: PatchedBytes?
+    private let opened: OpenedFile?
     let decoder: Decoder
     let limits: ImageLimits
     let isAlone: Bool
+    /// What can be seen of a damaged file is taken.
+    let isLenient: Bool
     let jxlAnimation: JXLAnimation?
     /// Whether the header's picture has been decoded: its rows come once.
     let opening = Opening()
@@ -26,12 +28,15 @@ struct DecodedSource {
 
     /// Reads the header and holds it to the limits.
     ///
-    /// - Parameter isAlone: no other thread of this process uses libvips.
+    /// - Parameters:
+    ///   - isAlone: no other thread of this process uses libvips.
+    ///   - isLenient: the file is known to be damaged, and what can be seen of it is wanted.
     init(
         _ bytes: UnsafeRawBufferPointer, limits: ImageLimits, coders: CoderRegistry = CoderRegistry(),
-        isAlone: Bool = false,
+        isAlone: Bool = false, isLenient: Bool = false,
     ) throws(ImagingError) {
         self.isAlone = isAlone
+        self.isLenient = isLenient
         original = bytes
         self.limits = limits
         switch try Self.coder(for: bytes, coders) {
@@ -43,16 +48,17 @@ struct DecodedSource {
                 throw objection
             }
             decoder = .registered(coder, header)
-            (self.bytes, patch, jxlAnimation) = (bytes, nil, nil)
+            (self.bytes, opened, jxlAnimation) = (bytes, nil, nil)
             animation = try (coder as? any AnimationCoder)?.checkedAnimation(in: bytes, header)
             facts = ImageFacts(
                 formatName: coder.name, width: header.width, height: header.height, frames: animation?.frames ?? 1,
                 hasAlpha: header.hasAlpha)
         case .library(let format):
-            let opened = try OpenedFile(bytes, format, limits: limits, coders: coders)
+            let opened = try OpenedFile(
+                bytes, format, limits: limits, coders: coders, isLenient: isLenient)
             let header = opened.header
             decoder = .library(format, header: header)
-            (self.bytes, patch) = (opened.bytes, opened.patch)
+            (self.bytes, self.opened) = (opened.bytes, opened)
             jxlAnimation = format == .jxl ? JXLAnimation(opened.bytes) : nil
             let moving = AnimationFacts(opened.bytes, as: format)
             animation = moving.flatMap { $0.isAnimation ? $0 : nil }
@@ -85,9 +91,11 @@ struct DecodedSource {
             if let coder = coder as? any AnimationCoder, let animation {
                 return try RegisteredFrameSource(coder, animation, bytes: bytes, limits: limits)
             }
-        case .library(.gif, _): return try GIFFrameSource(bytes: bytes, limits: limits)
+        case .library(.gif, _): return try GIFFrameSource(bytes: bytes, limits: limits, isLenient: isLenient)
         case .library(.webp, _):
-            do throws(ImagingError) { return try WebPFrameSource(bytes: bytes, limits: limits) } catch {
+            do throws(ImagingError) {
+                return try WebPFrameSource(bytes: bytes, limits: limits, isLenient: isLenient)
+            } catch {
                 throw judged(error)
             }
         case .library: break

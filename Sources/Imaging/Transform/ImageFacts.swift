@@ -11,6 +11,8 @@ public struct ImageFacts: Codable, Hashable, Sendable {
     public let hasAlpha: Bool
     /// Nil where no pixel was decoded.
     public var placeholders: Placeholders?
+    /// What is wrong with a file of which something was made all the same; nil where it is whole.
+    public var damage: String?
 
     public init(
         formatName: String, width: Int, height: Int, frames: Int, hasAlpha: Bool, placeholders: Placeholders? = nil,

@@ -7,19 +7,24 @@ struct OpenedFile {
     let bytes: UnsafeRawBufferPointer
     /// Has the bytes where they are not the file's.
     let patch: PatchedBytes?
+    /// Has what the header was read from, where that is neither.
+    private let stub: PatchedBytes?
 
     /// - Parameter file: must stay where it is as long as the picture, and what is made from it, is in use.
     init(
         _ file: UnsafeRawBufferPointer, _ format: ImageFormat, limits: ImageLimits, coders: CoderRegistry,
+        isLenient: Bool = false,
     ) throws(ImagingError) {
         try Self.checkCost(file, format, limits: limits, coders: coders)
-        var patch = Self.patch(file, format)
+        var patch = isLenient ? Self.mended(file, format) : Self.patch(file, format)
+        stub = isLenient && format == .gif ? PatchedBytes(stubOf: patch?.bytes ?? file) : nil
         do throws(VipsFailure) {
-            header = try Picture(of: patch?.bytes ?? file, as: format)
+            header = try Picture(of: (stub ?? patch)?.bytes ?? file, as: format, isLenient: isLenient)
         } catch {
             // Metadata are never a reason to refuse pixels.
             patch = PatchedBytes(hidingMetadataOf: file, format)
-            guard let readable = patch, let picture = try? Picture(of: readable.bytes, as: format) else {
+            guard let readable = patch, let picture = try? Picture(of: readable.bytes, as: format, isLenient: isLenient)
+            else {
                 throw DecodedSource.failure(error, file, format)
             }
             header = picture
@@ -43,6 +48,15 @@ struct OpenedFile {
         if format == .tiff, let objection = TIFFColours(TIFFDirectory(reader)).objection { throw objection }
         if let objection = DecoderCost(file, as: format, limits: limits).objection(limits) { throw objection }
         if [.heic, .avif].contains(format), let objection = HEIFBoxes(reader).objection(limits) { throw objection }
+    }
+
+    /// So that a library shows what there is of a damaged file.
+    private static func mended(_ file: UnsafeRawBufferPointer, _ format: ImageFormat) -> PatchedBytes? {
+        switch format {
+        case .webp: PatchedBytes(endingEarly: file)
+        case .png: PatchedBytes(mendingPNG: file)
+        default: patch(file, format)
+        }
     }
 
     private static func patch(_ file: UnsafeRawBufferPointer, _ format: ImageFormat) -> PatchedBytes? {

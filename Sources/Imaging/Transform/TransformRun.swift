@@ -12,7 +12,7 @@ struct TransformRun {
 
     /// - Returns: the facts, and a rendition for each plan in their order.
     func write(_ plans: [VariantPlan]) throws(ImagingError) -> TransformReport {
-        if let animation = source.animation { try animation.checkEnd() }
+        if let animation = source.animation, !source.isLenient { try animation.checkEnd() }
         let runner = EffectRunner(assets: try decodedAssets(), limits: limits, extensions: extensions)
         var renditions: [Int: Rendition] = [:]
         let numbered = Array(plans.enumerated())

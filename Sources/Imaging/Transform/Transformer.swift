@@ -48,25 +48,61 @@ public struct Transformer: Sendable {
     ///   - assets: a file for each name that is among the variants' ``VariantSpec/assetNames``, as for ``facts(of:)``.
     ///   - outputs: any number. The picture is decoded for none too, as small as its decoder can: only that tells
     ///     whether it is whole.
-    ///   - firstFrameSuffices: the later frames of an animation are judged by the file's structure alone where no
-    ///     variant moves.
+    ///   - tolerance: what may be wrong with the source.
     /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `delegate` when a
     ///   registered transform fails, `encode` when an encoder fails or the file can't be written. Files written until then hold anything.
     public func transform(
         _ source: FileDescriptor, into outputs: [VariantOutput], assets: [String: FileDescriptor] = [:],
-        firstFrameSuffices: Bool = false,
+        tolerance: DecodeTolerance = DecodeTolerance(),
     ) throws(ImagingError) -> TransformReport {
         try ImagingRuntime.start()
         return try SourceMapping(source).lend { bytes throws(ImagingError) in
-            let source = try DecodedSource(
-                bytes, limits: limits, coders: extensions.coders, isAlone: isAlone)
-            let plans = try outputs.map { output throws(ImagingError) in
-                try VariantPlan(output, of: source, limits: limits, coders: extensions.coders)
+            do throws(ImagingError) {
+                return try transform(bytes, outputs, assets, tolerance, isLenient: false)
+            } catch {
+                guard tolerance.acceptsDamage, [.badImage, .truncated].contains(error.code) else { throw error }
+                return try transformDamaged(bytes, outputs, assets, tolerance, error)
             }
-            return try TransformRun(
-                source: source, limits: limits, extensions: extensions, assets: assets,
-                firstFrameSuffices: firstFrameSuffices
-            ).write(plans)
+        }
+    }
+
+    private func transform(
+        _ bytes: UnsafeRawBufferPointer, _ outputs: [VariantOutput], _ assets: [String: FileDescriptor],
+        _ tolerance: DecodeTolerance, isLenient: Bool,
+    ) throws(ImagingError) -> TransformReport {
+        let source = try DecodedSource(
+            bytes, limits: limits, coders: extensions.coders, isAlone: isAlone, isLenient: isLenient)
+        let plans = try outputs.map { output throws(ImagingError) in
+            try VariantPlan(output, of: source, limits: limits, coders: extensions.coders)
+        }
+        return try TransformRun(
+            source: source, limits: limits, extensions: extensions, assets: assets,
+            firstFrameSuffices: tolerance.firstFrameSuffices
+        ).write(plans)
+    }
+
+    /// What can be seen of a file that can't be decoded to its end.
+    private func transformDamaged(
+        _ bytes: UnsafeRawBufferPointer, _ outputs: [VariantOutput], _ assets: [String: FileDescriptor],
+        _ tolerance: DecodeTolerance, _ damage: ImagingError,
+    ) throws(ImagingError) -> TransformReport {
+        do {
+            // What was written of it until then.
+            for output in outputs {
+                try output.output.resize(to: 0)
+                try output.output.seek(offset: 0, from: .start)
+            }
+        } catch {
+            throw ImagingError(code: .encode, message: "A file can't be written anew: \(error).")
+        }
+        do throws(ImagingError) {
+            let report = try transform(bytes, outputs, assets, tolerance, isLenient: true)
+            var facts = report.facts
+            facts.damage = damage.message
+            return TransformReport(facts: facts, renditions: report.renditions)
+        } catch {
+            // Where nothing can be seen either, the first reason is the better one.
+            throw [.badImage, .truncated].contains(error.code) ? damage : error
         }
     }
 

@@ -39,7 +39,8 @@ struct VariantPlan {
         sourceSize = spec.options.whole(.scaleDownLargeImages).map { size.scaledDown(toBytes: $0) } ?? size
         placement = Placement(of: sourceSize, for: spec)
         isPassedThrough =
-            placement == Placement(scaled: size, output: size) && spec.asksForNoMore(than: source, formats)
+            !source.isLenient && placement == Placement(scaled: size, output: size)
+            && spec.asksForNoMore(than: source, formats)
         try check(placement)
     }
 

@@ -46,6 +46,9 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     /// Use what is cached, however old, when the origin fails.
     public static let staleIfError = JobOptions(rawValue: 1 << 24)
 
+    /// Take what a browser would show of a damaged picture.
+    public static let acceptDamaged = JobOptions(rawValue: 1 << 25)
+
     /// The names people write.
     public static let names: [(name: String, option: JobOptions)] = [
         ("retry-failed", .retryFailed), ("refresh-cached", .refreshCached), ("from-cache-only", .fromCacheOnly),
@@ -55,7 +58,7 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
         ("transform-animated-image", .transformAnimatedImage), ("scale-down-large-images", .scaleDownLargeImages),
         ("progressive", .progressive), ("avoid-decode-image", .avoidDecodeImage), ("handle-cookies", .handleCookies),
         ("respect-robots-tag", .respectRobotsTag), ("respect-robots-txt", .respectRobotsText),
-        ("http-cache", .httpCache), ("stale-if-error", .staleIfError),
+        ("http-cache", .httpCache), ("stale-if-error", .staleIfError), ("accept-damaged", .acceptDamaged),
     ]
 
     /// Reads `jobs.options`: names separated by commas or white space.

@@ -130,6 +130,8 @@ public struct SourceRecord: Hashable, Sendable, Codable {
     public var hasAlpha: Bool?
     /// Whether it was kept without a look at its pixels, which alone tell whether it is whole.
     public var isUnseen: Bool { format != nil && frames == nil }
+    /// Whether it can't be decoded to its end, and something was made of it all the same.
+    public var isDamaged: Bool { looks?.damage != nil }
     /// What the pixels told; nil until some were decoded.
     public var looks: SourceLooks?
     public var etag: String?

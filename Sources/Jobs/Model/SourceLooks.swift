@@ -7,12 +7,17 @@ public struct SourceLooks: Hashable, Sendable, Codable {
     public var thumbHash: String
     /// 64 bits, as SQLite stores them; nil for a picture without structure.
     public var perceptualHash: Int64?
+    /// What is wrong with a source of which something was made all the same (`accept-damaged`).
+    public var damage: String?
 
-    public init(dominantColour: String?, blurHash: String, thumbHash: String, perceptualHash: Int64?) {
+    public init(
+        dominantColour: String?, blurHash: String, thumbHash: String, perceptualHash: Int64?, damage: String? = nil,
+    ) {
         self.dominantColour = dominantColour
         self.blurHash = blurHash
         self.thumbHash = thumbHash
         self.perceptualHash = perceptualHash
+        self.damage = damage
     }
 
     /// The perceptual hash for people, in 16 digits.
@@ -25,6 +30,7 @@ public struct SourceLooks: Hashable, Sendable, Codable {
 
     enum CodingKeys: String, CodingKey {
         case dominantColour = "dominant_colour", blurHash = "blurhash", thumbHash = "thumbhash", perceptualHex = "phash"
+        case damage
     }
 
     /// As in the view `results`: the hash in digits, since JSON's readers lose the lower bits of large numbers.
@@ -34,6 +40,7 @@ public struct SourceLooks: Hashable, Sendable, Codable {
         try container.encode(blurHash, forKey: .blurHash)
         try container.encode(thumbHash, forKey: .thumbHash)
         try container.encodeIfPresent(perceptualHex, forKey: .perceptualHex)
+        try container.encodeIfPresent(damage, forKey: .damage)
     }
 
     public init(from decoder: any Decoder) throws {
@@ -43,5 +50,6 @@ public struct SourceLooks: Hashable, Sendable, Codable {
         thumbHash = try container.decode(String.self, forKey: .thumbHash)
         perceptualHash = try container.decodeIfPresent(String.self, forKey: .perceptualHex)
             .flatMap { UInt64($0, radix: 16) }.map { Int64(bitPattern: $0) }
+        damage = try container.decodeIfPresent(String.self, forKey: .damage)
     }
 }

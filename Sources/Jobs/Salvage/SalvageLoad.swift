@@ -55,6 +55,8 @@ struct SalvageLoad {
                 cache: try JobStore.cacheProperty(CacheName.property, in: new),
                 blobs: blobs.map { (hash: $0["hash"], size: $0["size"]) }, isComplete: report.unreadable.isEmpty))
         try JobStore.setCacheProperty(CacheName.property, to: name, in: new)
+        // Where its cache lay before says nothing of the one that it takes over.
+        try JobStore.setCacheProperty(JobStore.cachePlaceProperty, to: nil, in: new)
     }
 
     /// Rows come as they are, not as moves of a state.

@@ -55,6 +55,9 @@ enum Schema {
         migrator.registerMigration("15-host-reach") { db in
             try db.execute(sql: hostReach)
         }
+        migrator.registerMigration("16-damage") { db in
+            try db.execute(sql: damage)
+        }
         return migrator
     }
 

@@ -116,7 +116,7 @@ extension JobStore {
         let statement = try RowStatement(
             """
             SELECT key, hash, size, kept, final_url, format, width, height, frames, has_alpha, etag, last_modified, http,
-                fetched_at, dominant_colour, blurhash, thumbhash, phash
+                fetched_at, dominant_colour, blurhash, thumbhash, phash, damage
             FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?
             """, in: db)
         return try statement.first(key) { row in

@@ -25,6 +25,9 @@ enum CacheName {
 }
 
 extension JobStore {
+    /// Where the cache was when it was last used, as its user has written it down.
+    public static let cachePlaceProperty = "cache-place"
+
     public func cacheName() async throws(JobsError) -> String? { try await cacheProperty(CacheName.property) }
 
     public func setCacheName(_ name: String) async throws(JobsError) {

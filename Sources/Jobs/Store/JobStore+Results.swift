@@ -34,9 +34,12 @@ public struct ResultRow: Hashable, Sendable, Codable {
     /// 1 for a still.
     public let frames: Int?
     public let hasAlpha: Bool?
+    /// What is wrong with a source of which something was made all the same (`accept-damaged`).
+    public let damage: String?
 
     enum CodingKeys: String, CodingKey {
         case job, item, url, state, cached, variant, format, width, height, size, blob, path, message, frames
+        case damage
         case sourceFormat = "source_format", sourceWidth = "source_width", sourceHeight = "source_height"
         case hasAlpha = "has_alpha"
         case failure = "class", httpStatus = "http_status", finishedAt = "finished_at"
@@ -105,6 +108,7 @@ private func resultRow(_ row: Row) -> ResultRow {
         sourceHeight: row["source_height"],
         frames: row["frames"],
         hasAlpha: row["has_alpha"],
+        damage: row["damage"],
     )
 }
 

@@ -10,7 +10,7 @@ extension CacheBudget {
     func makeFile(for bytes: Int64, in cache: ContentCache) throws(FetchFailure) -> BlobFile {
         do {
             let room = newRoom()
-            try room?.grow(by: Int(bytes))
+            try room?.growWaiting(by: Int(clamping: bytes))
             let file = try cache.makeFile()
             file.companion.withLock { $0 = room }
             return file

@@ -31,6 +31,8 @@ final class CacheBudget: Sendable {
     private let state = Mutex(State())
     /// Zero until the worker is on the books.
     private let owner = Atomic<Int64>(0)
+    /// When room was last set aside.
+    private let grantedAt = Atomic<Int64>(monotonicMilliseconds())
 
     init(store: JobStore, collector: Collector) {
         self.store = store
@@ -42,6 +44,15 @@ final class CacheBudget: Sendable {
     var inHand: FilesInHand { collector.inHand }
     /// Why there is no room, where there was none a moment ago.
     var reasonOfShortage: String? { shortage.latest }
+
+    /// Whether there was no room for anything for a while: then the worker pauses, and says what holds it. What merely waits for
+    /// its turn under a small limit is put off for a moment, and the others go on.
+    var isStuck: Bool { monotonicMilliseconds() - grantedAt.load(ordering: .relaxed) > 10_000 }
+
+    /// What becomes of an item that the cache has no room for at this moment.
+    func putOff(_ reason: String, now: Int64) -> ItemEnding {
+        .wait(until: now + Int64.random(in: 50...250), reason: "It waits for room in the cache. \(reason)")
+    }
 
     var limit: Int64? { collector.policy.maxBytes }
 
@@ -98,7 +109,7 @@ final class CacheBudget: Sendable {
 
     /// For what is on its way: where there is no room, files that are ready are about to be written down, and may go then.
     func waitForRoom(_ bytes: Int64) async throws -> Answer {
-        let deadline = monotonicMilliseconds() + 2_000
+        let deadline = monotonicMilliseconds() + 5_000
         while true {
             let answer = try await take(bytes)
             guard case .full = answer, state.withLock({ $0.used > 0 }), monotonicMilliseconds() < deadline else {
@@ -147,6 +158,7 @@ final class CacheBudget: Sendable {
             state.granted += granted
             state.used += bytes
         }
+        grantedAt.store(monotonicMilliseconds(), ordering: .relaxed)
         shortage.isOver()
         return true
     }
@@ -161,6 +173,8 @@ final class CacheBudget: Sendable {
         let excess = totals.bytes + totals.reservedBytes + quarantined + bytes - limit
         guard excess > 0 else { return nil }
         if try await shortage.settleDead(myself: worker) { return nil }
+        // Where nothing is on its way, nothing will go by itself.
+        if totals.reservedBytes == 0 { grantedAt.store(0, ordering: .relaxed) }
         return .full(try await shortage.tell(excess: excess, limit: limit))
     }
 

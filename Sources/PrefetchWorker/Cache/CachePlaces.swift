@@ -26,7 +26,6 @@ struct CachePlaces {
         var isThere: Bool { Place(path) == self }
     }
 
-    private static let property = "cache-place"
     private let store: JobStore
     private let cache: ContentCache
     private let database: Place?
@@ -44,7 +43,8 @@ struct CachePlaces {
     func check(name: () -> String) async throws {
         guard let database, let folder else { return }
         let known = try await (
-            folder: Self.decoded(store.cacheProperty(Self.property)), database: Self.decoded(cache.owner())
+            folder: Self.decoded(store.cacheProperty(JobStore.cachePlaceProperty)),
+            database: Self.decoded(cache.owner())
         )
         let isFolderOther = known.folder.map { $0.inode != folder.inode } ?? false
         let isDatabaseOther = known.database.map { $0.inode != database.inode } ?? false
@@ -63,7 +63,7 @@ struct CachePlaces {
                 try await store.setCacheName(name)
                 try cache.changeIdentity(to: name)
             }
-            try await store.setCacheProperty(Self.property, to: Self.encoded(folder))
+            try await store.setCacheProperty(JobStore.cachePlaceProperty, to: Self.encoded(folder))
             try cache.setOwner(Self.encoded(database))
         } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
             // Who only reads leaves it to the next that writes.

@@ -7,54 +7,99 @@ internal import SystemPackage
 /// Room in the cache for one file that has no name yet. Given back with the last reference, unless the index has the file
 /// by then.
 final class CacheRoom: BodyRoom {
+    private enum Asked {
+        case nothing
+        case waiting
+        case granted(Int64)
+        case refused
+    }
+
+    private struct State {
+        var bytes: Int64
+        /// What was asked for beyond that, while the body it is for pauses.
+        var asked = Asked.nothing
+    }
+
     private let budget: CacheBudget
-    private let size: Mutex<Int64>
+    private let state: Mutex<State>
 
     /// - Parameter bytes: what the budget has granted already.
     init(_ budget: CacheBudget, bytes: Int64 = 0) {
         self.budget = budget
-        size = Mutex(bytes)
+        state = Mutex(State(bytes: bytes))
     }
 
-    deinit { budget.giveBack(size.withLock { $0 }) }
+    deinit {
+        let left = state.withLock { state in
+            if case .granted(let more) = state.asked { return state.bytes + more }
+            return state.bytes
+        }
+        budget.giveBack(left)
+    }
 
-    var bytes: Int64 { size.withLock { $0 } }
+    var bytes: Int64 { state.withLock { $0.bytes } }
 
     /// From now on the index counts them.
     func handOver() -> Int64 {
-        size.withLock { bytes in
-            defer { bytes = 0 }
-            return bytes
+        state.withLock { state in
+            defer { state.bytes = 0 }
+            return state.bytes
         }
     }
 
     /// Gives back what is more.
     func shrink(to count: Int64) {
-        size.withLock { bytes in
-            guard bytes > count else { return }
-            budget.giveBack(bytes - count)
-            bytes = count
+        state.withLock { state in
+            guard state.bytes > count else { return }
+            budget.giveBack(state.bytes - count)
+            state.bytes = count
         }
     }
 
-    /// Waits, on a thread that may be blocked, while the budget makes room.
-    func grow(by count: Int) throws {
+    func grow(by count: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool {
         let count = Int64(count)
-        if budget.isTooLarge(bytes + count) { throw Errno.fileTooLarge }
-        if !budget.takeSpare(count) {
-            let answer = Mutex(false)
-            let done = DispatchSemaphore(value: 0)
-            // On its own: this thread is no task's, and waits for it.
-            Task { [budget] in
-                // A fault of the database shows in the claims; here it is no room.
-                let isGranted = if case .granted? = try? await budget.waitForRoom(count) { true } else { false }
-                answer.withLock { $0 = isGranted }
-                done.signal()
+        return try state.withLock { state in
+            if budget.isTooLarge(state.bytes + count) { throw Errno.fileTooLarge }
+            switch state.asked {
+            case .waiting: return false
+            case .refused:
+                state.asked = .nothing
+                throw Errno.noSpace
+            case .granted(let more):
+                // Other bytes than were asked for may come first.
+                state.asked = .nothing
+                if more > count { budget.giveBack(more - count) }
+                state.bytes += min(more, count)
+                if more >= count { return true }
+                return ask(count - more, &state, onAnswer)
+            case .nothing: return ask(count, &state, onAnswer)
             }
-            done.wait()
-            guard answer.withLock({ $0 }) else { throw Errno.noSpace }
         }
-        size.withLock { $0 += count }
+    }
+
+    /// The same on a thread that may be blocked.
+    func growWaiting(by count: Int) throws {
+        while true {
+            let answered = DispatchSemaphore(value: 0)
+            if try grow(by: count, onAnswer: { answered.signal() }) { return }
+            answered.wait()
+        }
+    }
+
+    private func ask(_ count: Int64, _ state: inout State, _ onAnswer: @escaping @Sendable () -> Void) -> Bool {
+        if budget.takeSpare(count) {
+            state.bytes += count
+            return true
+        }
+        state.asked = .waiting
+        // On its own: the download thread doesn't wait for it.
+        Task { [self] in
+            // A fault of the database shows in the claims; here it is no room.
+            let isGranted = if case .granted? = try? await budget.waitForRoom(count) { true } else { false }
+            self.state.withLock { $0.asked = isGranted ? .granted(count) : .refused }
+            onAnswer()
+        }
+        return false
     }
 }
 

@@ -15,7 +15,9 @@ extension Collector {
     func removeLeftovers(_ report: inout Report) async throws {
         let now = store.currentTime
         // Whoever makes a cache is done within an hour.
-        try await disk.run { [cache] in Result { try cache.removeDrafts(before: now - 3_600_000, ofDeadBefore: now - 1_000) } }.get()
+        try await disk.run { [cache] in
+            Result { try cache.removeDrafts(before: now - 3_600_000, ofDeadBefore: now - 1_000) }
+        }.get()
         let all = try await inQuarantine()
         // Also where nothing ever goes: when it came is counted from the first look.
         let expired = Set(

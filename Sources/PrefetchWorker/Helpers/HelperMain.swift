@@ -102,7 +102,7 @@ public enum HelperMain {
                 try Transformer(limits: request.limits, extensions: extensions, isAlone: true)
                     .transform(
                         source, into: outputs, assets: assets,
-                        firstFrameSuffices: request.firstFrameSuffices ?? false))
+                        tolerance: request.tolerance))
         } catch let error as ImagingError {
             return error.code == .encode && hasOutgrown.load(ordering: .relaxed) ? .outgrown : .failed(error)
         } catch {

@@ -12,8 +12,8 @@ struct HelperRequest: Codable, Sendable {
     var preview: Int?
     /// Bytes that each file may come to; nil for the helper's own limit.
     var fileBytes: Int64?
-    /// Whether damage in frames that nobody wants may pass.
-    var firstFrameSuffices: Bool?
+    /// What may be wrong with the source.
+    var tolerance = DecodeTolerance()
     /// CPU seconds this image may use.
     let seconds: Int
     /// Asks what each of the descriptors is, which are all sources then.

@@ -11,14 +11,14 @@ extension HelperPool {
     static let factsGroup = 32
 
     /// What a source is. What is large, moves, or can't be decoded is told as a picture without variants, by itself.
-    func facts(of source: BlobFile, firstFrameSuffices: Bool = false) async -> HelperOutcome {
+    func facts(of source: BlobFile, tolerance: DecodeTolerance = DecodeTolerance()) async -> HelperOutcome {
         let outcome = await withCheckedContinuation { continuation in
             var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
             work.isFactsOnly = true
             if !put(work) { continuation.resume(returning: .stopped) }
         }
         guard case .undecided = outcome else { return outcome }
-        return await transform(source, into: [], firstFrameSuffices: firstFrameSuffices)
+        return await transform(source, into: [], tolerance: tolerance)
     }
 
     /// - Returns: how many sources it was asked about; nil when it can't go on to serve.

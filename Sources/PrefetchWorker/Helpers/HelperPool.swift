@@ -35,13 +35,13 @@ final class HelperPool: Sendable {
     /// - Parameter assets: the pictures that the variants' effects name.
     func transform(
         _ source: BlobFile, into variants: [VariantSpec], assets: [String: Asset] = [:],
-        outputs: OutputPlace = OutputPlace(), firstFrameSuffices: Bool = false,
+        outputs: OutputPlace = OutputPlace(), tolerance: DecodeTolerance = DecodeTolerance(),
     ) async -> HelperOutcome {
-        let outcome = await transformOnce(source, into: variants, assets, outputs, firstFrameSuffices)
+        let outcome = await transformOnce(source, into: variants, assets, outputs, tolerance)
         guard case .failed(.decoderCrash, _) = outcome, !variants.isEmpty else { return outcome }
         // What ended the helpers may have been the decoder's work or the variants'. Only a picture that isn't decoded even
         // when nothing is made of it is to blame; and one that nobody could look at again, as when a worker stops, is not.
-        let alone = await transformOnce(source, into: [], [:], OutputPlace(), firstFrameSuffices)
+        let alone = await transformOnce(source, into: [], [:], OutputPlace(), tolerance)
         guard case .made = alone else { return alone }
         return .failed(
             .transform,
@@ -51,13 +51,13 @@ final class HelperPool: Sendable {
 
     private func transformOnce(
         _ source: BlobFile, into variants: [VariantSpec], _ assets: [String: Asset], _ outputs: OutputPlace,
-        _ firstFrameSuffices: Bool,
+        _ tolerance: DecodeTolerance,
     ) async -> HelperOutcome {
         await budget.holding(await decoderBytes(of: source)) {
             await withCheckedContinuation { continuation in
                 var work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
                 work.outputs = outputs
-                work.firstFrameSuffices = firstFrameSuffices
+                work.tolerance = tolerance
                 if !queue.put(work) { continuation.resume(returning: .stopped) }
             }
         }

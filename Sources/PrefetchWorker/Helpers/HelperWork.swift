@@ -40,8 +40,8 @@ struct HelperWork: Sendable {
     let assets: [String: Asset]
     let answer: CheckedContinuation<HelperOutcome, Never>
     var outputs = OutputPlace()
-    /// Whether damage in frames that nobody wants may pass.
-    var firstFrameSuffices = false
+    /// What may be wrong with the source.
+    var tolerance = DecodeTolerance()
     /// Asks for a preview of so many first bytes, and for nothing else.
     var preview: Int?
     /// Asks what the source is, and for nothing else.
@@ -82,7 +82,7 @@ struct HelperWork: Sendable {
                 limits: limits, variants: variants, assets: names, preview: preview,
                 seconds: configuration.processorSeconds)
             request.fileBytes = outputs.most
-            request.firstFrameSuffices = firstFrameSuffices
+            request.tolerance = tolerance
             let source = try source.openedForReading()
             // It is closed with its owner, which nothing below names.
             defer { withExtendedLifetime(source) {} }

@@ -17,6 +17,7 @@ final class JobPlan: Sendable {
     /// Whether what a URL is listed for holds for others, but perhaps not for this job.
     func asksOtherwise(than entry: BlacklistEntry) -> Bool {
         if asksForItself, entry.failure.isAboutWhoAsks { return true }
+        if tolerance.acceptsDamage, [.badImage, .truncated].contains(entry.failure) { return true }
         return options.contains(.allowInvalidCertificates) && entry.failure == .tlsCertificate
     }
 
@@ -50,7 +51,16 @@ final class JobPlan: Sendable {
     var decodes: Bool { !options.contains(.avoidDecodeImage) || !variants.isEmpty }
 
     /// Whether this job can't take a source for whole that another one did.
-    func hasToSee(_ source: SourceRecord) -> Bool { source.isUnseen && decodes }
+    func hasToSee(_ source: SourceRecord) -> Bool {
+        decodes && (source.isUnseen || source.isDamaged && !tolerance.acceptsDamage)
+    }
+
+    /// What may be wrong with a source.
+    var tolerance: DecodeTolerance {
+        DecodeTolerance(
+            firstFrameSuffices: options.contains(.decodeFirstFrameOnly),
+            acceptsDamage: options.contains(.acceptDamaged))
+    }
 
     /// Whether what is known of a source is enough for a job that makes nothing of it.
     func isSatisfied(with source: SourceRecord) -> Bool {

@@ -5,9 +5,9 @@ internal import Jobs
 extension Pipeline {
     /// Makes variants of one source: all that helpers can do in one go, then those with commands, one after the other.
     func makeAll(
-        _ specs: [VariantSpec], of file: BlobFile, _ assets: [String: Asset], firstFrameSuffices: Bool,
+        _ specs: [VariantSpec], of file: BlobFile, _ assets: [String: Asset], tolerance: DecodeTolerance,
     ) async -> HelperOutcome {
-        guard !specs.isEmpty else { return await helpers.facts(of: file, firstFrameSuffices: firstFrameSuffices) }
+        guard !specs.isEmpty else { return await helpers.facts(of: file, tolerance: tolerance) }
         let staged = specs.map(StagedVariant.init)
         let firsts: [VariantSpec]
         do {
@@ -16,7 +16,7 @@ extension Pipeline {
             return .failed(.transform, "\(error)")
         }
         let outcome = await transformed(
-            file, into: firsts, assets: assets, firstFrameSuffices: firstFrameSuffices)
+            file, into: firsts, assets: assets, tolerance: tolerance)
         guard case .made(let report, var blobs) = outcome else { return outcome }
         var renditions = report.renditions
         for (index, staged) in staged.enumerated() {

@@ -89,10 +89,13 @@ extension Pipeline {
 
     private func wanted(of source: SourceRecord, _ plan: JobPlan, _ assets: [String: Asset]) -> [Wanted] {
         plan.variants.map { spec in
-            let identity = variantIdentity(
-                source: source.hash, spec: spec, coder: coder, assets: assets, delegates: delegates)
-            return (spec: spec, identity: identity)
+            (spec: spec, identity: identity(of: spec, source, assets))
         }
+    }
+
+    private func identity(of spec: VariantSpec, _ source: SourceRecord, _ assets: [String: Asset]) -> String {
+        let coder = source.isDamaged ? coder + " damaged" : coder
+        return variantIdentity(source: source.hash, spec: spec, coder: coder, assets: assets, delegates: delegates)
     }
 
     /// Whether all that a job makes of a source is there, so that its bytes aren't needed.
@@ -122,8 +125,7 @@ extension Pipeline {
         _ source: SourceRecord, _ plan: JobPlan, _ file: BlobFile, _ assets: [String: Asset], _ wanted: [Wanted],
         _ known: [String: VariantRecord], _ earlier: [(VariantRecord, PendingBlob)], _ missing: [Wanted],
     ) async -> MakeOutcome {
-        let firstFrameSuffices = plan.options.contains(.decodeFirstFrameOnly)
-        switch await makeAll(missing.map(\.spec), of: file, assets, firstFrameSuffices: firstFrameSuffices) {
+        switch await makeAll(missing.map(\.spec), of: file, assets, tolerance: plan.tolerance) {
         case .failed(let failure, let message):
             return .failed(FetchFailure(failure: failure, message: message))
         case .disk(let error):
@@ -133,6 +135,7 @@ extension Pipeline {
         case .stopped, .preview, .undecided, .outgrown:
             return .release(nil)
         case .made(let report, let blobs):
+            let wasDamaged = source.isDamaged
             var source = source
             source.format = report.facts.formatName
             source.width = report.facts.width
@@ -140,9 +143,16 @@ extension Pipeline {
             source.frames = report.facts.frames
             source.hasAlpha = report.facts.hasAlpha
             source.looks = report.facts.placeholders.flatMap(SourceLooks.init) ?? source.looks
+            source.looks?.damage = report.facts.damage.map { ImagingError(code: .badImage, message: $0).message }
+            // What was made of a damaged source is none of the renditions that others look for.
+            let wanted = self.wanted(of: source, plan, assets)
+            if source.isDamaged, !wasDamaged, missing.count < wanted.distinct.count {
+                return await transform(source, plan, file, assets, wanted, [:], [], wanted.distinct)
+            }
             let made = zip(zip(missing, report.renditions), blobs).map { pair, blob in
                 VariantRecord(
-                    identity: pair.0.identity, source: source.hash, spec: pair.0.spec.canonical, coder: coder,
+                    identity: identity(of: pair.0.spec, source, assets), source: source.hash,
+                    spec: pair.0.spec.canonical, coder: coder,
                     blob: blob.hash.hex, size: blob.size, format: pair.1.formatName, width: pair.1.width,
                     height: pair.1.height,
                 )

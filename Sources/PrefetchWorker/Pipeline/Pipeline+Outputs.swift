@@ -10,13 +10,14 @@ extension Pipeline {
     /// Has helpers make variants. Where the cache has a limit they are written to memory, and moved when what they came to
     /// has room. What is too much for memory is made once more, with room for as much as it may come to.
     func transformed(
-        _ source: BlobFile, into specs: [VariantSpec], assets: [String: Asset], firstFrameSuffices: Bool = false,
+        _ source: BlobFile, into specs: [VariantSpec], assets: [String: Asset],
+        tolerance: DecodeTolerance = DecodeTolerance(),
     ) async -> HelperOutcome {
         guard let limit = budget.limit, budget.worker != nil, !specs.isEmpty else {
             let outcome = await helpers.transform(
-                source, into: specs, assets: assets, firstFrameSuffices: firstFrameSuffices)
+                source, into: specs, assets: assets, tolerance: tolerance)
             guard case .failed(.encode, _) = outcome, !specs.isEmpty else { return outcome }
-            return await inMemory(source, into: specs, assets, firstFrameSuffices, unless: outcome)
+            return await inMemory(source, into: specs, assets, tolerance, unless: outcome)
         }
         do {
             let count = Int64(specs.count)
@@ -24,13 +25,13 @@ extension Pipeline {
             let limit = max(0, limit - source.size)
             var place = OutputPlace(isInMemory: true, most: Int64(helpers.configuration.outputBytes) / count)
             let outcome = await helpers.transform(
-                source, into: specs, assets: assets, outputs: place, firstFrameSuffices: firstFrameSuffices)
+                source, into: specs, assets: assets, outputs: place, tolerance: tolerance)
             if case .made(let report, let blobs) = outcome { return try await counted(report, blobs, limit) }
             guard case .outgrown = outcome else { return outcome }
             for most in [128 << 20, Int64(HelperMain.fileLimit)] {
                 place = OutputPlace(most: min(most, limit / count))
                 let outcome = try await transformed(
-                    source, into: specs, assets: assets, outputs: place, firstFrameSuffices: firstFrameSuffices)
+                    source, into: specs, assets: assets, outputs: place, tolerance: tolerance)
                 guard case .outgrown = outcome else { return outcome }
                 if place.most == limit / count { break }
             }
@@ -45,7 +46,7 @@ extension Pipeline {
     /// With room for all that may be written, of which is given back what wasn't.
     private func transformed(
         _ source: BlobFile, into specs: [VariantSpec], assets: [String: Asset], outputs place: OutputPlace,
-        firstFrameSuffices: Bool,
+        tolerance: DecodeTolerance,
     ) async throws -> HelperOutcome {
         let rooms: [CacheRoom]
         switch try await budget.rooms(specs.count, of: place.most ?? 0) {
@@ -53,7 +54,7 @@ extension Pipeline {
         case .full(let reason): return .disk(CacheError(.diskFull, reason))
         }
         let outcome = await helpers.transform(
-            source, into: specs, assets: assets, outputs: place, firstFrameSuffices: firstFrameSuffices)
+            source, into: specs, assets: assets, outputs: place, tolerance: tolerance)
         guard case .made(_, let blobs) = outcome else { return outcome }
         for (blob, room) in zip(blobs, rooms) {
             room.shrink(to: blob.size)
@@ -65,13 +66,13 @@ extension Pipeline {
     /// Encoders can't tell a disk without room from any other write that fails, and the room may be back by now: what they make
     /// of the same in memory says whose fault it was.
     private func inMemory(
-        _ source: BlobFile, into specs: [VariantSpec], _ assets: [String: Asset], _ firstFrameSuffices: Bool,
+        _ source: BlobFile, into specs: [VariantSpec], _ assets: [String: Asset], _ tolerance: DecodeTolerance,
         unless failure: HelperOutcome,
     ) async -> HelperOutcome {
         let place = OutputPlace(
             isInMemory: true, most: Int64(helpers.configuration.outputBytes) / Int64(specs.count))
         let outcome = await helpers.transform(
-            source, into: specs, assets: assets, outputs: place, firstFrameSuffices: firstFrameSuffices)
+            source, into: specs, assets: assets, outputs: place, tolerance: tolerance)
         guard case .made(let report, let blobs) = outcome else { return failure }
         do {
             return .made(report, try await stored(blobs))

@@ -80,10 +80,18 @@ final class Pipeline: Sendable {
         } catch {
             result = decided(error, of: item.url, attempts: item.attempts, isFetched: false)
         }
-        if case .release(let reason?) = result.kind { disk.report(budget.reasonOfShortage ?? reason) }
+        var ending = result.ending
+        if case .release(let reason?) = result.kind {
+            let shortage = budget.reasonOfShortage
+            if let shortage, !budget.isStuck {
+                ending = budget.putOff(shortage, now: store.currentTime)
+            } else {
+                disk.report(shortage ?? reason)
+            }
+        }
         let ended = holdings.lastTry.map(item.tried) ?? item
         onMade()
-        let published = await publisher.commit(ended, result.ending, blobs: result.blobs)
+        let published = await publisher.commit(ended, ending, blobs: result.blobs)
         // Only now does the index know what was made, so only now may others look for it there.
         holdings.release(makings, fetches, item.id)
         return published

@@ -117,6 +117,9 @@ final class Publisher: Sendable {
                 // Only a source that is too large by itself is too large for every job.
                 let failure: FailureClass = blobs.count > 1 ? .transform : .tooLarge
                 let record = limits.explained(FailureRecord(failure, reason))
+                if !isHopeless, let budget, !budget.isStuck {
+                    return await end(group, budget.putOff(reason, now: store.currentTime))
+                }
                 await end(group, isHopeless ? .failed(record) : .release)
                 if !isHopeless { disk.report(reason) }
             }

@@ -58,7 +58,7 @@ struct ResultsCommand: AsyncParsableCommand {
     private static let columns: [String?] = [
         "job", "item", "url", "state", "cached", "variant", "format", "width", "height", "size", "path", "class",
         "message", "dominant_colour", "blurhash", "thumbhash", "phash", "source_format", "source_width",
-        "source_height", "frames", "has_alpha",
+        "source_height", "frames", "has_alpha", "damage",
     ]
 
     private func show(_ rows: [ResultRow]) throws {

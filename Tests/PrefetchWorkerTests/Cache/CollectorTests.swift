@@ -244,17 +244,16 @@ struct CollectorTests {
             let budget = CacheBudget(store: depot.store, collector: collector)
             #expect(budget.newRoom() == nil)
             budget.use(by: depot.worker)
-            // On a thread of its own, as a download is.
+            // As a download does, which pauses until there is an answer.
             func grow(_ room: CacheRoom?, by bytes: Int) async -> Errno? {
-                await withCheckedContinuation { done in
-                    Thread.detachNewThread {
-                        do {
-                            try room?.grow(by: bytes)
-                            done.resume(returning: nil)
-                        } catch {
-                            done.resume(returning: error as? Errno ?? .ioError)
-                        }
+                while true {
+                    let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+                    do {
+                        if try room?.grow(by: bytes, onAnswer: { answer.finish() }) ?? true { return nil }
+                    } catch {
+                        return error as? Errno ?? .ioError
                     }
+                    for await _ in answers {}
                 }
             }
             var room = budget.newRoom()

@@ -18,11 +18,16 @@ final class GIFFrameSource: FrameSource {
     /// What was shown before a frame that is going to be taken back; there once a frame asks for it.
     private var saved: PixelBuffer?
     private var disposal = Disposal.keep
+    /// Ends with the frame that can't be decoded, as far as it can.
+    private let isLenient: Bool
+    private var hasEnded = false
+    private var rows = 0
 
     /// - Parameter bytes: must stay where they are as long as the source is in use.
     /// - Throws: class `too-many-pixels` before anything is allocated by the header; `truncated` or `bad-image` where
     ///   there is no frame.
-    init(bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws(ImagingError) {
+    init(bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool = false) throws(ImagingError) {
+        self.isLenient = isLenient
         guard let facts = AnimationFacts(gif: bytes) else {
             throw ImagingError(code: .truncated, message: "The GIF ends within its header.")
         }
@@ -41,16 +46,25 @@ final class GIFFrameSource: FrameSource {
         var control = GraphicsControlBlock(
             DisposalMode: DISPOSAL_UNSPECIFIED, UserInputFlag: false, DelayTime: 0,
             TransparentColor: NO_TRANSPARENT_COLOR)
-        while true {
+        while !hasEnded {
             switch reader.record() {
             case .end: return nil
-            case .extension: control = try reader.graphicControl() ?? control
+            case .extension:
+                do throws(ImagingError) { control = try reader.graphicControl() ?? control } catch {
+                    guard isLenient, rows > 0 else { throw error }
+                    hasEnded = true
+                }
             case .image:
                 dispose()
-                try draw(control)
+                do throws(ImagingError) { try draw(control) } catch {
+                    // Nothing of any frame is nothing to show.
+                    guard isLenient, rows > 0 else { throw error }
+                    hasEnded = true
+                }
                 return AnimationFrame(shown, lasting: Int(control.DelayTime) * 10)
             }
         }
+        return nil
     }
 
     private func dispose() {
@@ -70,6 +84,7 @@ final class GIFFrameSource: FrameSource {
         defer { row.deallocate() }
         for line in GIFLines(height: rectangle.height, isInterlaced: isInterlaced) {
             try reader.row(into: row)
+            rows += 1
             paint(row, at: rectangle.top + line, rectangle, inks)
         }
     }

@@ -13,10 +13,14 @@ final class WebPFrameSource: FrameSource {
     private let shown: PixelBuffer
     /// Where the last frame ended, in milliseconds.
     private var end = 0
+    /// Ends before the frame that can't be decoded.
+    private let isLenient: Bool
+    private var frames = 0
 
     /// - Parameter bytes: must stay where they are as long as the source is in use.
     /// - Throws: class `too-many-pixels` before anything is allocated by the header, `truncated` or `bad-image`.
-    init(bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws(ImagingError) {
+    init(bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool = false) throws(ImagingError) {
+        self.isLenient = isLenient
         guard let facts = AnimationFacts(webp: bytes) else {
             throw Self.failure(bytes, "The WebP has no animation that can be read")
         }
@@ -48,8 +52,10 @@ final class WebPFrameSource: FrameSource {
         var pixels: UnsafeMutablePointer<UInt8>?
         var timestamp: CInt = 0
         guard WebPAnimDecoderGetNext(decoder, &pixels, &timestamp) != 0, let pixels else {
+            if isLenient, frames > 0 { return nil }
             throw Self.failure(bytes, "A frame of the WebP can't be decoded")
         }
+        frames += 1
         shown.copy(from: pixels)
         let duration = Int(timestamp) - end
         end = Int(timestamp)
