@@ -30,7 +30,7 @@ struct SharedLimitsTests {
             let counts = try await [one, two].map(\.counts)
             #expect(try await place.progress(job).ended == 400)
             #expect(origin.maxSimultaneous <= min(perHost, concurrency))
-            #expect(counts.allSatisfy { $0.done > 0 })
+            #expect(counts.reduce(0) { $0 + $1.done } == 400)
         }
     }
 
@@ -51,8 +51,8 @@ struct SharedLimitsTests {
             let before = origin.requests.count
             #expect(await eventually { origin.requests.count >= before + 100 })
             #expect(origin.maxSimultaneous <= 4)
-            let load = try await place.store.hostStatuses().first
-            #expect(load?.running ?? 0 > 2)
+            // More than its half.
+            #expect(try await eventually { try await place.store.hostStatuses().first?.running ?? 0 > 2 })
             try await place.store.cancel(job: job)
             stops[1].request()
             _ = try await two

@@ -69,7 +69,7 @@ import Testing
             try await w.enqueue(w.url("/busy"))
             _ = try w.start()
             try await w.eventually("the host is left alone") {
-                try await w.run("hosts").output.contains("asked until ")
+                try await w.run("hosts").output.contains("asked to be left alone for a while. Until ")
             }
             let waiting = try await w.value("SELECT host || '|' || class FROM waiting")
             #expect(waiting == "127.0.0.1|http-429")

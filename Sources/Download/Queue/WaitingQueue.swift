@@ -17,9 +17,9 @@ struct WaitingQueue {
     private var limits: HostLimits
     private var limitsOfHosts: [String: HostLimits] = [:]
     private let parking: ParkingRules
-    private var shares: [String: HostShare]?
+    var shares: [String: HostShare]?
     /// Hosts that have answered, whether anything else of them is remembered or not.
-    private var answered: Set<String> = []
+    var answered: Set<String> = []
     private var turn = 0
 
     init(limits: HostLimits, parking: ParkingRules = ParkingRules()) {
@@ -133,40 +133,6 @@ struct WaitingQueue {
         hosts[host]?.gate.restore(window: window, parks: parks)
     }
 
-    mutating func adopt(
-        _ host: String, since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: DownloadFailure,
-    ) {
-        makeHost(host)
-        hosts[host]?.gate.adopt(since: since, last: last, failure)
-    }
-
-    mutating func noteAnswered(_ host: String) {
-        answered.insert(host)
-        hosts[host]?.gate.noteAnswered()
-    }
-
-    mutating func park(_ host: String, _ now: ContinuousClock.Instant) {
-        hosts[host]?.gate.park(now)
-        noteBlock(host)
-    }
-
-    func givenUp(_ host: String, now: ContinuousClock.Instant) -> HostSilence? {
-        guard let gate = hosts[host]?.gate, gate.isGivenUp(now) else { return nil }
-        return gate.silence(now)
-    }
-
-    /// - Parameter shares: of each host, nothing of one that isn't named; nil for all.
-    mutating func setShares(_ shares: [String: HostShare]?) {
-        guard shares != nil || self.shares != nil else { return }
-        self.shares = shares
-        for (name, host) in hosts {
-            let share = shares.map { $0[name] ?? .none }
-            guard host.gate.share != share else { continue }
-            host.gate.share = share
-            offer(name)
-        }
-    }
-
     func blocked(_ host: String) -> (until: ContinuousClock.Instant, reason: HostBlock)? {
         guard let gate = hosts[host]?.gate, let until = gate.blockedUntil, let reason = gate.block else { return nil }
         return (until, reason)
@@ -237,7 +203,7 @@ extension WaitingQueue {
         static func < (a: Release, b: Release) -> Bool { a.until < b.until }
     }
 
-    private mutating func makeHost(_ host: String) {
+    mutating func makeHost(_ host: String) {
         guard hosts[host] == nil else { return }
         var gate = HostGate(limits: limitsOfHosts[host] ?? limits, parking: parking)
         gate.share = shares.map { $0[host] ?? .none }
@@ -270,7 +236,7 @@ extension WaitingQueue {
     }
 
     /// Puts a host's next request forward, if the host may start one.
-    private mutating func offer(_ host: String) {
+    mutating func offer(_ host: String) {
         guard mayStart(host), let place = first(of: host) else { return }
         heads.insert(Head(place: place, host: host, running: hosts[host]?.running ?? 0))
         guard heads.count > 4 * hosts.count + 1_024 else { return }
@@ -308,7 +274,7 @@ extension WaitingQueue {
         return state.gate.mayStart(running: state.running)
     }
 
-    private mutating func noteBlock(_ host: String) {
+    mutating func noteBlock(_ host: String) {
         if let until = hosts[host]?.gate.blockedUntil { releases.insert(Release(until: until, host: host)) }
     }
 

@@ -1,0 +1,73 @@
+import Synchronization
+import TestSupport
+import Testing
+
+/// What people are told of items that wait, and of those that stand on the blacklist.
+@Suite(.serialized, .timeLimit(.minutes(15))) struct WaitingCommandTests {
+    @Test func whatWaitsForAHostsPlacesIsToldByEveryCommand() async throws {
+        let gate = Gate()
+        try await withWorker({ request in
+            gate.wait()
+            return Pictures.reply(request)
+        }) { w in
+            try await w.enqueue((0..<5).map { w.url("/\($0).png") })
+            _ = try w.start("--per-host", "2", "--concurrency", "5")
+            try await w.eventually("three wait") {
+                try await w.value("SELECT count(*), min(reason), max(until) FROM waiting")
+                    == "3|127.0.0.1 has its 2 requests at once (--per-host).|"
+            }
+            #expect(try await w.run("status", "1").output.contains("waiting: 3 wait for 127.0.0.1\n"))
+            #expect(try await w.run("hosts").output.contains("127.0.0.1 has its 2 requests at once (--per-host)."))
+            let waiting = try await w.value("SELECT url FROM waiting LIMIT 1")
+            #expect(try await w.run("explain", waiting).output.contains("has its 2 requests at once (--per-host)."))
+            gate.open()
+            try await w.untilEnded("1")
+            #expect(try await w.value("SELECT count(*) FROM waiting") == "0")
+        }
+    }
+
+    @Test func retrySaysHowManyAreListedAndTakesThemOffTheList() async throws {
+        let isThere = Switch()
+        try await withWorker({ request in isThere.isOn ? Pictures.reply(request) : .status(404) }) { w in
+            try await w.enqueue(w.url("/1.png"), w.url("/2.png"))
+            try await w.drain(expecting: 2)
+            isThere.turnOn()
+            let listed = try await w.run("retry", "1").errors
+            #expect(listed.contains("2 items go back into the queue."))
+            #expect(listed.contains("2 of them stand on the blacklist"))
+            try await w.drain(expecting: 2)
+            #expect(w.origin.requests.count == 2)
+            #expect(try await w.run("retry", "1", "--retry-failed").errors.contains("2 of their URLs were taken off"))
+            try await w.drain()
+            #expect(try await w.counts("1") == "2|0|0|0|0")
+        }
+    }
+
+    @Test func bodiesWhoseEndIsntSoundAreRefusedThoughNobodyDecodesThem() async throws {
+        let picture = Pictures.png(1)
+        let forms = [
+            "/conflict": "Content-Length: \(picture.count)\r\nContent-Length: \(picture.count + 1)",
+            "/list": "Content-Length: \(picture.count), 5", "/plus": "Content-Length: +\(picture.count)",
+            "/letters": "Content-Length: \(picture.count)abc",
+            "/gzip": "Content-Length: \(picture.count)\r\nContent-Encoding: gzip",
+        ]
+        try await withWorker({ request in
+            guard let lines = forms[request.path] else { return Pictures.reply(request) }
+            return .raw("HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\(lines)\r\n\r\n", body: picture)
+        }) { w in
+            try await w.enqueue(forms.keys.sorted().map(w.url) + [w.url("/1.png")], "--option", "avoid-decode-image")
+            try await w.drain("--max-tries", "1", expecting: 2)
+            #expect(try await w.counts("1") == "1|0|5|0|0")
+            let classes = try await w.rows("SELECT DISTINCT class FROM items WHERE state = 'failed' ORDER BY class")
+            #expect(Set(classes).isSubset(of: ["truncated", "connection-lost"]))
+        }
+    }
+}
+
+private final class Switch: Sendable {
+    private let state = Mutex(false)
+
+    var isOn: Bool { state.withLock { $0 } }
+
+    func turnOn() { state.withLock { $0 = true } }
+}
