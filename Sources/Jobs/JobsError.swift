@@ -61,7 +61,8 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         switch error.resultCode {
         case .SQLITE_CORRUPT where !Self.canBeRead(path), .SQLITE_NOTADB where !Self.canBeRead(path):
             self.init(
-                .inputOutput, "The disk of the database \(path) failed: the file can't be read (SQLite says: \(detail)).")
+                .inputOutput,
+                "The disk of the database \(path) failed: the file can't be read (SQLite says: \(detail)).")
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
             self.init(.corrupt, "The database \(path) is damaged or not a database: \(detail). \(Self.advice)")
         case .SQLITE_FULL:

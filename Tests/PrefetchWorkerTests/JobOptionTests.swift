@@ -100,7 +100,8 @@ struct JobOptionTests {
             #expect(before.failure == "truncated" && before.damage == nil)
             // Neither what is listed for others holds for it, nor does what it made serve others.
             let accepted = try await row("accept-damaged")
-            #expect(accepted.failure == nil && accepted.variant == "v" && accepted.damage?.isEmpty == false, "\(accepted)")
+            #expect(
+                accepted.failure == nil && accepted.variant == "v" && accepted.damage?.isEmpty == false, "\(accepted)")
             let again = try await row("accept-damaged")
             #expect(again.cached && again.blob == accepted.blob && again.damage == accepted.damage)
             #expect(try await row("retry-failed").failure == "truncated")
