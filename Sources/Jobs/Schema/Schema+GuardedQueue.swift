@@ -94,7 +94,8 @@ extension Schema {
         END;
         DROP TRIGGER items_reopen;
         CREATE TRIGGER items_reopen BEFORE UPDATE OF state ON items
-        WHEN NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled') BEGIN
+        WHEN NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
+            AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued') BEGIN
             UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL, revision = revision + 1
                 WHERE id = NEW.job AND (state = 'finished' OR state = 'cancelled' OR state = 'failed');
         END;

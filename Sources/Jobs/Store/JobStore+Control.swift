@@ -49,7 +49,7 @@ extension JobStore {
             let failures = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT id, url FROM items
+                    SELECT id, url, state, blacklisted FROM items
                     WHERE job = ? AND id BETWEEN ? AND ? AND state IN ('failed', 'cancelled')
                         AND (?4 IS NULL OR class = ?4) AND (?5 IS NULL OR finished_at >= ?5)
                     """,
@@ -60,13 +60,22 @@ extension JobStore {
                     blacklisted = 0, finished_at = NULL, deaths = 0 WHERE id = ?
                 """, in: db)
             let meant = failures.filter { selection.matches($0["url"]) }
+            guard !meant.isEmpty else { return 0 }
+            // They are counted together, and their job is opened once.
+            var moves = try GroupMoves(in: db)
+            try moves.announceAll(of: job, to: ItemState.queued.rawValue)
+            try Self.reopen(job, in: db)
             let list = try ListedKeys(of: job, now: Self.cacheTime(reading, in: db), in: db)
             for row in meant {
                 if try list.has(row["url"], takesOff: takesOffBlacklist) {
                     listed.wrappingAdd(1, ordering: .relaxed)
                 }
                 try update.run(row["id"] as Int64)
+                let isListed: Bool = row["blacklisted"]
+                let isCancelled = row["state"] as String == ItemState.cancelled.rawValue
+                moves.count(job, from: isCancelled ? .cancelled : isListed ? .blacklisted : .failed, to: .queued)
             }
+            try moves.addUp(in: db)
             return meant.count
         }
         return (items, listed.load(ordering: .relaxed))
@@ -100,8 +109,16 @@ extension JobStore {
         }
     }
 
-    /// Goes through a job's items once, from the first to the last, two thousand in a transaction: what comes back meanwhile
-    /// is not taken a second time.
+    private static func reopen(_ job: JobID, in db: Database) throws {
+        try db.execute(
+            sql: """
+                UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL, revision = revision + 1
+                WHERE id = ? AND state IN ('finished', 'cancelled', 'failed')
+                """, arguments: [job])
+    }
+
+    /// Goes through a job's items once, from the first to the last, in slices: what comes back meanwhile is not taken a second
+    /// time.
     ///
     /// - Parameter change: changes those with ids in a range, and says how many.
     /// - Returns: how many were changed in all.
@@ -111,20 +128,23 @@ extension JobStore {
         var total = 0
         var last: Int64 = 0
         while true {
-            let (count, end) = try await write { [last] db in
+            let begun = SliceLedger.now()
+            let (count, end) = try await writeSlice(.sweep) { [last] db, rows in
                 try Self.requireJob(job, in: db)
-                let end = try Int64.fetchOne(
+                let page = try Row.fetchOne(
                     db,
-                    sql: "SELECT max(id) FROM (SELECT id FROM items WHERE job = ? AND id > ? ORDER BY id LIMIT 2000)",
-                    arguments: [job, last],
-                )
-                guard let end else { return (0, nil as Int64?) }
-                return (try change(last + 1...end, db), end)
+                    sql: """
+                        SELECT count(*) AS n, max(id) AS last FROM
+                            (SELECT id FROM items WHERE job = ? AND id > ? ORDER BY id LIMIT ?)
+                        """,
+                    arguments: [job, last, rows])
+                guard let end = page?["last"] as Int64? else { return (result: (0, nil as Int64?), handled: 0) }
+                return (result: (try change(last + 1...end, db), end), handled: page?["n"] ?? 0)
             }
             total += count
             guard let end else { return total }
             last = end
-            await breathe()
+            await breathe(after: SliceLedger.now() - begun)
         }
     }
 
