@@ -7,7 +7,7 @@ extension JobStore {
         let now = now()
         let draft = Salvage.draft(of: file.name)
         return try await write { [lockFile] db in
-            // Whoever rebuilds the database holds the lock that this transaction runs under: it is what a kill has left.
+            // A rebuild holds the lock that this transaction runs under, so a draft that is there now was left by a kill.
             Salvage.remove(draft)
             try db.execute(
                 sql: "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?)",
@@ -93,8 +93,7 @@ extension JobStore {
         return count
     }
 
-    /// Active items whose lease is no more, or was made something that is none. A person has done it: they are nobody's, and
-    /// would stay active for ever.
+    /// Active items whose lease a person has deleted or overwritten: no worker holds them, and they would stay active for ever.
     private static let isStranded =
         "state = 'active' AND (typeof(lease) <> 'integer' OR lease NOT IN (SELECT id FROM leases))"
 

@@ -194,7 +194,7 @@ public final class JobStore: Sendable {
 
     /// Finds out whether the file is still there under its name.
     ///
-    /// - Throws: `replaced` where it was deleted, or another has its name: nobody else sees what is written from then on.
+    /// - Throws: `replaced` where it was deleted, or another has its name: no other program sees what is written from then on.
     public func checkFile() throws(JobsError) {
         guard let identity, file.isReplaced(identity) else { return }
         throw JobsError(

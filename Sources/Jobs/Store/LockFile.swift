@@ -17,7 +17,7 @@ final class LockFile: Sendable {
         }
     }
 
-    /// Who may only read it can still ask whether workers are alive, and read the database.
+    /// A user who may only read the lock file can still ask whether workers are alive, and read the database.
     private static func open(_ path: String) throws -> FileDescriptor {
         do {
             return try FileDescriptor.open(

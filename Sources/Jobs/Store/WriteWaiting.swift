@@ -19,8 +19,8 @@ public struct WriteWaiting: Sendable {
 
 /// One write that waits for its turn.
 ///
-/// It holds neither our lock nor SQLite's while it waits: who waits in SQLite with our lock in hand makes everyone else wait
-/// for a shell that has left a transaction open, also those that only open the database.
+/// It holds neither our lock nor SQLite's while it waits. A program that waited in SQLite with our lock in hand would make all
+/// others wait for a shell that has left a transaction open, also those that only open the database.
 struct TurnWait {
     private let waiting: WriteWaiting
     private let file: DatabaseFile

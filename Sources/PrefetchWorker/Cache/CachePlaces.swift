@@ -66,7 +66,7 @@ struct CachePlaces {
             try await store.setCacheProperty(JobStore.cachePlaceProperty, to: Self.encoded(folder))
             try cache.setOwner(Self.encoded(database))
         } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
-            // Who only reads leaves it to the next that writes.
+            // A command that only reads leaves it to the next that writes.
             return
         } catch let error as CacheError where !isCopiedPair && error.code == .disk {
             return

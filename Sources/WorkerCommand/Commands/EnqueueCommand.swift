@@ -48,7 +48,7 @@ struct EnqueueCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Sent with every request, to the URL's own host only; @FILE for a file of such lines, which nobody sees in the list of processes; repeatable.",
+            "Sent with every request, to the URL's own host only; @FILE reads such lines from a file, so that they stay out of the list of processes; repeatable.",
             valueName: "name: value")
     )
     var header: [String] = []

@@ -61,7 +61,7 @@ struct RunLimits: ParsableArguments {
             "How long a cached source is used without asking its origin (7d; -1 for ever).", valueName: "time"))
     var maxAge: String?
 
-    @Option(help: ArgumentHelp("Disk space to keep free (1GiB).", valueName: "bytes"))
+    @Option(help: ArgumentHelp("Disk space to keep free (1GiB, or a twentieth of a smaller disk).", valueName: "bytes"))
     var minFree: String?
 
     @Option(help: ArgumentHelp("Time for what is in flight when asked to stop (30s).", valueName: "time"))
