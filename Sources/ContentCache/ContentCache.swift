@@ -44,6 +44,10 @@ public struct ContentCache: Sendable {
 
     /// Makes the folders inside that are missing: when the cache is opened, and when one turns out to have been removed since.
     func makeFolders() throws(CacheError) {
+        // Without its marker this isn't the cache any more, but the empty folder that its disk was mounted on.
+        guard try hasMarker(directory.appending("CACHE_VERSION")) else {
+            throw CacheError(.disk, "The cache \(directory) is gone: was its disk unmounted?")
+        }
         try makeDirectory(directory.appending("blobs"))
         try makeDirectory(blobs)
         try makeDirectory(quarantine)

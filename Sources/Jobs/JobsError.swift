@@ -119,6 +119,7 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         var info = statvfs()
         guard statvfs(path, &info) == 0 else { return false }
         let isShortOfFiles = info.f_files > 0 && info.f_favail == 0
-        return UInt64(info.f_bavail) * UInt64(info.f_frsize) < 32_768 || isShortOfFiles
+        let (free, overflow) = UInt64(info.f_bavail).multipliedReportingOverflow(by: UInt64(info.f_frsize))
+        return (!overflow && free < 32_768) || isShortOfFiles
     }
 }

@@ -84,6 +84,7 @@ final class ClaimLoop: Sendable {
                 if drains, wasTried, tasks.count == 0, try isHopeless() { return .disk(trouble) }
                 if wasTried, !disk.isInTrouble { continue }
             }
+            if trouble == nil { try await lookForSuspects() }
             var claimed = trouble == nil ? try await claimSome(&plans) : 0
             if claimed == 0, trouble == nil, tasks.count == 0 { claimed = try await claimSuspects(&plans) }
             if claimed > 0 || tasks.count > 0 { drainWatch.isBusy() }
@@ -120,7 +121,11 @@ final class ClaimLoop: Sendable {
     /// - Returns: how many items were claimed.
     private func claimSome(_ plans: inout PlanCache) async throws(WorkerError) -> Int {
         let inFlight = tasks.count
-        if suspects.holdsBack(inFlight: inFlight) { return 0 }
+        if suspects.holdsBack(inFlight: inFlight) {
+            // What waits for its host goes back, so that the turn comes as soon as what is at work has ended.
+            if !suspects.isTurn { _ = downloader.shed(over: 0) }
+            return 0
+        }
         do throws(JobsError) {
             let claim: Claim
             let isStarving = isStarving
@@ -150,12 +155,21 @@ final class ClaimLoop: Sendable {
         }
     }
 
+    /// Once a second, whatever else there is to do: items that wait for their turn get it after a while.
+    private func lookForSuspects() async throws(WorkerError) {
+        guard suspects.isTimeToLook() else { return }
+        do {
+            suspects.found(try await store.leastSuspicion())
+        } catch {
+            _ = try pause(after: error)
+        }
+    }
+
     /// Claims items that several workers died of, when nothing else is in flight.
     ///
     /// - Returns: how many.
     private func claimSuspects(_ plans: inout PlanCache) async throws(WorkerError) -> Int {
         do throws(JobsError) {
-            if suspects.isTimeToLook() { suspects.found(try await store.leastSuspicion()) }
             guard let deaths = suspects.next() else { return 0 }
             let claim = try await store.claimSuspects(deaths: deaths, worker: worker, order: order)
             guard !claim.items.isEmpty else {
@@ -175,7 +189,8 @@ final class ClaimLoop: Sendable {
     /// How many items may be in flight beside those that were active when a worker died.
     private var caution: Caution {
         Caution(
-            inFlight: tasks.count, hasSuspects: tasks.hasSuspects,
+            // What waits for a host that doesn't answer does nothing that could end a worker.
+            inFlight: countInMotion, hasSuspects: tasks.hasSuspects,
             window: max(Suspicion.window(deaths: 1), 2 * concurrency))
     }
 

@@ -37,9 +37,11 @@ final class DrainWatch: Sendable {
                 >= (state.toldAt == nil ? Self.firstAfter : Self.againAfter)
         }
         guard isTime else { return }
-        // It may wait for items that are in the counters only.
-        for job in try await store.mendCounters(always: true) {
-            logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
+        // It may wait for items that are in the counters only. Once for each wait, since every item is looked at.
+        if state.withLock({ $0.toldAt == nil }) {
+            for job in try await store.mendCounters(always: true) {
+                logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
+            }
         }
         let waits = try await store.waits(of: worker)
         let sentence = waits.joined(separator: " ")

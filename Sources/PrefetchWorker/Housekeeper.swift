@@ -15,11 +15,6 @@ struct Housekeeper: Sendable {
     /// Runs until its task is cancelled.
     func run() async {
         var round = 0
-        await attempt("recount the items of open jobs") { () throws(JobsError) in
-            for job in try await store.mendCounters() {
-                logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
-            }
-        }
         while !Task.isCancelled {
             await attempt("put due items back") { () throws(JobsError) in _ = try await store.promoteDue() }
             if round % 10 == 0 {
@@ -45,10 +40,20 @@ struct Housekeeper: Sendable {
                     try await store.heartbeat(worker: worker)
                 }
             }
+            // After the first round, since leases can't wait for it.
+            if round == 0 { await recount() }
             wakeup.ring()
             round += 1
             // Cancellation ends the nap, and then the loop.
             try? await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    private func recount() async {
+        await attempt("recount the items of open jobs") { () throws(JobsError) in
+            for job in try await store.mendCounters() {
+                logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
+            }
         }
     }
 

@@ -38,6 +38,9 @@ final class SuspectTurns: Sendable {
         }
     }
 
+    /// Whether a group of them is in flight.
+    var isTurn: Bool { state.withLock { $0.isTurn } }
+
     /// How many deaths the items have seen that may be claimed now, when nothing else is in flight; nil for none.
     func next(at now: Int64 = monotonicMilliseconds()) -> Int? {
         state.withLock { state in isOldEnough(for: state.least, at: now) ? state.least : nil }

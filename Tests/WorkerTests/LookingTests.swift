@@ -60,7 +60,7 @@ import Testing
             #expect(
                 csv.lines[0] == """
                     job,item,url,state,cached,variant,format,width,height,size,path,class,message,dominant_colour,\
-                    blurhash,thumbhash,phash,source_format,source_width,source_height,frames,has_alpha
+                    blurhash,thumbhash,phash,source_format,source_width,source_height,frames,has_alpha,damage
                     """)
             #expect(csv.lines.count == 4)
             #expect(csv.lines[2].contains(",thumb,webp,16,12,"))

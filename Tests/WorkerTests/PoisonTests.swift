@@ -45,9 +45,11 @@ import Testing
         try await withWorker({ .delayed(milliseconds: 20, then: Pictures.tiny($0)) }) { w in
             let urls = (0..<400).map { w.url("/\($0).png") }
             try await w.run(["enqueue", "-f", "-"], input: urls.joined(separator: "\n"))
-            for _ in 0..<40 {
+            for kill in 0..<40 {
                 let child = try w.start()
-                try await Task.sleep(for: .milliseconds(Int.random(in: 50...400)))
+                // Now and then it lives for long enough to run suspects apart from others.
+                let life = kill % 8 == 7 ? Int.random(in: 3_000...5_000) : Int.random(in: 50...400)
+                try await Task.sleep(for: .milliseconds(life))
                 child.send(SIGKILL)
                 _ = try await child.wait()
             }

@@ -14,6 +14,8 @@ extension Schema {
         ALTER TABLE items ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE leases ADD COLUMN is_alone INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX items_suspect ON items (deaths, id) WHERE state = 'queued' AND deaths > 1;
+        CREATE INDEX items_delayed_by_job ON items (job) WHERE state = 'delayed';
+        CREATE INDEX jobs_closed ON jobs (id) WHERE state IN ('cancelled', 'failed') AND queued + active + delayed > 0;
         CREATE TABLE replacing (job INTEGER PRIMARY KEY);
         \(guardedJobs)
         \(guardedItems)

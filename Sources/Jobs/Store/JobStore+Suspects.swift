@@ -69,7 +69,8 @@ extension JobStore {
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT job, id FROM items WHERE state = 'queued' AND deaths = ?
+                    SELECT job, id FROM items INDEXED BY items_suspect
+                        WHERE state = 'queued' AND deaths > 1 AND deaths = ?
                         AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = items.job AND jobs.state IN ('queued', 'running'))
                         ORDER BY id LIMIT ?
                     """, arguments: [deaths, Suspicion.window(deaths: deaths)])

@@ -10,34 +10,35 @@ extension JobStore {
     public func sweepCancelled(within limit: Int64 = .max) async throws(JobsError) -> Int {
         let start = SliceLedger.now() / 1_000_000
         var total = 0
+        var last: JobID = 0
         while SliceLedger.now() / 1_000_000 - start < limit {
-            guard let job = try await jobToSweep() else { break }
+            guard let job = try await jobToSweep(after: last) else { break }
             let begun = SliceLedger.now()
             let count = try await sweep(job)
             total += count
-            // Its counters say that something is left, and nothing is: they are mended where the queue is recounted.
-            if count == 0 { break }
+            // Where its counters say that something is left and nothing is, the others have their turn.
+            if count == 0 { last = job.id }
             await breathe(after: SliceLedger.now() - begun)
         }
         return total
     }
 
-    private func jobToSweep() async throws(JobsError) -> (id: JobID, reason: String)? {
+    private func jobToSweep(after last: JobID) async throws(JobsError) -> (id: JobID, reason: String)? {
         try await read { db in
             try Row.fetchOne(
                 db,
                 sql: """
                     SELECT id, ifnull(error, 'The job was cancelled.') AS reason FROM jobs
-                    WHERE state IN ('cancelled', 'failed') AND queued + active + delayed > 0 ORDER BY id LIMIT 1
-                    """
+                    WHERE state IN ('cancelled', 'failed') AND queued + active + delayed > 0 AND id > ? ORDER BY id LIMIT 1
+                    """, arguments: [last]
             ).map { (id: $0["id"], reason: $0["reason"]) }
         }
     }
 
-    /// Where the items of each state are found, without a look at those that have ended.
+    /// Where the items of each state are found: those at work among all that are, which are few, the others by their job.
     private static let open: [(state: GroupMoves.Counter, source: String)] = [
         (.active, "items INDEXED BY items_leased WHERE state = 'active'"),
-        (.delayed, "items INDEXED BY items_delayed WHERE state = 'delayed'"),
+        (.delayed, "items INDEXED BY items_delayed_by_job WHERE state = 'delayed'"),
         (.queued, "items INDEXED BY items_queued WHERE state = 'queued'"),
     ]
 

@@ -12,7 +12,11 @@ public enum CacheBond {
         let found = try cache.identity()
         switch (found, expected) {
         case (let found?, let expected?):
-            guard found == expected else { throw refusal(store, cache) }
+            if found != expected {
+                // The cache of a copied pair has its new name already, and the database doesn't know it yet.
+                guard found == CachePlaces(store, cache).name(ofCopy: expected) else { throw refusal(store, cache) }
+                try await store.setCacheName(found)
+            }
         case (nil, let expected?):
             // The cache was emptied by hand, or is of a version before.
             guard try cache.identify(as: expected) == expected else { throw refusal(store, cache) }
@@ -23,7 +27,8 @@ public enum CacheBond {
             guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
             try await store.setCacheName(try cache.identify(as: newName()))
         }
-        try await CachePlaces(store, cache).check(name: newName)
+        guard let name = try cache.identity() else { return }
+        try await CachePlaces(store, cache).check(name: name)
     }
 
     /// Whether an index that has never heard of this cache may be its own: it knows some of its files, or there are none.

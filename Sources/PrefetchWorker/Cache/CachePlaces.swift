@@ -24,6 +24,15 @@ struct CachePlaces {
 
         /// Whether it is still where it was.
         var isThere: Bool { Place(path) == self }
+
+        /// Whether this is another file than `now`. Inodes may be equal in a snapshot of a whole file system: then the file at the
+        /// old path lies on another device.
+        func isOther(than now: Place) -> Bool {
+            if inode != now.inode { return true }
+            var (old, new) = (stat(), stat())
+            guard path != now.path, stat(path, &old) == 0, stat(now.path, &new) == 0 else { return false }
+            return UInt64(old.st_ino) == inode && old.st_dev != new.st_dev
+        }
     }
 
     private let store: JobStore
@@ -38,16 +47,27 @@ struct CachePlaces {
         folder = Place(cache.directory.string)
     }
 
-    /// - Parameter name: makes a new name, for a pair that was copied.
+    /// The name that a copied pair gets instead of its original's. It is made of what both have, so that two programs that use
+    /// the copy for the first time at once make the same, and a change that was broken off is known and completed.
+    func name(ofCopy original: String) -> String {
+        let text = "\(original) \(database?.inode ?? 0) \(folder?.inode ?? 0)"
+        return (0..<2 as Range<UInt64>).map { seed in
+            // FNV-1a; it only has to differ.
+            let hash = text.utf8.reduce(14_695_981_039_346_656_037 ^ seed) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
+            return String(hash | 1 << 60, radix: 16)
+        }.joined()
+    }
+
+    /// - Parameter name: what both are called.
     /// - Throws: `cannotCreate` where one of them is a copy and the other is its original's.
-    func check(name: () -> String) async throws {
+    func check(name: String) async throws {
         guard let database, let folder else { return }
         let known = try await (
             folder: Self.decoded(store.cacheProperty(JobStore.cachePlaceProperty)),
             database: Self.decoded(cache.owner())
         )
-        let isFolderOther = known.folder.map { $0.inode != folder.inode } ?? false
-        let isDatabaseOther = known.database.map { $0.inode != database.inode } ?? false
+        let isFolderOther = known.folder?.isOther(than: folder) ?? false
+        let isDatabaseOther = known.database?.isOther(than: database) ?? false
         let isOriginalThere = (folder: known.folder?.isThere ?? false, database: known.database?.isThere ?? false)
         if isFolderOther, !isDatabaseOther, isOriginalThere.folder {
             throw refusal("the cache \(cache.directory) is a copy of \(known.folder?.path ?? "its own")")
@@ -59,16 +79,17 @@ struct CachePlaces {
         guard isCopiedPair || known.folder != folder || known.database != database else { return }
         do {
             if isCopiedPair {
-                let name = name()
-                try await store.setCacheName(name)
+                let name = self.name(ofCopy: name)
                 try cache.changeIdentity(to: name)
+                try await store.setCacheName(name)
             }
             try await store.setCacheProperty(JobStore.cachePlaceProperty, to: Self.encoded(folder))
             try cache.setOwner(Self.encoded(database))
         } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
             // A command that only reads leaves it to the next that writes.
             return
-        } catch let error as CacheError where !isCopiedPair && error.code == .disk {
+        } catch let error as CacheError where error.code == .disk {
+            // A cache that this user may only read is named by the next that writes to it.
             return
         }
     }

@@ -11,8 +11,8 @@ final class ItemTasks: Sendable {
 
     private struct State {
         var entries: [Int64: Entry] = [:]
-        /// Those that were active when a worker died.
-        var suspects = 0
+        /// The numbers of those that were active when a worker died.
+        var suspects: Set<Int64> = []
         var empty: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -24,7 +24,7 @@ final class ItemTasks: Sendable {
 
     var count: Int { state.withLock { $0.entries.count } }
     /// Whether one of them was active when a worker died.
-    var hasSuspects: Bool { state.withLock { $0.suspects > 0 } }
+    var hasSuspects: Bool { state.withLock { !$0.suspects.isEmpty } }
     var items: [ClaimedItem] { state.withLock { $0.entries.values.map(\.item) } }
 
     /// The place in the line of the least urgent item in flight.
@@ -39,7 +39,7 @@ final class ItemTasks: Sendable {
                 await work()
                 self.ended(item.id)
             }
-            if item.deaths > 0 { state.suspects += 1 }
+            if item.deaths > 0 { state.suspects.insert(item.id) }
             state.entries[item.id] = Entry(item: item, precedence: precedence, task: task)
         }
     }
@@ -66,7 +66,8 @@ final class ItemTasks: Sendable {
 
     private func ended(_ id: Int64) {
         let waiting: [CheckedContinuation<Void, Never>]? = state.withLock { state in
-            if let entry = state.entries.removeValue(forKey: id), entry.item.deaths > 0 { state.suspects -= 1 }
+            state.entries[id] = nil
+            state.suspects.remove(id)
             guard state.entries.isEmpty else { return nil }
             defer { state.empty = [] }
             return state.empty

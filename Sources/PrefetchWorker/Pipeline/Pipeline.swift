@@ -83,7 +83,7 @@ final class Pipeline: Sendable {
         var ending = result.ending
         if case .release(let reason?) = result.kind {
             let shortage = budget.reasonOfShortage
-            if let shortage, !budget.isStuck {
+            if let shortage, !budget.isStuck, !disk.isInTrouble {
                 ending = budget.putOff(shortage, now: store.currentTime)
             } else {
                 disk.report(shortage ?? reason)
