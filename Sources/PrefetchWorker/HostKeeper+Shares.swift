@@ -37,16 +37,22 @@ extension HostKeeper {
         return demands
     }
 
+    /// Hosts of which only the rate is told are left out beyond this.
+    private static let mostNamed = 1_000
+
     private func load(of hosts: [HostSnapshot], _ now: Int64, _ ledger: inout Ledger) -> [HostLoad] {
         countRates(of: hosts, &ledger)
-        return hosts.compactMap { host -> HostLoad? in
+        let loads = hosts.compactMap { host -> HostLoad? in
             let rate = ledger.rates[host.host] ?? 0
             guard host.running > 0 || host.waiting > 0 || rate > 0 else { return nil }
             return HostLoad(
                 host: host.host, running: host.running, waiting: host.waiting, rate: rate,
                 reason: host.waiting > 0 ? host.wait?.reason : nil,
                 until: host.waiting > 0 ? host.wait?.time.map { now + $0.milliseconds } : nil)
-        }.sorted { ($1.running, $1.waiting) < ($0.running, $0.waiting) }.prefix(1_000).map { $0 }
+        }
+        // A host that isn't named gets no place beside another worker: those that want one are all named.
+        let busy = loads.filter { $0.running > 0 || $0.waiting > 0 }
+        return busy + loads.filter { $0.running == 0 && $0.waiting == 0 }.prefix(max(0, Self.mostNamed - busy.count))
     }
 
     /// Over a second, as people read them.

@@ -86,7 +86,9 @@ struct HostKeeper: Sendable {
     /// What other workers were told by an origin, and what people have changed.
     private func read(_ ledger: inout Ledger) async throws(JobsError) {
         let now = try await store.cacheTime()
-        for memory in try await store.hostMemories() {
+        let memories = try await store.hostMemories()
+        remind(of: memories, &ledger)
+        for memory in memories {
             learn(memory, at: now)
             guard ledger.seen[memory.host] != memory.notBefore else { continue }
             ledger.seen[memory.host] = memory.notBefore
@@ -98,6 +100,14 @@ struct HostKeeper: Sendable {
         guard records != ledger.limits else { return }
         ledger.limits = records
         apply(records)
+    }
+
+    /// Of a host that has answered this worker, and that others take for one that never has, it is written down anew.
+    private func remind(of memories: [HostMemory], _ ledger: inout Ledger) {
+        let doubted = memories.filter { $0.silence != nil && !$0.hasAnswered }
+        guard !doubted.isEmpty else { return }
+        let answered = Set(downloader.hosts.filter(\.hasAnswered).map(\.host))
+        for memory in doubted where answered.contains(memory.host) { ledger.saved[memory.host] = memory }
     }
 
     /// Whether a host has ever answered, all workers know together.

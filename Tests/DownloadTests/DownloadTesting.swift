@@ -7,6 +7,7 @@ import Testing
 func withDownloader<R>(
     inspect: @escaping @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { _ in .accept },
     makeFile: @escaping @Sendable () throws -> FileDescriptor = unnamedFile,
+    makeRoom: @escaping @Sendable () -> (any BodyRoom)? = { nil },
     configure: (inout DownloadConfiguration) -> Void = { _ in },
     _ body: (Downloader) async throws -> R,
 ) async throws -> R {
@@ -15,7 +16,8 @@ func withDownloader<R>(
     // Origins are held up until something else has happened, which takes long on a slow machine.
     configuration.silenceTimeout = .seconds(240)
     configure(&configuration)
-    let downloader = try Downloader(configuration: configuration, makeFile: makeFile, inspect: inspect)
+    let downloader = try Downloader(
+        configuration: configuration, makeFile: makeFile, makeRoom: makeRoom, inspect: inspect)
     let result = try await body(downloader)
     await downloader.shutdown()
     #expect(downloader.counts.running == 0)

@@ -1,7 +1,8 @@
-import Download
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Download
 
 /// What was received isn't asked for again, where it can be told that it is still the same.
 @Suite(.timeLimit(.minutes(15))) struct ResumeTests {
@@ -91,6 +92,20 @@ import Testing
             #expect((progress.received > 16 << 10) == goesOn)
             second.cancel()
             _ = await second.value
+        }
+    }
+
+    @Test func oneThatWantsTheBeginningOnlyTakesNothingOfALongerTry() async throws {
+        let origin = try origin { part($0) }
+        try await withDownloader { downloader in
+            var request = DownloadRequest(url: origin.url("/a"))
+            #expect(await downloader.download(request).code == .truncated)
+            request.takesBeginning = true
+            request.maxBodyBytes = 20_000
+            let bytes = try await downloader.download(request).file?.bytes()
+            #expect(bytes == Array(Self.body.prefix(20_000)))
+            // What there was is still there for one that wants it.
+            #expect(try await downloader.download(DownloadRequest(url: origin.url("/a"))).file?.bytes() == Self.body)
         }
     }
 

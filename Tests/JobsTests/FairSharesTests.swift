@@ -70,4 +70,32 @@ struct FairSharesTests {
             #expect(try await ask(first, queue.worker, 0, 9, 0) == nil)
         }
     }
+
+    @Test(arguments: [30_000, 3_600_000, -3_600_000])
+    func `Workers that could write nothing for a while, or whose clock jumps, still know of each other`(_ jump: Int64)
+        async throws
+    {
+        try await withQueue { queue in
+            let second = try JobStore(path: queue.path, now: { queue.clock.now })
+            let other = try await second.register(host: "h", pid: 1)
+            func isAlone(_ store: JobStore, _ worker: Int64) async throws -> Bool {
+                try await store.takeShares(demand(1, 9, share: 1), worker: worker, wasIdle: false).hosts == nil
+            }
+            #expect(try await !isAlone(queue.store, queue.worker))
+            #expect(try await !isAlone(second, other))
+            queue.clock.advance(jump)
+            #expect(try await !isAlone(queue.store, queue.worker))
+            #expect(try await !isAlone(second, other))
+            #expect(try await !isAlone(queue.store, queue.worker))
+            // One that hangs isn't waited for.
+            for _ in 0..<2 {
+                queue.clock.advance(12_000)
+                #expect(try await !isAlone(second, other))
+            }
+            queue.clock.advance(12_000)
+            #expect(try await isAlone(second, other))
+            try await second.unregister(worker: other)
+            try await second.close()
+        }
+    }
 }

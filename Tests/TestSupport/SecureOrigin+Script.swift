@@ -30,7 +30,10 @@ extension SecureOrigin {
             if path == "/503": conn.sendall(head(0, "503 No", "Retry-After: 0\r\n")); return True
             if path == "/loop": conn.sendall(head(0, "302 Go", "Location: /loop\r\n")); return True
             if path == "/away": conn.sendall(head(0, "302 Go", "Location: http://10.255.255.1/\r\n")); return True
-            if path == "/short": conn.sendall(head(9000) + body); conn.unwrap()
+            if path == "/late": conn.sendall(head(1000) + body[:1000]); time.sleep(0.05); conn.sendall(body[:500]); return True
+            if path == "/farewell": conn.sendall(head(1000) + body[:1000]); time.sleep(0.05); conn.unwrap()
+            elif path == "/last": conn.sendall(head(1000) + body[:1000]); time.sleep(0.05); conn.sendall(body[:500])
+            elif path == "/short": conn.sendall(head(9000) + body); conn.unwrap()
             elif path == "/dropped": conn.sendall(head(9000) + body)
             elif path == "/chunks": conn.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nxxxxx\r\n")
             elif path == "/badchunk": conn.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nxxxxx\r\n")

@@ -65,7 +65,7 @@ final class BodyReceiver {
         guard !isFull || takesBeginning else {
             throw DownloadFailure(.tooLarge, "The body from \(host) is larger than \(limit) bytes.")
         }
-        let bytes = isFull ? UnsafeRawBufferPointer(rebasing: all.prefix(Int(limit - size))) : all
+        let bytes = isFull ? UnsafeRawBufferPointer(rebasing: all.prefix(Int(max(0, limit - size)))) : all
         // Before anything else sees the bytes, since they come again after a pause.
         guard try onDisk({ try openWriter().makeRoom(for: bytes.count, onAnswer: onRoom) }) else { return .pause }
         try inspect(bytes)

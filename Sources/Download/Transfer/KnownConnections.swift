@@ -18,14 +18,21 @@ final class KnownConnections {
     }
 
     private var byPort: [CInt: Connection] = [:]
-    private var distrusted: Set<String> = []
+    private var distrusted: [String: ContinuousClock.Instant] = [:]
+    /// For so long a host is distrusted after the last time: it may have been mended.
+    private static let distrustDuration = Duration.seconds(3_600)
 
     /// Whether a host's connections are used once only.
-    func distrusts(_ host: String) -> Bool { distrusted.contains(host) }
+    func distrusts(_ host: String, now: ContinuousClock.Instant = .now) -> Bool {
+        guard let since = distrusted[host] else { return false }
+        if now - since < Self.distrustDuration { return true }
+        distrusted[host] = nil
+        return false
+    }
 
-    func distrust(_ host: String) {
+    func distrust(_ host: String, now: ContinuousClock.Instant = .now) {
         if distrusted.count >= 10_000 { distrusted.removeAll() }
-        distrusted.insert(host)
+        distrusted[host] = now
     }
 
     /// The connection between two ports.
@@ -44,11 +51,38 @@ final class KnownConnections {
         return known
     }
 
-    /// Whether something has come on a connection that nobody uses. Its end is no surprise.
-    func hasUnaskedBytes(_ connection: Connection) -> Bool {
-        guard connection.users == 0, !connection.isMultiplexed else { return false }
-        var byte: UInt8 = 0
-        return recv(connection.socket, &byte, 1, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT)) > 0
+    /// What has come on a connection that nobody uses.
+    enum Unasked {
+        /// Or its end and no more, which libcurl sees as well.
+        case nothing
+        /// Words of farewell: it can't be used any more, and its host has done nothing wrong.
+        case end
+        case bytes
+    }
+
+    func unasked(on connection: Connection) -> Unasked {
+        guard connection.users == 0, !connection.isMultiplexed else { return .nothing }
+        var bytes = [UInt8](repeating: 0, count: Self.recordHeader)
+        let count = recv(connection.socket, &bytes, bytes.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
+        guard count > 0 else { return .nothing }
+        return Self.hasEnded(connection.socket) || Self.isAlert(bytes.prefix(count)) ? .end : .bytes
+    }
+
+    private static func hasEnded(_ socket: CInt) -> Bool {
+        // POLLRDHUP, which Glibc's module leaves out.
+        let farewell: Int16 = 0x2000
+        var entry = pollfd(fd: socket, events: farewell, revents: 0)
+        return poll(&entry, 1, 0) > 0 && entry.revents & (farewell | Int16(POLLHUP) | Int16(POLLERR)) != 0
+    }
+
+    /// Type, version and length (RFC 8446, section 5.1).
+    private static let recordHeader = 5
+
+    /// Whether a record of TLS is an alert, such as the one before a connection is closed. TLS 1.3 hides the type, but two
+    /// bytes with their type and seal are too short for an answer.
+    private static func isAlert(_ bytes: ArraySlice<UInt8>) -> Bool {
+        guard bytes.count == recordHeader, bytes[1] == 3 else { return false }
+        return bytes[0] == 21 || (bytes[0] == 23 && bytes[3] == 0 && bytes[4] <= 2 + 1 + 16)
     }
 
     private static func localPort(of socket: CInt) -> CInt? {

@@ -148,12 +148,13 @@ extension Transfer {
     /// - Returns: whether it may be used: what has come on it before anything was asked would be taken for the answer.
     func take(_ connection: KnownConnections.Connection) -> Bool {
         // On a new one a server may speak first, as TLS and HTTP/2 do.
-        guard openedSockets.isEmpty, connections.hasUnaskedBytes(connection) else {
+        let unasked = openedSockets.isEmpty ? connections.unasked(on: connection) : .nothing
+        if case .nothing = unasked {
             connection.users += 1
             self.connection = connection
             return true
         }
-        connections.distrust(ticket.host)
+        if case .bytes = unasked { connections.distrust(ticket.host) }
         needsOtherConnection = true
         return false
     }

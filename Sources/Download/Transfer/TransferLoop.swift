@@ -70,8 +70,7 @@ extension TransferLoop {
             if let transfer = running[id] { end(transfer, with: .failed(.cancelled), exchange) }
         }
         for id in work.withRoom {
-            // It asks for its bytes again, and may pause again.
-            if let transfer = running[id] { curl_easy_pause(transfer.easy.pointer, ccurl_go_on()) }
+            if let transfer = running[id] { goOn(transfer, exchange) }
         }
         for ticket in work.starts { start(ticket, exchange) }
         var count: CInt = 0
@@ -90,12 +89,21 @@ extension TransferLoop {
         return true
     }
 
+    /// Gives a transfer that has paused its bytes again. It may pause again; and where they are refused, libcurl says so to
+    /// nobody but the caller, and would go on.
+    private func goOn(_ transfer: Transfer, _ exchange: Exchange) {
+        let code = curl_easy_pause(transfer.easy.pointer, ccurl_go_on())
+        if code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY { finish(transfer, code, exchange) }
+    }
+
     private func start(_ ticket: Ticket, _ exchange: Exchange) {
         do throws(EasyHandle.OptionError) {
             let easy = if let pooled = idle.popLast() { pooled } else { try EasyHandle() }
             let transfer = Transfer(
                 ticket, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: ticket),
-                resume: ticket.request.hasValidators ? nil : partials.take(PartialKey(ticket)),
+                // One that wants the beginning only needs none that came before, which may be more than it wants.
+                resume: ticket.request.hasValidators || ticket.request.takesBeginning
+                    ? nil : partials.take(PartialKey(ticket)),
                 connections: connections, now: .now)
             transfer.onRoom = { [id = ticket.id] in exchange.hasRoom(id) }
             running[ticket.id] = transfer

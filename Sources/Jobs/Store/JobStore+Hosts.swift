@@ -120,6 +120,7 @@ extension JobStore {
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT * FROM hosts WHERE not_before > ? OR width IS NOT NULL OR parks > 0 OR failed_at IS NOT NULL
+                        OR answered > 0
                     """)
             return try Row.fetchAll(statement, arguments: [now]).map(memory)
         }

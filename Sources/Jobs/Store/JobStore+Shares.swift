@@ -47,12 +47,15 @@ extension JobStore {
     ) async throws(JobsError) -> WorkerShares {
         let reading = reading
         if demands.isEmpty, wasIdle, let shares = try await idleShares(worker, now: reading.wall) { return shares }
+        let clock = now
         // A power cut ends the worker, and with it what it has in hand.
         return try await write(isDurable: false) { [lockFile] db in
-            let others = try Self.others(than: worker, now: reading.wall, in: db) { lockFile.isAlive(worker: $0) }
+            // Read only now: another program's transaction may have been waited for.
+            let now = clock()
+            let others = try Self.others(than: worker, now: now, in: db) { lockFile.isAlive(worker: $0) }
             let isAlone = others.isEmpty
-            try db.cachedStatement(sql: "UPDATE workers SET sharing = ?1 WHERE id = ?2 AND sharing <> ?1")
-                .execute(arguments: [!isAlone, worker])
+            try db.cachedStatement(sql: "UPDATE workers SET sharing = ?, seen_at = ? WHERE id = ?")
+                .execute(arguments: [!isAlone, now, worker])
             guard !isAlone else {
                 try Self.write(demands.map { ($0.load, nil) }, of: worker, in: db)
                 return WorkerShares(hosts: nil)
@@ -90,14 +93,20 @@ extension JobStore {
     }
 
     /// Workers that live, and whether they keep to shares.
+    ///
+    /// While this worker could write nothing, neither could they, and when the clock jumps, none has been seen since: so one
+    /// counts as well that was seen about when this one was seen last.
     private static func others(
         than worker: Int64, now: Int64, in db: Database, isAlive: (Int64) -> Bool,
     ) throws -> [Int64: Bool] {
         let statement = try db.cachedStatement(sql: "SELECT id, seen_at, sharing FROM workers WHERE id <> ?")
+        let mine = try db.cachedStatement(sql: "SELECT seen_at FROM workers WHERE id = ?")
+        let times = [now, try Row.fetchOne(mine, arguments: [worker])?.number("seen_at") ?? now].map(HostMemory.clamped)
         var found: [Int64: Bool] = [:]
         for row in try Row.fetchAll(statement, arguments: [worker]) {
-            let silence = HostMemory.clamped(now) - HostMemory.clamped(row.number("seen_at") ?? 0)
-            guard abs(silence) < longestSilence, let id = row.number("id"), isAlive(id) else { continue }
+            let seen = HostMemory.clamped(row.number("seen_at") ?? 0)
+            guard times.contains(where: { abs($0 - seen) < longestSilence }), let id = row.number("id"), isAlive(id)
+            else { continue }
             found[id] = row.count("sharing") > 0
         }
         return found

@@ -10,6 +10,7 @@ final class CacheRoom: BodyRoom {
     private enum Asked {
         case nothing
         case waiting
+        /// In all for the bytes that were to come.
         case granted(Int64)
         case refused
     }
@@ -65,14 +66,14 @@ final class CacheRoom: BodyRoom {
             case .refused:
                 state.asked = .nothing
                 throw Errno.noSpace
-            case .granted(let more):
+            case .granted(let sum):
                 // Other bytes than were asked for may come first.
                 state.asked = .nothing
-                if more > count { budget.giveBack(more - count) }
-                state.bytes += min(more, count)
-                if more >= count { return true }
-                return ask(count - more, &state, onAnswer)
-            case .nothing: return ask(count, &state, onAnswer)
+                guard sum >= count else { return ask(count, having: sum, &state, onAnswer) }
+                budget.giveBack(sum - count)
+                state.bytes += count
+                return true
+            case .nothing: return ask(count, having: 0, &state, onAnswer)
             }
         }
     }
@@ -86,8 +87,11 @@ final class CacheRoom: BodyRoom {
         }
     }
 
-    private func ask(_ count: Int64, _ state: inout State, _ onAnswer: @escaping @Sendable () -> Void) -> Bool {
-        if budget.takeSpare(count) {
+    /// - Parameter sum: what of it was granted before.
+    private func ask(
+        _ count: Int64, having sum: Int64, _ state: inout State, _ onAnswer: @escaping @Sendable () -> Void,
+    ) -> Bool {
+        if budget.takeSpare(count - sum) {
             state.bytes += count
             return true
         }
@@ -95,7 +99,8 @@ final class CacheRoom: BodyRoom {
         // On its own: the download thread doesn't wait for it.
         Task { [self] in
             // A fault of the database shows in the claims; here it is no room.
-            let isGranted = if case .granted? = try? await budget.waitForRoom(count) { true } else { false }
+            let isGranted = if case .granted? = try? await budget.waitForRoom(count - sum) { true } else { false }
+            if !isGranted { budget.giveBack(sum) }
             self.state.withLock { $0.asked = isGranted ? .granted(count) : .refused }
             onAnswer()
         }
