@@ -50,21 +50,32 @@ extension ContentCache {
     }
 
     private func write(identity name: String, _ publish: (String) -> Bool) throws(CacheError) {
-        let temporary = directory.appending("CACHE_VERSION.\(getpid()).\(UInt32.random(in: 0 ... .max))")
         do {
-            let file = try FileDescriptor.open(
-                temporary, .writeOnly, options: [.create, .truncate, .closeOnExec],
-                permissions: [.ownerReadWrite, .groupRead, .otherRead])
-            try file.closeAfter {
-                try file.writeAll((name + "\n").utf8)
-                if let reason = syncing.failure(file.rawValue) { throw reason }
-            }
-            defer { Glibc.unlink(temporary.string) }
-            guard publish(temporary.string) else { throw Errno(rawValue: errno) }
-            try syncDirectory(directory)
+            try writeOnce(name, publish)
+        } catch let error as Errno where error == .noSuchFileOrDirectory {
+            // A worker in another container doesn't see our process, and has taken the draft for what a kill has left.
+            do { try writeOnce(name, publish) } catch { throw unnamed(error) }
         } catch {
-            throw CacheError((error as? Errno) ?? .ioError, "The cache \(directory) can't be given a name")
+            throw unnamed(error)
         }
+    }
+
+    private func unnamed(_ error: any Error) -> CacheError {
+        CacheError((error as? Errno) ?? .ioError, "The cache \(directory) can't be given a name")
+    }
+
+    private func writeOnce(_ name: String, _ publish: (String) -> Bool) throws {
+        let temporary = directory.appending("\(Self.draftPrefix)\(getpid()).\(UInt32.random(in: 0 ... .max))")
+        let file = try FileDescriptor.open(
+            temporary, .writeOnly, options: [.create, .truncate, .closeOnExec],
+            permissions: [.ownerReadWrite, .groupRead, .otherRead])
+        defer { Glibc.unlink(temporary.string) }
+        try file.closeAfter {
+            try file.writeAll((name + "\n").utf8)
+            if let reason = syncing.failure(file.rawValue) { throw reason }
+        }
+        guard publish(temporary.string) else { throw Errno(rawValue: errno) }
+        try syncDirectory(directory)
     }
 
     /// Whether there is no blob in it.

@@ -41,6 +41,7 @@ struct CacheKeeper: Sendable {
     /// Before anything is claimed: what dead workers had set aside would leave no room for it.
     func begin() async {
         do {
+            try await collector.removeDrafts()
             _ = try await collector.settleDead(myself: worker)
         } catch {
             logger.warning("What dead workers had set aside can't be looked at.", metadata: ["error": "\(error)"])

@@ -11,13 +11,17 @@ extension Collector {
         return report
     }
 
-    /// And markers that never got their name.
-    func removeLeftovers(_ report: inout Report) async throws {
+    /// Removes markers that never got their name, since their process was killed.
+    func removeDrafts() async throws {
         let now = store.currentTime
-        // Whoever makes a cache is done within an hour.
+        // A program that makes a cache is done within an hour.
         try await disk.run { [cache] in
-            Result { try cache.removeDrafts(before: now - 3_600_000, ofDeadBefore: now - 1_000) }
+            Result { try cache.removeDrafts(before: now - 3_600_000, ofDeadBefore: .max) }
         }.get()
+    }
+
+    func removeLeftovers(_ report: inout Report) async throws {
+        try await removeDrafts()
         let all = try await inQuarantine()
         // Also where nothing ever goes: when it came is counted from the first look.
         let expired = Set(
