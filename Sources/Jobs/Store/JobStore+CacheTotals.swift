@@ -30,6 +30,17 @@ extension JobStore {
 
     public func cacheName() async throws(JobsError) -> String? { try await cacheProperty(CacheName.property) }
 
+    /// What the cache was called before a copied pair got a name of its own.
+    public static let cacheNameBeforeProperty = "cache-name-before"
+
+    /// Gives the cache of a copied pair its new name, and remembers the old one.
+    public func renameCache(from old: String, to new: String) async throws(JobsError) {
+        try await write { db in
+            try Self.setCacheProperty(Self.cacheNameBeforeProperty, to: old, in: db)
+            try Self.setCacheProperty(CacheName.property, to: new, in: db)
+        }
+    }
+
     public func setCacheName(_ name: String) async throws(JobsError) {
         try await setCacheProperty(CacheName.property, to: name)
     }

@@ -15,7 +15,7 @@ public enum CacheBond {
             if found != expected {
                 // The cache of a copied pair has its new name already, and the database doesn't know it yet.
                 guard found == CachePlaces(store, cache).name(ofCopy: expected) else { throw refusal(store, cache) }
-                try await store.setCacheName(found)
+                try await store.renameCache(from: expected, to: found)
             }
         case (nil, let expected?):
             // The cache was emptied by hand, or is of a version before.

@@ -66,22 +66,26 @@ struct CachePlaces {
             folder: Self.decoded(store.cacheProperty(JobStore.cachePlaceProperty)),
             database: Self.decoded(cache.owner())
         )
+        // A copied pair that was given its name, and was killed before all of it was written down: it is no stranger to itself.
+        let before = try await store.cacheProperty(JobStore.cacheNameBeforeProperty)
+        let isNamed = before.map { self.name(ofCopy: $0) == name } ?? false
         let isFolderOther = known.folder?.isOther(than: folder) ?? false
         let isDatabaseOther = known.database?.isOther(than: database) ?? false
         let isOriginalThere = (folder: known.folder?.isThere ?? false, database: known.database?.isThere ?? false)
-        if isFolderOther, !isDatabaseOther, isOriginalThere.folder {
+        if isFolderOther, !isDatabaseOther, isOriginalThere.folder, !isNamed {
             throw refusal("the cache \(cache.directory) is a copy of \(known.folder?.path ?? "its own")")
         }
-        if isDatabaseOther, !isFolderOther, isOriginalThere.database {
+        if isDatabaseOther, !isFolderOther, isOriginalThere.database, !isNamed {
             throw refusal("the database \(store.path) is a copy of \(known.database?.path ?? "its own")")
         }
-        let isCopiedPair = isFolderOther && isDatabaseOther && isOriginalThere.folder && isOriginalThere.database
+        let isCopiedPair =
+            isFolderOther && isDatabaseOther && isOriginalThere.folder && isOriginalThere.database && !isNamed
         guard isCopiedPair || known.folder != folder || known.database != database else { return }
         do {
             if isCopiedPair {
-                let name = self.name(ofCopy: name)
-                try cache.changeIdentity(to: name)
-                try await store.setCacheName(name)
+                let own = self.name(ofCopy: name)
+                try cache.changeIdentity(to: own)
+                try await store.renameCache(from: name, to: own)
             }
             try await store.setCacheProperty(JobStore.cachePlaceProperty, to: Self.encoded(folder))
             try cache.setOwner(Self.encoded(database))
