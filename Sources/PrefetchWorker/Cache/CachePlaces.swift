@@ -92,8 +92,8 @@ struct CachePlaces {
         } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
             // A command that only reads leaves it to the next that writes.
             return
-        } catch let error as CacheError where error.code == .disk {
-            // A cache that this user may only read is named by the next that writes to it.
+        } catch let error as CacheError where error.code == .disk || error.code == .diskFull {
+            // A cache that this user may only read, or on a disk without room, is named by the next that can write to it.
             return
         }
     }
