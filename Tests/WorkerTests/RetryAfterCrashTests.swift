@@ -39,7 +39,7 @@ import Testing
             #expect(try await child.wait() == .signal(SIGKILL))
             let asked = w.origin.requests.count
             #expect(asked == 1)
-            _ = try w.start("--per-host", "1")
+            _ = try await w.startRegistered("--per-host", "1")
             try await w.eventually("the items wait, or their host was asked") {
                 if w.origin.requests.count > asked { return true }
                 return try await w.value("SELECT count(*) FROM items WHERE state = 'delayed' AND waits_for > ''") == "5"
