@@ -67,6 +67,24 @@ import Testing
         #expect(freshness.age(at: Self.now - 86_400) == 0)
     }
 
+    @Test(arguments: [
+        ("max-age=0", "", 1_000_000, true), ("max-age=10, stale-if-error=60", "", 70, true),
+        ("max-age=10, stale-if-error=60", "", 71, false), ("max-age=10, Stale-If-Error=\"60\"", "", 71, false),
+        ("max-age=10, stale-if-error=soon", "", 11, false), ("max-age=10", "stale-if-error=5", 16, false),
+        ("max-age=10", "stale-if-error=5", 15, true), ("max-age=10, stale-if-error=60", "stale-if-error=5", 16, false),
+        ("max-age=10, stale-if-error=5", "stale-if-error=60", 16, false),
+        ("max-age=10, stale-if-error=99999999999999999999", "", 1_000_000, true),
+        ("max-age=10, must-revalidate, stale-if-error=60", "", 11, false),
+    ])
+    func anAnswerSaysForHowLongItStandsInForAnError(
+        _ control: String, _ asked: String, _ after: Int64, _ isUsed: Bool
+    ) {
+        let freshness = Freshness(
+            cacheControl: control, expires: nil, date: Self.date, age: nil, lastModified: nil, askedAt: Self.now,
+            answeredAt: Self.now)
+        #expect(freshness.mayBeUsedOnError(at: Self.now + after, cacheControl: asked) == isUsed)
+    }
+
     @Test func aSecretThatVariesIsKeptAsItsHash() {
         let request = DownloadRequest(
             url: "http://a.example/", headers: [("Authorization", "Bearer secret"), ("X-Api-Key", "hidden")])

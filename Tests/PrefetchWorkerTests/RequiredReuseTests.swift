@@ -225,6 +225,30 @@ struct RequiredReuseTests {
         }
     }
 
+    static let errors: [(answer: String, request: String?, after: Int64, isUsed: Bool)] = [
+        ("max-age=0", nil, 60_000, true), ("max-age=0, stale-if-error=90", nil, 60_000, true),
+        ("max-age=0, stale-if-error=1", nil, 60_000, false), ("max-age=0", "stale-if-error=1", 60_000, false),
+        ("max-age=0", "stale-if-error=90", 60_000, true),
+    ]
+
+    @Test(arguments: errors.indices) func `What is stale stands in for an error as long as both sides allow`(
+        _ index: Int
+    ) async throws {
+        let (answer, request, after, isUsed) = Self.errors[index]
+        let isBroken = Shared(false)
+        let origin = try LoopbackOrigin { _ in
+            isBroken.withLock { $0 } ? .status(500) : .ok(Pictures.jpeg, headers: [Self.control(answer)])
+        }
+        let headers = request.map { ["Cache-Control": $0] } ?? [:]
+        try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { (place) async throws in
+            let (url, options) = (origin.url("/a.jpg"), "http-cache stale-if-error")
+            _ = try await run(place, url, options, headers: headers)
+            isBroken.withLock { $0 = true }
+            let counts = try await run(place, url, options, headers: headers, after: after)
+            #expect((counts.cached, counts.failed) == (isUsed ? 1 : 0, isUsed ? 0 : 1))
+        }
+    }
+
     @Test func `must-revalidate is asked with its tag once it is stale, and not before`() async throws {
         let headers: Headers = [Self.tag, Self.control("max-age=2, must-revalidate")]
         let origin = try LoopbackOrigin { request in

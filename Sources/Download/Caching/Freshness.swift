@@ -13,6 +13,9 @@ public struct Freshness: Sendable, Hashable {
     public let isForAuthorized: Bool
     /// `must-revalidate` and its like: never to be used when it is stale, not even when the origin fails.
     public let isStrict: Bool
+    /// For so long after it has become stale it may be used when the origin fails (RFC 5861, section 4); nil where nothing is
+    /// said of that.
+    private let staleIfError: Int64?
 
     /// - Parameters:
     ///   - status: some say nothing of how long they hold unless that is said (RFC 9110, section 15.1).
@@ -32,6 +35,7 @@ public struct Freshness: Sendable, Hashable {
         isStrict = ["must-revalidate", "proxy-revalidate", "s-maxage", "no-cache", "no-store"].contains {
             directives[$0] != nil
         }
+        staleIfError = directives["stale-if-error"].map { Self.seconds($0) ?? 0 }
         if let text = directives["s-maxage"] ?? directives["max-age"] {
             // A lifetime that can't be read is none.
             lifetime = Self.seconds(text) ?? 0
@@ -48,6 +52,15 @@ public struct Freshness: Sendable, Hashable {
     public func age(at now: Int64) -> Int64 { initialAge + max(0, now - answeredAt) }
 
     public func isFresh(at now: Int64) -> Bool { !mustAsk && age(at: now) < lifetime }
+
+    /// Whether it may be used though it is stale, since the origin fails.
+    ///
+    /// - Parameter cacheControl: that of the request, which may allow it for less long.
+    public func mayBeUsedOnError(at now: Int64, cacheControl: String?) -> Bool {
+        let asked = Self.directives(cacheControl ?? "")["stale-if-error"].map { Self.seconds($0) ?? 0 }
+        let limit = [staleIfError, asked].compactMap { $0 }.min()
+        return !isStrict && limit.map { age(at: now) - lifetime <= $0 } ?? true
+    }
 
     /// Names in lower case, with their values or nothing; of two of the same name the first counts.
     private static func directives(_ text: String) -> [String: String] {

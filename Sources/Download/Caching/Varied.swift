@@ -22,6 +22,9 @@ extension DownloadConfiguration {
         }.sorted().joined(separator: "\n")
     }
 
+    /// What a request says in a header, by itself or with all others; empty where it says nothing.
+    public func value(of name: String, in request: DownloadRequest) -> String { sent(name, with: request) }
+
     /// A header as somebody has said it; empty where nobody has.
     private func sent(_ name: String, with request: DownloadRequest) -> String {
         let own = request.headers.filter { $0.name.lowercased() == name }

@@ -151,7 +151,10 @@ extension Pipeline {
         if plan.options.contains(.httpCache) {
             do throws(FetchFailure) {
                 let request = try await asked(for: item, plan, &holdings)
-                guard source.freshness?.isStrict != true, isMeant(source, for: request) else { return nil }
+                let control = downloader.configuration.value(of: "cache-control", in: request)
+                guard isMeant(source, for: request),
+                    source.freshness?.mayBeUsedOnError(at: settings.now() / 1_000, cacheControl: control) == true
+                else { return nil }
             } catch {
                 return nil
             }
