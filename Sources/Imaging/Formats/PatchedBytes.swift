@@ -40,7 +40,10 @@ final class PatchedBytes {
         case .webp:
             self.init(file)
             hideWebPChunks()
-        case .gif, .tiff, .heic, .avif, .jxl, .bmp: return nil
+        case .heic, .avif:
+            self.init(file)
+            hideHEIFItems()
+        case .gif, .tiff, .jxl, .bmp: return nil
         }
     }
 
@@ -152,6 +155,13 @@ final class PatchedBytes {
                 setPNGChecksum(of: offset, length)
             }
             offset += 12 + length
+        }
+    }
+
+    /// libheif reads all items when it opens a file, and gives up where one lies outside: EXIF and XMP become empty.
+    private func hideHEIFItems() {
+        for place in HEIFItems(ByteReader(bytes))?.placesOfMetadata ?? [] {
+            for offset in place { memory[offset] = 0 }
         }
     }
 
