@@ -121,6 +121,9 @@ public final class Downloader: Sendable {
     /// What has waited in the queue for so long.
     public func waits(longerThan time: Duration) -> [DownloadWait] { exchange.waits(longerThan: time) }
 
+    /// What has waited so long until a robots.txt is read, by the host whose it is.
+    public func robotsWaits(longerThan time: Duration) -> [DownloadWait] { robots.waits(longerThan: time) }
+
     /// What this downloader may use of its limits, where others use some of them as well.
     ///
     /// - Parameters:

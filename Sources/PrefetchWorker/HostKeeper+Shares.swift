@@ -12,7 +12,9 @@ extension HostKeeper {
         ledger.hadLoad = isBusy
         guard shares.hosts != ledger.shares else { return }
         ledger.shares = shares.hosts
-        let places = shares.hosts?.mapValues { HostShare(places: $0.places, parts: $0.parts) }
+        let places = shares.hosts?.filter { $0.key != HelperTurns.name }.mapValues {
+            HostShare(places: $0.places, parts: $0.parts)
+        }
         let all = places.map { $0[LimitsRecord.everyHost]?.places ?? 0 }
         downloader.setShares(concurrency: all, hosts: places)
     }
@@ -28,7 +30,8 @@ extension HostKeeper {
         }
         let running = hosts.reduce(0) { $0 + $1.running }
         let waiting = hosts.reduce(0) { $0 + $1.waiting }
-        guard running + waiting > 0 else { return [] }
+        if let turns = turnsDemand { demands.append(turns) }
+        guard running + waiting > 0 else { return demands.filter { $0.load.host == HelperTurns.name } }
         let all = HostLoad(host: LimitsRecord.everyHost, running: running, waiting: waiting, rate: 0)
         let concurrency = ledger.limits.first { $0.host == LimitsRecord.everyHost }?.concurrency ?? concurrency
         demands.append(
@@ -37,22 +40,35 @@ extension HostKeeper {
         return demands
     }
 
+    /// What waits for a helper process. Each worker has helpers of its own, of which nobody else gets any.
+    private var turnsDemand: HostDemand? {
+        let (waiting, running) = turns.counts
+        guard waiting > 0 else { return nil }
+        let load = HostLoad(
+            host: HelperTurns.name, running: running, waiting: waiting, rate: 0, reason: turns.reason)
+        return HostDemand(load: load, limit: 1_000_000, share: nil)
+    }
+
     /// Hosts of which only the rate is told are left out beyond this.
     private static let mostNamed = 1_000
 
     private func load(of hosts: [HostSnapshot], _ now: Int64, _ ledger: inout Ledger) -> [HostLoad] {
         countRates(of: hosts, &ledger)
+        let robots = Set(downloader.robotsWaits(longerThan: .zero).map(\.host))
         let loads = hosts.compactMap { host -> HostLoad? in
             let rate = ledger.rates[host.host] ?? 0
-            guard host.running > 0 || host.waiting > 0 || rate > 0 else { return nil }
+            let isAskedForRules = robots.contains(host.host)
+            guard host.running > 0 || host.waiting > 0 || rate > 0 || isAskedForRules else { return nil }
+            let wait = host.waiting > 0 ? host.wait : nil
             return HostLoad(
                 host: host.host, running: host.running, waiting: host.waiting, rate: rate,
-                reason: host.waiting > 0 ? host.wait?.reason : nil,
-                until: host.waiting > 0 ? host.wait?.time.map { now + $0.milliseconds } : nil)
+                reason: wait?.reason ?? (isAskedForRules ? "The robots.txt of \(host.host) is asked for first." : nil),
+                until: wait?.time.map { now + $0.milliseconds })
         }
         // A host that isn't named gets no place beside another worker: those that want one are all named.
-        let busy = loads.filter { $0.running > 0 || $0.waiting > 0 }
-        return busy + loads.filter { $0.running == 0 && $0.waiting == 0 }.prefix(max(0, Self.mostNamed - busy.count))
+        let busy = loads.filter { $0.running > 0 || $0.waiting > 0 || $0.reason != nil }
+        let others = loads.filter { $0.running == 0 && $0.waiting == 0 && $0.reason == nil }
+        return busy + others.prefix(max(0, Self.mostNamed - busy.count))
     }
 
     /// Over a second, as people read them.
@@ -74,6 +90,10 @@ extension HostKeeper {
         for wait in downloader.waits(longerThan: Self.pause).prefix(ClaimLoop.ceiling) {
             for item in sharers[wait.id] ?? [wait.id] { held[item] = wait.host }
         }
+        for wait in downloader.robotsWaits(longerThan: Self.pause).prefix(ClaimLoop.ceiling) {
+            for item in sharers[wait.id] ?? [wait.id] { held[item] = wait.host }
+        }
+        for item in turns.waits(longerThan: Self.pause) { held[item] = HelperTurns.name }
         let removed = Set(ledger.held.keys.filter { held[$0] == nil })
         let added = held.filter { ledger.held[$0.key] != $0.value }.map { HeldItem(item: $0.key, host: $0.value) }
         guard !removed.isEmpty || !added.isEmpty else { return }

@@ -17,10 +17,13 @@ import Testing
         #expect(!connections.distrusts("a.example", now: now))
     }
 
-    /// TLS says farewell before it closes, and may send tickets until then; an answer that nobody asked for stays open.
+    /// TLS says farewell before it closes, and may send tickets until then. What is as short as a ticket may be one; an answer
+    /// that is longer is seen to be one.
     @Test(
         .enabled(if: SecureOrigin.isAvailable, "python3-h2 or openssl is missing: run scripts/bootstrap"),
-        arguments: [("/farewell", true), ("/last", true), ("/late", false)])
+        arguments: [
+            ("/farewell", true), ("/last", true), ("/ticket", true), ("/late", true), ("/late-large", false),
+        ])
     func aHostThatClosesAnIdleConnectionKeepsTheNextOnes(_ path: String, _ isTrusted: Bool) async throws {
         try await withTemporaryDirectory { folder in
             let origin = try SecureOrigin(scratch: folder)

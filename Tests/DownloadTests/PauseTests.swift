@@ -83,6 +83,73 @@ import Testing
         }
     }
 
+    /// Room that there is once it is given.
+    private final class HeldRoom: BodyRoom {
+        private let state = Mutex((isGiven: false, waiting: [@Sendable () -> Void]()))
+
+        var isAskedFor: Bool { state.withLock { !$0.waiting.isEmpty } }
+
+        func give() {
+            let waiting = state.withLock { state in
+                state.isGiven = true
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for answer in waiting { answer() }
+        }
+
+        func grow(by bytes: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool {
+            state.withLock { state in
+                if !state.isGiven { state.waiting.append(onAnswer) }
+                return state.isGiven
+            }
+        }
+    }
+
+    /// What the decoder has made of the bytes is kept, and the thread that all transfers share goes on.
+    @Test(arguments: [true, false]) func aBodyThatWaitsForRoomHoldsUpNoOther(_ isPacked: Bool) async throws {
+        let packed = try gzip(of: 400_000)
+        let plain = [UInt8](repeating: 0, count: 400_000)
+        let origin = try LoopbackOrigin { request in
+            guard request.path == "/waiting" else { return .ok(Self.body) }
+            return isPacked ? .ok(packed, headers: [("Content-Encoding", "gzip")]) : .ok(plain)
+        }
+        let room = HeldRoom()
+        let isTaken = Atomic(false)
+        try await withDownloader(makeRoom: {
+            let isLate = isTaken.exchange(true, ordering: .acquiringAndReleasing)
+            return isLate ? LateRoom() as any BodyRoom : room
+        }) { downloader in
+            async let waiting = downloader.download(DownloadRequest(url: origin.url("/waiting")))
+            #expect(await eventually { room.isAskedFor })
+            for number in 0..<20 {
+                let other = await downloader.download(DownloadRequest(url: origin.url("/\(number)")))
+                let bytes = try other.file?.bytes()
+                #expect(bytes == Self.body)
+            }
+            #expect(room.isAskedFor)
+            room.give()
+            let bytes = try await waiting.file?.bytes()
+            #expect(bytes == plain)
+        }
+    }
+
+    /// Bytes that don't pack come in as many pieces as they are sent in, and each may be cut anywhere when it comes again.
+    @Test func aPackedBodyThatPausesAtEachPieceIsWholeWhereverItIsCut() async throws {
+        let packed = try gzip(of: 3_000_000)
+        let origin = try LoopbackOrigin { _ in
+            .slowly(packed + packed, pieces: 60, pause: 1, headers: [("Content-Encoding", "gzip")])
+        }
+        let room = LateRoom()
+        try await withDownloader(makeRoom: { room }) { downloader in
+            let file = try #require(await downloader.download(DownloadRequest(url: origin.url("/a"))).file)
+            #expect(file.size == 6_000_000)
+            let bytes = try file.bytes()
+            #expect(bytes.allSatisfy { $0 == 0 })
+        }
+        #expect(room.pauses >= 90)
+    }
+
     @Test func noRoomAfterAPauseEndsItAtOnceAndTheOthersGoOn() async throws {
         #expect(try await endOf(LateRoom(isRefused: true)) == .disk(.noSpace))
     }

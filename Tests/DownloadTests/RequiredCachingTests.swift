@@ -43,6 +43,9 @@ import Testing
         asked("Cache-Control: max-age=10000, No-CaChE", future, date),
         asked("Cache-Control: max-age=2, must-revalidate", after: 3),
         reused("Cache-Control: max-age=99999999999"), reused("Cache-Control: max-age=003600"),
+        asked("Cache-Control: max-age=2, immutable", after: 3),
+        asked("Cache-Control: max-age=3600, no-store, must-understand", status: 299),
+        asked("Cache-Control: max-age=2", "Pragma: public", after: 3),
     ]
 
     static let ages = [
@@ -59,9 +62,15 @@ import Testing
         reused(date, "Cache-Control: max-age=3600", "Age: 0", "Age: 7200"),
         reused(date, "Cache-Control: max-age=3600", "Age: 0, 0"),
         reused(date, "Cache-Control: max-age=10000", "Age: 3600", "Age: 3600"),
+        asked(date, "Cache-Control: max-age=3600", "Age: 2147483649"),
+        // What is told counts from when it was said, by a clock that is slow, and by one that is fast.
+        asked("Date: Mon, 07 Nov 1994 08:49:27 GMT", "Expires: Mon, 07 Nov 1994 08:49:47 GMT", "Age: 25"),
+        asked("Date: Mon, 07 Nov 1994 08:49:47 GMT", "Expires: Mon, 07 Nov 1994 08:49:57 GMT", "Age: 15"),
     ]
 
     static let expiries = [
+        asked(date, "Expires: Mon, 07 Nov 1994 08:49:37 GMT"),
+        asked("Date: Mon, 07 Nov 1994 08:56:17 GMT", "Expires: Mon, 07 Nov 1994 08:54:37 GMT"),
         reused(date, future), asked(date, "Expires: Sun, 06 Nov 1994 08:49:37 GMT"), asked(date, "Expires: 0"),
         reused(date, "Expires: Thursday, 18-Aug-50 02:01:18 GMT"), reused(date, "Expires: Thu Aug 18 02:01:18 2050"),
         reused(date, "Expires: Mon Aug  8 02:01:18 2050"), asked(date, "Expires: Thu, 18 Aug 2050 02:01:18 UTC"),
@@ -77,10 +86,15 @@ import Testing
         reused(date, modified), reused(date, modified, status: 203), asked(date, modified, status: 201),
         asked(date, modified, status: 202), asked(date, modified, status: 205), asked(date, modified, status: 226),
         reused(date, modified, "Cache-Control: max-age=60", status: 201), asked(date), asked("X: y"),
-        asked(date, modified, "Cache-Control: no-cache"),
+        asked(date, modified, "Cache-Control: no-cache"), asked(date, modified, status: 299),
     ]
 
-    @Test(arguments: freshness + ages + expiries + guesses) func isUsedAgainOnlyAsRequired(_ given: Case) {
+    /// Once it is stale, whatever its status.
+    static let stale = [200, 203, 204, 206, 299].map { status in
+        asked(date, "Expires: Mon, 07 Nov 1994 07:26:17 GMT", modified, status: status)
+    }
+
+    @Test(arguments: freshness + ages + expiries + guesses + stale) func isUsedAgainOnlyAsRequired(_ given: Case) {
         var headers = ResponseHeaders()
         for line in given.lines { Array("\(line)\r\n".utf8).withUnsafeBytes { headers.absorb($0) } }
         let freshness = Freshness(

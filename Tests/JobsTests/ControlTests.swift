@@ -34,6 +34,23 @@ struct ControlTests {
         }
     }
 
+    @Test func `Jobs that a shell cancels are swept many in a slice, have an end, and are pruned`() async throws {
+        try await withQueue { queue in
+            try queue.shell.expect(
+                """
+                WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+                INSERT INTO jobs (urls) SELECT json_array('http://a.example/' || i, 'http://b.example/' || i) FROM n;
+                UPDATE jobs SET state = 'cancelled';
+                """)
+            let open = try queue.shell.expect("SELECT count(*) FROM jobs WHERE finished_at IS NULL;")
+            #expect(open == ["0"])
+            #expect(try await queue.store.sweepCancelled() == 4_000)
+            #expect(try queue.shell.expect("SELECT sum(cancelled), sum(queued) FROM jobs;") == ["4000|0"])
+            let pruned = try await queue.store.prune(endedBefore: queue.clock.now + 10_000_000_000_000)
+            #expect((pruned.jobs, pruned.items) == (2_000, 4_000))
+        }
+    }
+
     @Test func `A job that can't be run is failed, with the reason on it and on its items`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(2)

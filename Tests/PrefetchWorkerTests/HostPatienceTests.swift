@@ -108,23 +108,4 @@ struct HostPatienceTests {
             #expect(try await place.store.hostWaits().isEmpty)
         }
     }
-
-    @Test func `Retry-After is in the database before anything else happens`() async throws {
-        let origin = try LoopbackOrigin { _ in .status(429, headers: [("Retry-After", "600")]) }
-        try await withWorkplace(configure: { $0.drains = false }) { (place) async throws in
-            let stop = StopSignal()
-            let job = try await place.enqueue((0..<3).map { origin.url("/\($0)") })
-            async let summary = place.run(stop)
-            let isKnown = try await eventually {
-                let isBlocked = try await place.store.blockedHosts()["127.0.0.1"] != nil
-                // Its items are written down with the next group.
-                let hasEnded = try await place.progress(job).delayed > 0
-                if hasEnded { #expect(isBlocked) }
-                return isBlocked
-            }
-            #expect(isKnown)
-            stop.request()
-            _ = try await summary
-        }
-    }
 }

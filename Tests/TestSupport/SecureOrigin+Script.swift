@@ -1,7 +1,7 @@
 extension SecureOrigin {
     /// Prints its ports as JSON, and serves until it is killed or its parent is gone.
     static let script = #"""
-        import json, os, socket, ssl, struct, sys, threading, time
+        import ctypes, json, os, socket, ssl, struct, sys, threading, time
         import h2.config, h2.connection, h2.events
         folder = sys.argv[1]
 
@@ -18,6 +18,14 @@ extension SecureOrigin {
         def head(length, status="200 OK", more=""):
             return f"HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{more}\r\n".encode()
 
+        def ticket(conn):
+            # One more ticket, while nothing is asked: behind the object's type, its count and its socket stands OpenSSL's.
+            session = ctypes.c_void_p.from_address(id(conn._sslobj) + 24)
+            library = ctypes.CDLL("libssl.so.3")
+            sent = library.SSL_new_session_ticket(session) == 1 and library.SSL_do_handshake(session) == 1
+            # A test that can't have its ticket is to fail.
+            if not sent: conn.sendall(b"x" * 20000)
+
         def wait(conn):
             try:
                 while conn.recv(65536): pass
@@ -30,6 +38,8 @@ extension SecureOrigin {
             if path == "/503": conn.sendall(head(0, "503 No", "Retry-After: 0\r\n")); return True
             if path == "/loop": conn.sendall(head(0, "302 Go", "Location: /loop\r\n")); return True
             if path == "/away": conn.sendall(head(0, "302 Go", "Location: http://10.255.255.1/\r\n")); return True
+            if path == "/ticket": conn.sendall(head(1000) + body[:1000]); time.sleep(0.05); ticket(conn); return True
+            if path == "/late-large": conn.sendall(head(1000) + body[:1000]); time.sleep(0.05); conn.sendall(body * 4); return True
             if path == "/late": conn.sendall(head(1000) + body[:1000]); time.sleep(0.05); conn.sendall(body[:500]); return True
             if path == "/farewell": conn.sendall(head(1000) + body[:1000]); time.sleep(0.05); conn.unwrap()
             elif path == "/last": conn.sendall(head(1000) + body[:1000]); time.sleep(0.05); conn.sendall(body[:500])

@@ -20,6 +20,9 @@ final class RobotsKeeper: Sendable {
     }
 
     private let entries = Mutex<[DownloadURL.Origin: Entry]>([:])
+    /// Who waits for rules, by numbers of their own.
+    private let waiting = Mutex<(last: UInt64, all: [UInt64: (wait: DownloadWait, since: ContinuousClock.Instant)])>(
+        (0, [:]))
     private let agent: String
 
     init(agent: String, mostBytes: Int = 16 << 20) { (self.agent, self.mostBytes) = (agent, mostBytes) }
@@ -32,6 +35,8 @@ final class RobotsKeeper: Sendable {
         fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome,
     ) async -> DownloadFailure? {
         let asked = rules(of: url.origin, like: request, fetch)
+        let place = beginWait(for: url, request)
+        defer { if let place { waiting.withLock { $0.all[place] = nil } } }
         switch await asked.valueUnlessCancelled() {
         case nil: return .cancelled
         case .failure(let failure):
@@ -42,6 +47,22 @@ final class RobotsKeeper: Sendable {
             guard !rules.allows(url.pathAndQuery) else { return nil }
             return DownloadFailure(.optOut, "The robots.txt of \(url.host) does not allow this URL.")
         }
+    }
+
+    private func beginWait(for url: DownloadURL, _ request: DownloadRequest) -> UInt64? {
+        guard let id = request.id else { return nil }
+        let wait = DownloadWait(id: id, host: HostName.normal(url.host))
+        return waiting.withLock { waiting in
+            waiting.last += 1
+            waiting.all[waiting.last] = (wait, .now)
+            return waiting.last
+        }
+    }
+
+    /// What has waited for so long, and has a number of its caller's.
+    func waits(longerThan time: Duration) -> [DownloadWait] {
+        let now = ContinuousClock.now
+        return waiting.withLock { $0.all.values.filter { now - $0.since >= time }.map(\.wait) }
     }
 
     private func rules(

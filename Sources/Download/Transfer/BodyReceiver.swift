@@ -1,4 +1,3 @@
-import Dispatch
 import SystemPackage
 
 /// Takes in a body: counts it, shows its beginning to the inspector, writes and hashes it.
@@ -72,20 +71,6 @@ final class BodyReceiver {
         try onDisk { try openWriter().write(bytes) }
         showIfDue()
         return isFull ? .stop : .goOn
-    }
-
-    /// For bytes that can't come again, since a decoder has made them: the download thread is held up until there is room.
-    ///
-    /// - Returns: whether more is wanted.
-    func receiveWaiting(_ bytes: UnsafeRawBufferPointer) throws(DownloadFailure) -> Bool {
-        while true {
-            let answered = DispatchSemaphore(value: 0)
-            switch try receive(bytes, onRoom: { answered.signal() }) {
-            case .goOn: return true
-            case .stop: return false
-            case .pause: answered.wait()
-            }
-        }
     }
 
     private func showIfDue() {

@@ -10,6 +10,10 @@ final class ContentDecoder {
     private var stream = z_stream()
     private var phase = Phase.before
     private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+    /// Bytes of the output that wait for room.
+    private var pending = 0
+    /// Bytes that come again after a pause, and are in the decoder already.
+    private var used = 0
 
     private enum Phase {
         case before
@@ -50,44 +54,72 @@ final class ContentDecoder {
     /// Whether all has come that was coded.
     var isWhole: Bool { phase == .after }
 
-    /// - Parameter take: gets what comes of the bytes, in pieces; says whether it wants more.
-    /// - Returns: whether more is wanted.
+    /// - Parameter take: gets what comes of the bytes, in pieces; a piece that it pauses at comes again.
+    /// - Returns: what becomes of the transfer. After a pause the same bytes are to be given again, and what was undone of
+    ///   them already isn't undone twice.
     func decode(
         _ bytes: UnsafeRawBufferPointer, from host: String,
-        _ take: (UnsafeRawBufferPointer) throws(DownloadFailure) -> Bool,
-    ) throws(DownloadFailure) -> Bool {
-        var rest = bytes[...]
+        _ take: (UnsafeRawBufferPointer) throws(DownloadFailure) -> BodyReceiver.Reception,
+    ) throws(DownloadFailure) -> BodyReceiver.Reception {
+        if pending > 0 {
+            let reception = try take(made(pending))
+            guard case .goOn = reception else { return reception }
+            pending = 0
+        }
+        let known = min(used, bytes.count)
+        used -= known
+        var rest = bytes.dropFirst(known)
         while !rest.isEmpty {
             // Gzip's members follow each other; what else follows is padding.
-            if phase == .after, !isGzip || rest.first != 0x1F { return true }
+            if phase == .after, !isGzip || rest.first != 0x1F { return .goOn }
             try begin(rest, host)
-            let (used, result) = inflateOnce(UnsafeRawBufferPointer(rebasing: rest))
-            rest = rest.dropFirst(used.taken)
-            if used.made > 0, try !take(made(used.made)) { return false }
+            let (step, result) = inflateOnce(UnsafeRawBufferPointer(rebasing: rest))
+            rest = rest.dropFirst(step.taken)
+            if result == Z_STREAM_END { phase = .after }
+            if let end = try give(step.made, of: bytes.count - rest.count, take) { return end }
             switch result {
-            case Z_STREAM_END: phase = .after
-            case Z_OK where used.taken + used.made > 0, Z_BUF_ERROR where used.taken + used.made > 0: continue
+            case Z_STREAM_END: continue
+            case Z_OK where step.taken + step.made > 0, Z_BUF_ERROR where step.taken + step.made > 0: continue
             default: throw Self.broken(host)
             }
         }
-        return try drain(host, take)
+        return try drain(host, bytes.count, take)
     }
 
     /// What the decoder still holds though it has all bytes.
     private func drain(
-        _ host: String, _ take: (UnsafeRawBufferPointer) throws(DownloadFailure) -> Bool,
-    ) throws(DownloadFailure) -> Bool {
+        _ host: String, _ count: Int,
+        _ take: (UnsafeRawBufferPointer) throws(DownloadFailure) -> BodyReceiver.Reception,
+    ) throws(DownloadFailure) -> BodyReceiver.Reception {
         while phase == .inside {
-            let (used, result) = inflateOnce(UnsafeRawBufferPointer(start: nil, count: 0))
-            if used.made > 0, try !take(made(used.made)) { return false }
+            let (step, result) = inflateOnce(UnsafeRawBufferPointer(start: nil, count: 0))
+            if result == Z_STREAM_END { phase = .after }
+            if let end = try give(step.made, of: count, take) { return end }
             switch result {
-            case Z_STREAM_END: phase = .after
-            case Z_OK where used.made > 0: continue
-            case Z_OK, Z_BUF_ERROR: return true
+            case Z_STREAM_END: continue
+            case Z_OK where step.made > 0: continue
+            case Z_OK, Z_BUF_ERROR: return .goOn
             default: throw Self.broken(host)
             }
         }
-        return true
+        return .goOn
+    }
+
+    /// Hands over a piece. Where it isn't taken yet, it is kept until the bytes come again, `count` of which are used up.
+    ///
+    /// - Returns: nil where more may follow.
+    private func give(
+        _ size: Int, of count: Int,
+        _ take: (UnsafeRawBufferPointer) throws(DownloadFailure) -> BodyReceiver.Reception,
+    ) throws(DownloadFailure) -> BodyReceiver.Reception? {
+        guard size > 0 else { return nil }
+        let reception = try take(made(size))
+        switch reception {
+        case .goOn: return nil
+        case .stop: break
+        case .pause: (pending, used) = (size, count)
+        }
+        return reception
     }
 
     private func begin(_ bytes: Slice<UnsafeRawBufferPointer>, _ host: String) throws(DownloadFailure) {

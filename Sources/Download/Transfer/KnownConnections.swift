@@ -55,17 +55,30 @@ final class KnownConnections {
     enum Unasked {
         /// Or its end and no more, which libcurl sees as well.
         case nothing
-        /// Words of farewell: it can't be used any more, and its host has done nothing wrong.
-        case end
+        /// A farewell, or what TLS says of itself: the connection isn't used again, and its host has done nothing wrong.
+        case other
+        /// An answer, or more of one.
         case bytes
     }
 
-    func unasked(on connection: Connection) -> Unasked {
+    /// - Parameter isSecure: whether it is spoken to by TLS. Of its records nobody but TLS can tell what is inside: a ticket
+    ///   for later sessions, which may come at any time, looks like a short answer, and only what is longer is one.
+    func unasked(on connection: Connection, isSecure: Bool) -> Unasked {
         guard connection.users == 0, !connection.isMultiplexed else { return .nothing }
-        var bytes = [UInt8](repeating: 0, count: Self.recordHeader)
-        let count = recv(connection.socket, &bytes, bytes.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
-        guard count > 0 else { return .nothing }
-        return Self.hasEnded(connection.socket) || Self.isAlert(bytes.prefix(count)) ? .end : .bytes
+        var byte: UInt8 = 0
+        guard recv(connection.socket, &byte, 1, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT)) > 0 else { return .nothing }
+        if Self.hasEnded(connection.socket) { return .other }
+        return isSecure && !Self.hasMuch(connection.socket) ? .other : .bytes
+    }
+
+    /// More than what TLS says of itself while a connection is open.
+    private static let longestOwnRecords = 8 << 10
+
+    private static func hasMuch(_ socket: CInt) -> Bool {
+        var bytes = [UInt8](repeating: 0, count: longestOwnRecords + 1)
+        let count = recv(socket, &bytes, bytes.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
+        // Records of TLS 1.2 that aren't an application's say so (RFC 8446, section 5.1).
+        return count == bytes.count && bytes[0] == 23
     }
 
     private static func hasEnded(_ socket: CInt) -> Bool {
@@ -73,16 +86,6 @@ final class KnownConnections {
         let farewell: Int16 = 0x2000
         var entry = pollfd(fd: socket, events: farewell, revents: 0)
         return poll(&entry, 1, 0) > 0 && entry.revents & (farewell | Int16(POLLHUP) | Int16(POLLERR)) != 0
-    }
-
-    /// Type, version and length (RFC 8446, section 5.1).
-    private static let recordHeader = 5
-
-    /// Whether a record of TLS is an alert, such as the one before a connection is closed. TLS 1.3 hides the type, but two
-    /// bytes with their type and seal are too short for an answer.
-    private static func isAlert(_ bytes: ArraySlice<UInt8>) -> Bool {
-        guard bytes.count == recordHeader, bytes[1] == 3 else { return false }
-        return bytes[0] == 21 || (bytes[0] == 23 && bytes[3] == 0 && bytes[4] <= 2 + 1 + 16)
     }
 
     private static func localPort(of socket: CInt) -> CInt? {

@@ -41,15 +41,16 @@ extension Transfer {
             return drained + bytes.count <= Self.drainBytes ? .goOn : .stop
         case .body(let receiver):
             do throws(DownloadFailure) {
-                guard let decoder else {
-                    let reception = try receiver.receive(bytes, onRoom: onRoom)
-                    if case .pause = reception { isPaused = true }
-                    return reception
+                let reception: BodyReceiver.Reception
+                if let decoder {
+                    reception = try decoder.decode(bytes, from: hop.host) { part throws(DownloadFailure) in
+                        try receiver.receive(part, onRoom: onRoom)
+                    }
+                } else {
+                    reception = try receiver.receive(bytes, onRoom: onRoom)
                 }
-                let wantsMore = try decoder.decode(bytes, from: hop.host) { part throws(DownloadFailure) in
-                    try receiver.receiveWaiting(part)
-                }
-                return wantsMore ? .goOn : .stop
+                if case .pause = reception { isPaused = true }
+                return reception
             } catch {
                 cut(error.code, error.message)
                 return .stop

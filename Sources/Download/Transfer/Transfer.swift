@@ -148,7 +148,7 @@ extension Transfer {
     /// - Returns: whether it may be used: what has come on it before anything was asked would be taken for the answer.
     func take(_ connection: KnownConnections.Connection) -> Bool {
         // On a new one a server may speak first, as TLS and HTTP/2 do.
-        let unasked = openedSockets.isEmpty ? connections.unasked(on: connection) : .nothing
+        let unasked = openedSockets.isEmpty ? connections.unasked(on: connection, isSecure: speaksTLS) : .nothing
         if case .nothing = unasked {
             connection.users += 1
             self.connection = connection
@@ -157,6 +157,10 @@ extension Transfer {
         if case .bytes = unasked { connections.distrust(ticket.host) }
         needsOtherConnection = true
         return false
+    }
+
+    private var speaksTLS: Bool {
+        hop.origin.scheme == "https" || configuration.proxy?.lowercased().hasPrefix("https:") == true
     }
 
     func letGoOfConnection() {

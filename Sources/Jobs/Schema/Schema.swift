@@ -58,6 +58,9 @@ enum Schema {
         migrator.registerMigration("16-damage") { db in
             try db.execute(sql: damage)
         }
+        migrator.registerMigration("17-ends") { db in
+            try db.execute(sql: ends)
+        }
         return migrator
     }
 

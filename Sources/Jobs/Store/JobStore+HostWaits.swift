@@ -8,6 +8,32 @@ public struct HostWaits: Hashable, Sendable, Codable {
     public let reason: String
     /// When the last of them is tried again, or the host is given up; UTC milliseconds, nil where nobody knows.
     public let until: Int64?
+    /// Whether there are more items, or hosts, than were counted.
+    public var isMore = false
+
+    init(_ row: Row) {
+        host = row.text("host") ?? ""
+        items = row.count("items")
+        reason = row.text("reason") ?? ""
+        until = row.number("until").map(HostMemory.clamped)
+    }
+
+    init(host: String, items: Int, reason: String, until: Int64?, isMore: Bool) {
+        (self.host, self.items, self.reason) = (host, items, reason)
+        (self.until, self.isMore) = (until.map(HostMemory.clamped), isMore)
+    }
+
+    /// Of items that are put off and those in a worker's hands.
+    fileprivate func joined(with other: HostWaits) -> HostWaits {
+        HostWaits(
+            host: host, items: items + other.items, reason: max(reason, other.reason),
+            until: until.flatMap { until in other.until.map { max(until, $0) } } ?? until ?? other.until,
+            isMore: isMore || other.isMore)
+    }
+
+    fileprivate func shifted(by shift: Int64) -> HostWaits {
+        HostWaits(host: host, items: items, reason: reason, until: until.map { $0 + shift }, isMore: isMore)
+    }
 }
 
 /// An item that waits in a worker's hands, for that host.
@@ -22,38 +48,38 @@ public struct HeldItem: Hashable, Sendable {
 }
 
 extension JobStore {
-    /// Which hosts items wait for: those with the most items first.
+    /// Which hosts items wait for: those with the most items first. It takes no longer than a moment however many wait; where
+    /// they are too many to look at each, ``HostWaits/isMore`` says so.
     ///
     /// - Parameter job: of one job only.
     public func hostWaits(job: JobID? = nil, limit: Int = 1_000) async throws(JobsError) -> [HostWaits] {
         let reading = reading
         return try await read { db in
             let shift = reading.wall - (try Self.cacheTime(reading, in: db))
-            let rows = try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT waits.host AS host, sum(waits.items) AS items, max(waits.reason) AS reason,
-                        coalesce(min(max(waits.until), hosts.gives_up_at), hosts.gives_up_at,
-                            max(waits.until)) AS until
-                    FROM (
-                        SELECT waits_for AS host, count(*) AS items, max(message) AS reason, max(run_at) AS until
-                        FROM items WHERE state = 'delayed' AND waits_for IS NOT NULL AND (?1 IS NULL OR job = ?1)
-                        GROUP BY waits_for
-                        UNION ALL
-                        SELECT held_items.host, count(*), max(host_load.reason), max(host_load.until)
-                        FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
-                        JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
-                        WHERE host_load.reason IS NOT NULL AND (?1 IS NULL OR items.job = ?1) GROUP BY held_items.host
-                    ) AS waits LEFT JOIN hosts ON hosts.host = waits.host
-                    GROUP BY waits.host ORDER BY items DESC, waits.host LIMIT ?2
-                    """,
-                arguments: [job, limit])
-            return rows.map { row in
-                HostWaits(
-                    host: row.text("host") ?? "", items: row.count("items"), reason: row.text("reason") ?? "",
-                    until: row.number("until").map { HostMemory.clamped($0) + shift })
+            var found: [String: HostWaits] = [:]
+            for wait in try DelayedWaits(db).hosts(job: job, limit: limit) + Self.heldWaits(job, limit, in: db) {
+                found[wait.host] = found[wait.host]?.joined(with: wait) ?? wait
+            }
+            return found.values.sorted { ($1.items, $0.host) < ($0.items, $1.host) }.prefix(limit).map {
+                $0.shifted(by: shift)
             }
         }
+    }
+
+    /// What waits in workers' hands, which isn't much for each of them.
+    private static func heldWaits(_ job: JobID?, _ limit: Int, in db: Database) throws -> [HostWaits] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT held_items.host AS host, count(*) AS items, max(host_load.reason) AS reason,
+                    coalesce(min(max(host_load.until), hosts.gives_up_at), hosts.gives_up_at, max(host_load.until)) AS until
+                FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
+                JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
+                LEFT JOIN hosts ON hosts.host = held_items.host
+                WHERE host_load.reason IS NOT NULL AND (?1 IS NULL OR items.job = ?1) GROUP BY held_items.host LIMIT ?2
+                """,
+            arguments: [job, limit]
+        ).map(HostWaits.init)
     }
 
     /// Why an item waits that a worker has in hand; nil for one that doesn't.

@@ -12,26 +12,40 @@ extension JobStore {
         var total = 0
         var last: JobID = 0
         while SliceLedger.now() / 1_000_000 - start < limit {
-            guard let job = try await jobToSweep(after: last) else { break }
             let begun = SliceLedger.now()
-            let count = try await sweep(job)
+            let (count, end) = try await sweepSlice(after: last)
             total += count
-            // Where its counters say that something is left and nothing is, the others have their turn.
-            if count == 0 { last = job.id }
+            guard let end else { break }
+            last = end
             await breathe(after: SliceLedger.now() - begun)
         }
         return total
     }
 
-    private func jobToSweep(after last: JobID) async throws(JobsError) -> (id: JobID, reason: String)? {
-        try await read { db in
-            try Row.fetchOne(
+    /// Ends as many items as a slice has, of one such job after the other.
+    ///
+    /// - Returns: how many, and the last job that is done with; nil where there was none.
+    private func sweepSlice(after last: JobID) async throws(JobsError) -> (count: Int, end: JobID?) {
+        let now = now()
+        return try await writeSlice(.sweep) { db, rows in
+            let jobs = try Row.fetchAll(
                 db,
                 sql: """
                     SELECT id, ifnull(error, 'The job was cancelled.') AS reason FROM jobs
-                    WHERE state IN ('cancelled', 'failed') AND queued + active + delayed > 0 AND id > ? ORDER BY id LIMIT 1
-                    """, arguments: [last]
-            ).map { (id: $0["id"], reason: $0["reason"]) }
+                    WHERE state IN ('cancelled', 'failed') AND queued + active + delayed > 0 AND id > ? ORDER BY id LIMIT 256
+                    """, arguments: [last])
+            var moves = try GroupMoves(in: db)
+            var count = 0
+            var end: JobID?
+            for job in jobs {
+                let id: JobID = job["id"]
+                count += try Self.sweep(id, job["reason"], now: now, atMost: rows - count, &moves, in: db)
+                // The last may have more than the slice has room for.
+                end = count < rows ? id : id - 1
+                if count >= rows { break }
+            }
+            try moves.addUp(in: db)
+            return ((count, end), max(count, jobs.count))
         }
     }
 
@@ -42,29 +56,23 @@ extension JobStore {
         (.queued, "items INDEXED BY items_queued WHERE state = 'queued'"),
     ]
 
-    private func sweep(_ job: (id: JobID, reason: String)) async throws(JobsError) -> Int {
-        let now = now()
-        return try await writeSlice(.sweep) { db, rows in
-            let isOver = try Bool.fetchOne(
-                db, sql: "SELECT state IN ('cancelled', 'failed') FROM jobs WHERE id = ?", arguments: [job.id])
-            guard isOver == true else { return (0, 0) }
-            var moves = try GroupMoves(in: db)
-            try moves.announceAll(of: job.id, to: ItemState.cancelled.rawValue)
-            var count = 0
-            for (state, source) in Self.open where count < rows {
-                let update = try db.cachedStatement(
-                    sql: """
-                        UPDATE items SET state = 'cancelled', lease = NULL, run_at = NULL, class = 'cancelled', message = ?,
-                            finished_at = ? WHERE id IN (SELECT id FROM \(source) AND job = ? LIMIT ?)
-                        """)
-                try update.execute(arguments: [job.reason, now, job.id, rows - count])
-                let moved = db.changesCount
-                moves.count(job.id, from: state, to: .cancelled, items: Int64(moved))
-                count += moved
-            }
-            try moves.addUp(in: db)
-            return (count, count)
+    private static func sweep(
+        _ job: JobID, _ reason: String, now: Int64, atMost rows: Int, _ moves: inout GroupMoves, in db: Database,
+    ) throws -> Int {
+        try moves.announceAll(of: job, to: ItemState.cancelled.rawValue)
+        var count = 0
+        for (state, source) in open where count < rows {
+            let update = try db.cachedStatement(
+                sql: """
+                    UPDATE items SET state = 'cancelled', lease = NULL, run_at = NULL, class = 'cancelled', message = ?,
+                        finished_at = ? WHERE id IN (SELECT id FROM \(source) AND job = ? LIMIT ?)
+                    """)
+            try update.execute(arguments: [reason, now, job, rows - count])
+            let moved = db.changesCount
+            moves.count(job, from: state, to: .cancelled, items: Int64(moved))
+            count += moved
         }
+        return count
     }
 
     /// Between two slices: a third of the time that the last one took, so that a program which looks for the lock every 100 ms,

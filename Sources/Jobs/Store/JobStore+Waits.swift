@@ -29,7 +29,9 @@ extension JobStore {
     }
 
     private static func delays(at now: Int64, in db: Database) throws -> [String] {
-        try Row.fetchAll(
+        let many = DelayedWaits(db)
+        if try many.count() > DelayedWaits.mostSeen { return try delays(at: now, many) }
+        return try Row.fetchAll(
             db,
             sql: """
                 SELECT count(*) AS n, min(run_at) AS next, max(run_at) AS last, waits_for, max(message) AS message
@@ -43,6 +45,17 @@ extension JobStore {
             let reason = (row["message"] as String?).map { " (\(trimmed($0)))" } ?? ""
             return "\(items(row["n"])) put off\(host), for \(time) more\(reason)."
         }
+    }
+
+    /// The same of more items than are looked at each time.
+    private static func delays(at now: Int64, _ many: DelayedWaits) throws -> [String] {
+        let all = "\(try many.count()) items are put off."
+        return try [all]
+            + many.hosts(job: nil, limit: 1_000).sorted { $0.items > $1.items }.prefix(3).map { wait in
+                let time = wait.until.map { ", for up to \(seconds(until: $0, from: now)) s more" } ?? ""
+                let least = wait.isMore ? "At least \(wait.items)" : "\(wait.items)"
+                return "\(least) of them for \(wait.host)\(time) (\(trimmed(wait.reason)))."
+            }
     }
 
     private static func suspects(in db: Database) throws -> [String] {

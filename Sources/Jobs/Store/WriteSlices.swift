@@ -31,7 +31,8 @@ public enum Upkeep: String, Sendable, CaseIterable {
         case .eviction, .orphans: SliceSize(rows: 16, least: 4, most: 64)
         // They end by the clock as well. With fewer rows a busy machine, on which any slice may take long, falls behind.
         case .urls, .prune, .links: SliceSize(rows: 64, least: 8, most: 512)
-        case .sweep: SliceSize(rows: 1_024, least: 64, most: 8_192)
+        // A row takes 4 µs, so that the fewest take 4 ms; with fewer a busy machine, on which any slice may take long, falls behind.
+        case .sweep: SliceSize(rows: 2_048, least: 1_024, most: 8_192)
         // Each syncs twice, however little it moves.
         case .checkpoint: SliceSize(rows: 64, least: 8, most: 64)
         }

@@ -12,10 +12,12 @@ extension HelperPool {
 
     /// What a source is. What is large, moves, or can't be decoded is told as a picture without variants, by itself.
     func facts(of source: BlobFile, tolerance: DecodeTolerance = DecodeTolerance()) async -> HelperOutcome {
-        let outcome = await withCheckedContinuation { continuation in
-            var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
-            work.isFactsOnly = true
-            if !put(work) { continuation.resume(returning: .stopped) }
+        let outcome = await turns.waiting {
+            await withCheckedContinuation { continuation in
+                var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
+                work.isFactsOnly = true
+                if !put(work) { continuation.resume(returning: .stopped) }
+            }
         }
         guard case .undecided = outcome else { return outcome }
         return await transform(source, into: [], tolerance: tolerance)
@@ -24,6 +26,7 @@ extension HelperPool {
     /// - Returns: how many sources it was asked about; nil when it can't go on to serve.
     func askFacts(_ first: HelperWork, of helper: RunningHelper, on thread: DispatchQueue) async -> Int? {
         let group = [first] + takeFactsOnly()
+        for work in group { turns.start(work.item) }
         let isAnswered = await withCheckedContinuation { continuation in
             thread.async { [self, socket = helper.socket] in
                 continuation.resume(returning: answer(group, over: socket))

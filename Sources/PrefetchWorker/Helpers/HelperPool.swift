@@ -21,6 +21,7 @@ final class HelperPool: Sendable {
     /// Whether somebody was told already that helpers are not fully guarded.
     let hasWarned = Mutex(false)
     let lines = HelperLines()
+    let turns: HelperTurns
 
     init(configuration: HelperConfiguration, limits: ImageLimits, cache: ContentCache, logger: Logger) {
         self.configuration = configuration
@@ -28,6 +29,7 @@ final class HelperPool: Sendable {
         self.cache = cache
         self.logger = logger
         budget = MemoryBudget(bytes: configuration.decoderBytes)
+        turns = HelperTurns(places: configuration.count)
     }
 
     /// Makes every variant of a source, in the order given.
@@ -53,12 +55,14 @@ final class HelperPool: Sendable {
         _ source: BlobFile, into variants: [VariantSpec], _ assets: [String: Asset], _ outputs: OutputPlace,
         _ tolerance: DecodeTolerance,
     ) async -> HelperOutcome {
-        await budget.holding(await decoderBytes(of: source)) {
-            await withCheckedContinuation { continuation in
-                var work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
-                work.outputs = outputs
-                work.tolerance = tolerance
-                if !queue.put(work) { continuation.resume(returning: .stopped) }
+        await turns.waiting {
+            await budget.holding(await decoderBytes(of: source)) {
+                await withCheckedContinuation { continuation in
+                    var work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
+                    work.outputs = outputs
+                    work.tolerance = tolerance
+                    if !queue.put(work) { continuation.resume(returning: .stopped) }
+                }
             }
         }
     }
@@ -164,6 +168,7 @@ final class HelperPool: Sendable {
         from place: HelperPlace, to helper: RunningHelper, on thread: DispatchQueue, _ images: inout Int,
     ) async -> Bool {
         guard let work = place.take() else { return true }
+        turns.start(work.item)
         if work.isFactsOnly {
             guard let count = await askFacts(work, of: helper, on: thread) else { return false }
             images += count

@@ -46,6 +46,8 @@ struct HelperWork: Sendable {
     var preview: Int?
     /// Asks what the source is, and for nothing else.
     var isFactsOnly = false
+    /// The item it is for, if it is for one.
+    let item = HelperTurns.item
     private(set) var crashes = 0
 
     init(

@@ -62,7 +62,7 @@ extension Pipeline {
             }
             // Whoever makes variants of these bytes does it alone; the second finds what the first has made.
             holdings.join(makings, source.hash)
-            await sources.lock(source.hash)
+            await helpers.turns.waiting { await sources.lock(source.hash) }
             defer { sources.unlock(source.hash) }
             known = try await existing(wanted.map(\.identity))
             let source = try await seen(source, plan)

@@ -13,7 +13,10 @@ extension Pipeline {
         let key = fetchKey(of: item, plan, request)
         holdings.fetch = key
         let place = FetchPlace(priority: request.priority, rank: request.rank)
-        let fetched = await fetches.join(key, user: item.id, place: place) { [self] in await fetch(request, key) }
+        let known = item.source
+        let fetched = await fetches.join(key, user: item.id, place: place) { [self] in
+            await fetch(request, key, known: known)
+        }
         holdings.lastTry = fetched.record(at: settings.now())
         switch fetched {
         case .failed(let failure):
@@ -33,12 +36,14 @@ extension Pipeline {
         for item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings,
     ) async throws(FetchFailure) -> DownloadRequest {
         if let request = holdings.request { return request }
-        let request = try await delegated(request(for: item, plan), item)
+        var request = try await delegated(request(for: item, plan), item)
+        if let source = item.source, !isAnswer(source, to: request) { request.lastModified = nil }
         holdings.request = request
         return request
     }
 
-    private func fetch(_ request: DownloadRequest, _ key: String) async -> Fetched {
+    /// - Parameter known: what the validators in the request are those of.
+    private func fetch(_ request: DownloadRequest, _ key: String, known: SourceRecord?) async -> Fetched {
         if LocalSources.isLocal(request.url) { return await local(request.url) }
         var request = request
         request.currentPlace = { [fetches] in fetches.place(key).map { ($0.priority, $0.rank) } }
@@ -51,11 +56,11 @@ extension Pipeline {
             await remember(failure, of: request.url)
             return .failed(failure)
         case .notModified(let response):
-            guard response.confirms(request) else {
+            guard response.confirms(request), known.map(response.isAbout) ?? true else {
                 // Of something else that we don't have (RFC 9111, section 4.3.4).
                 request.etag = nil
                 request.lastModified = nil
-                return await fetch(request, key)
+                return await fetch(request, key, known: nil)
             }
             return .notModified(response)
         case .body(let body, let response):
@@ -115,16 +120,6 @@ extension Pipeline {
         if plan.options.contains(.handleCookies) { request.cookieJar = plan.definition.id }
         if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
         return request
-    }
-
-    /// Only what is whole in the cache may be confirmed by a 304; otherwise the bytes are needed. Where nobody has looked yet,
-    /// they may turn out not to be, and then there would be nothing. A job that doesn't keep them needs just what was made of
-    /// them.
-    private func validators(of item: ClaimedItem, _ plan: JobPlan) async -> SourceRecord? {
-        guard let source = item.source, !plan.hasToSee(source), let hash = BlobHash(source.hash) else { return nil }
-        if source.isKept, cache.exists(hash, size: source.size) { return source }
-        guard !plan.keepsOriginal, plan.isSatisfied(with: source) else { return nil }
-        return await hasAll(of: source, plan) ? source : nil
     }
 
     /// Requests that differ in what they send are not the same fetch.
@@ -240,14 +235,6 @@ extension SourceRecord {
         frames = known.frames
         hasAlpha = known.hasAlpha
         looks = known.looks
-    }
-}
-
-extension DownloadResponse {
-    /// Whether a 304 is about what we have: one with another strong validator isn't.
-    fileprivate func confirms(_ request: DownloadRequest) -> Bool {
-        guard let ours = request.etag, let theirs = etag, !theirs.hasPrefix("W/") else { return true }
-        return theirs == (ours.hasPrefix("W/") ? String(ours.dropFirst(2)) : ours)
     }
 }
 

@@ -76,7 +76,9 @@ final class Pipeline: Sendable {
         let result: ItemResult
         do throws(FetchFailure) {
             item = try await keyed(item, plan)
-            result = await self.result(of: item, plan, &holdings)
+            result = await HelperTurns.$item.withValue(item.id) { [item] in
+                await self.result(of: item, plan, &holdings)
+            }
         } catch {
             result = decided(error, of: item.url, attempts: item.attempts, isFetched: false)
         }

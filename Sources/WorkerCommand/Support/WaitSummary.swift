@@ -12,18 +12,21 @@ struct WaitSummary {
 
     var items: Int { waits.reduce(0) { $0 + $1.items } }
 
-    /// Such as `610 wait for 12 hosts, 24 s at most`; nil where nothing waits. Where a time isn't known, none is told.
+    /// Such as `610 wait for 12 hosts, 24 s at most`; nil where nothing waits. Where a time isn't known, none is told, and where
+    /// more wait than were counted, it says so.
     var short: String? {
         guard let first = waits.first else { return nil }
         let hosts = waits.count == 1 ? first.host : "\(waits.count) hosts"
-        return "\(items) wait for \(hosts)" + (longest.map { ", \($0) at most" } ?? "")
+        let least = waits.contains(where: \.isMore) ? "at least " : ""
+        return "\(least)\(items) wait for \(hosts)" + (longest.map { ", \($0) at most" } ?? "")
     }
 
     /// The same, with the hosts for which most wait and why.
     var lines: [String] {
         guard let short else { return [] }
         let most = waits.prefix(5).map { wait in
-            "  \(wait.host): \(wait.items). \(wait.reason)" + (time(wait.until).map { " \($0) at most." } ?? "")
+            "  \(wait.host): \(wait.isMore ? "at least " : "")\(wait.items). \(wait.reason)"
+                + (time(wait.until).map { " \($0) at most." } ?? "")
         }
         let others = waits.count > 5 ? ["  and \(waits.count - 5) others; see: worker hosts"] : []
         return ["waiting: \(short)"] + most + others

@@ -53,4 +53,32 @@ struct InjectionTests {
             }
         }
     }
+
+    /// From some call on, all of its kind fail, as on a disk that has been pulled out.
+    static let deaths = [
+        Fault(call: "pread64", error: "EIO", ordinals: [4, 60, 200]),
+        Fault(call: "pwrite64", error: "EIO", ordinals: [6, 80]),
+        Fault(call: "fdatasync", error: "EIO", ordinals: [2, 6]),
+    ]
+
+    @Test(arguments: deaths)
+    func `A disk that died is called failed, not the database damaged, and nothing is lost when it is back`(
+        _ fault: Fault
+    ) async throws {
+        try await FaultBench.lend { bench in
+            try await FaultScale.forEach(fault.ordinals, atOnce: 2) { ordinal in
+                let worker = try bench.worker()
+                let what = "\(fault.error) from \(fault.call) \(ordinal) on"
+                let first = try await worker.drain(injecting: "error=\(fault.error):when=\(ordinal)+", into: fault.call)
+                #expect(first.exit == .code(74), "\(what): \(first.errors)")
+                #expect(first.errors.contains("disk"), "\(what): \(first.errors)")
+                for word in ["damaged", "rebuild", "Fatal error"] {
+                    #expect(!first.errors.contains(word), "\(what): \(first.errors)")
+                }
+                try await worker.drain()
+                try await bench.check(worker, what)
+                try bench.remove(worker)
+            }
+        }
+    }
 }

@@ -1,0 +1,69 @@
+import GRDB
+import Testing
+
+@testable import Jobs
+
+/// How many items wait for which hosts is found in a time that doesn't grow with their number.
+@Suite("Very many delayed items", .serialized, .timeLimit(.minutes(15)))
+struct ManyWaitsTests {
+    /// Delayed items as failures would have left them, written in one go.
+    private func delay(_ count: Int, hosts: Int, job: JobID, until: Int64, _ queue: Queue) async throws {
+        try await queue.corrupt(
+            """
+            WITH RECURSIVE numbers (n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM numbers WHERE n < \(count - 1))
+            INSERT INTO items (job, url, state, run_at, waits_for, class, attempts, message)
+                SELECT \(job), 'https://h' || (n % \(hosts)) || '.example/' || n, 'delayed', \(until) - n % 1000,
+                    'h' || (n % \(hosts)) || '.example', 'http-503', 1, 'It is busy.' FROM numbers;
+            UPDATE jobs SET delayed = delayed + \(count), total = total + \(count) WHERE id = \(job)
+            """)
+    }
+
+    /// The fastest of ten, since others use the machine.
+    private func time(_ body: () async throws -> Void) async rethrows -> Duration {
+        var best = Duration.seconds(1_000)
+        for _ in 0..<10 {
+            let start = ContinuousClock.now
+            try await body()
+            best = min(best, ContinuousClock.now - start)
+        }
+        return best
+    }
+
+    @Test(arguments: [1, 2_000, 300_000]) func `A million of them cost no more than a moment`(_ hosts: Int) async throws
+    {
+        try await withQueue { queue in
+            let job = try await queue.job()
+            let other = try await queue.job()
+            let last = try await queue.store.read { try JobStore.cacheTime(queue.store.reading, in: $0) } + 600_000
+            try await delay(1_000_000, hosts: hosts, job: job, until: last, queue)
+            let waits = try await queue.store.hostWaits()
+            #expect(waits.count == min(hosts, 1_000))
+            #expect(waits.allSatisfy { $0.isMore && $0.reason == "It is busy." && $0.items > 0 })
+            #expect(waits.reduce(0) { $0 + $1.items } >= 1_000)
+            // No item waits longer than is said.
+            let most = queue.clock.now + 600_000
+            #expect(waits.allSatisfy { ($0.until ?? 0) == most })
+            #expect(try await time { _ = try await queue.store.hostWaits() } < .milliseconds(50))
+            #expect(try await time { _ = try await queue.store.hostWaits(job: job) } < .milliseconds(50))
+            #expect(try await time { _ = try await queue.store.progress() } < .milliseconds(50))
+            #expect(try await time { _ = try await queue.store.backlog() } < .milliseconds(50))
+            #expect(try await time { _ = try await queue.store.waits(of: queue.worker) } < .milliseconds(100))
+            // Of one job among others, too.
+            try await delay(10, hosts: 2, job: other, until: last, queue)
+            #expect(try await time { _ = try await queue.store.hostWaits(job: job) } < .milliseconds(50))
+            let few = try await queue.store.hostWaits(job: other)
+            #expect(few.map(\.items) == [5, 5] && few.allSatisfy { !$0.isMore })
+        }
+    }
+
+    @Test func `As many as can be looked at are counted each`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job()
+            let last = try await queue.store.read { try JobStore.cacheTime(queue.store.reading, in: $0) } + 600_000
+            try await delay(DelayedWaits.mostSeen, hosts: 4, job: job, until: last, queue)
+            let waits = try await queue.store.hostWaits()
+            #expect(waits.map(\.items) == [2_500, 2_500, 2_500, 2_500])
+            #expect(waits.allSatisfy { !$0.isMore })
+        }
+    }
+}

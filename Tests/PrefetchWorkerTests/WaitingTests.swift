@@ -1,0 +1,71 @@
+import Glibc
+import Jobs
+import PrefetchWorker
+import TestSupport
+import Testing
+
+/// What waits for something else than its host's places stands where all that waits stands.
+@Suite("What waits, and why", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+struct WaitingTests {
+    /// How long a wait may be unknown: twice what is promised, since the machine of a test is busy.
+    private static let limit = Duration.seconds(4)
+
+    /// Waits until so many items stand there, and looks at the other places where they do.
+    private func check(_ place: Workplace, _ items: Int, for host: String, _ reason: String) async throws {
+        let start = ContinuousClock.now
+        #expect(try await eventually { try await place.store.hostWaits().first?.items == items })
+        #expect(ContinuousClock.now - start < Self.limit)
+        let wait = try #require(try await place.store.hostWaits().first)
+        #expect((wait.host, wait.reason, wait.until) == (host, reason, nil))
+        let status = try await place.store.hostStatuses().first { $0.host == host }
+        #expect(status?.why == reason)
+        var told: [String] = []
+        for item in 1...20 as ClosedRange<Int64> {
+            if let wait = try await place.store.heldReason(of: item) { told.append(wait.reason) }
+        }
+        #expect(told == Array(repeating: reason, count: items))
+    }
+
+    @Test func `Items that wait for robots.txt say so within a second`() async throws {
+        let isOpen = Shared(false)
+        let origin = try LoopbackOrigin { request in
+            guard request.path == "/robots.txt" else { return .ok(Pictures.jpeg) }
+            while !isOpen.withLock({ $0 }) { usleep(2_000) }
+            return .ok(Array("User-agent: *\nAllow: /\n".utf8))
+        }
+        try await withWorkplace { (place) async throws in
+            let job = try await place.enqueue(
+                (0..<5).map { origin.url("/\($0)") }, options: "respect-robots-txt")
+            async let summary = place.drain()
+            #expect(await eventually { origin.requestCount("/robots.txt") == 1 })
+            try await check(place, 5, for: "127.0.0.1", "The robots.txt of 127.0.0.1 is asked for first.")
+            isOpen.withLock { $0 = true }
+            _ = try await summary
+            #expect(try await place.progress(job).done == 5)
+            #expect(try await place.store.hostWaits().isEmpty)
+        }
+    }
+
+    @Test func `Items that wait for a helper process say so within a second`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.drains = false }) { (place) async throws in
+            let stop = StopSignal()
+            let first = try await place.enqueue([origin.url("/first")], variants: "t=2x2")
+            async let summary = place.run(stop)
+            #expect(try await eventually { try await place.progress(first).done == 1 })
+            let helpers = place.helpers()
+            #expect(helpers.count == 1)
+            for helper in helpers { kill(helper, SIGSTOP) }
+            // One is in the helper's hands. The others are of the same bytes, and so one waits for the other.
+            let job = try await place.enqueue((0..<5).map { origin.url("/\($0)") }, variants: "t=3x3")
+            let others = try await place.enqueue([origin.url("/a")], variants: "u=4x4")
+            try await check(
+                place, 5, for: "helper processes", "The helper process is at work on another picture (--transforms).")
+            for helper in helpers { kill(helper, SIGCONT) }
+            #expect(try await eventually { try await place.progress(job).done + place.progress(others).done == 6 })
+            #expect(try await eventually { try await place.store.hostWaits().isEmpty })
+            stop.request()
+            _ = try await summary
+        }
+    }
+}
