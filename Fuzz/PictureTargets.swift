@@ -30,7 +30,7 @@ extension FuzzTarget {
     private static func header(_ format: ImageFormat) -> FuzzTarget {
         let seeds = format == .heic ? [format, .avif] : [format]
         return FuzzTarget(
-            name: "header-\(format.rawValue)", seeds: seeds.map { SampleImage.bytes(of: $0) }
+            name: "header-\(format.rawValue)", seeds: seeds.map { SampleImage.bytes(of: $0) } + furtherSeeds(format)
         ) { bytes in
             let reader = ByteReader(bytes)
             let limits = ImageLimits()
@@ -47,6 +47,33 @@ extension FuzzTarget {
         }
     }
 
+    /// Of what the samples don't have.
+    private static func furtherSeeds(_ format: ImageFormat) -> [[UInt8]] {
+        switch format {
+        case .tiff: [bigTIFF(isLittle: true), bigTIFF(isLittle: false)]
+        // Two by two pixels of four colours, in passes.
+        case .png:
+            [
+                ImageFormat.pngSignature + [0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 0, 2, 0, 0, 0, 2, 2, 3, 0, 0, 1]
+                    + [0, 0, 0, 0, 0, 0, 0, 19] + Array("IDAT".utf8)
+                    + [0x78, 1, 1, 8, 0, 0xF7, 0xFF, 0, 0x40, 0, 0x80, 0, 0xC0, 0, 0, 0, 0, 0, 0] + [0, 0, 0, 0]
+            ]
+        case .jpeg, .webp, .gif, .heic, .avif, .jxl, .bmp: []
+        }
+    }
+
+    /// Numbers of 64 bits: one grey pixel, whose strip isn't compressed.
+    private static func bigTIFF(isLittle: Bool) -> [UInt8] {
+        func number(_ value: Int, _ length: Int) -> [UInt8] {
+            let bytes = (0..<length).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+            return isLittle ? bytes : bytes.reversed()
+        }
+        let tags = [(256, 1), (257, 1), (258, 8), (259, 8), (262, 1), (273, 16), (277, 1), (278, 1), (279, 8)]
+        let entries = tags.flatMap { tag, value in number(tag, 2) + number(16, 2) + number(1, 8) + number(value, 8) }
+        return Array((isLittle ? "II" : "MM").utf8) + number(43, 2) + number(8, 2) + number(0, 2) + number(24, 8)
+            + [0x78, 1, 3, 0, 0, 0, 0, 1] + number(tags.count, 8) + entries + number(0, 8)
+    }
+
     private static func details(
         _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, _ reader: ByteReader, _ limits: ImageLimits
     ) {
@@ -54,6 +81,7 @@ extension FuzzTarget {
         case .jpeg: _ = (JPEGScans.end(reader), ProgressiveJPEG(bytes), PatchedBytes(hidingMetadataOf: bytes, .jpeg))
         case .png:
             _ = (PNGTexts.excess(reader), PatchedBytes(hidingMetadataOf: bytes, .png), PatchedBytes(mendingPNG: bytes))
+            _ = PatchedBytes(unlacing: bytes, most: 1 << 20)
         case .tiff:
             _ = TIFFColours(TIFFDirectory(reader))
             _ = TIFFDeflate(reader)?.objection
@@ -62,11 +90,12 @@ extension FuzzTarget {
             _ = (WebPChunk.all(in: bytes).map(\.hasAlpha), PatchedBytes(hidingMetadataOf: bytes, .webp))
             _ = PatchedBytes(endingEarly: bytes)
         case .bmp:
-            let coder = BMPCoder()
-            guard let header = try? coder.checkedHeader(of: bytes, limits: limits) else { return }
             // Pixels of what is small; the decoder is ours, too.
-            if header.width * header.height < 1 << 16 {
-                _ = try? coder.checkedImage(of: bytes, header, limits: limits)
+            for coder in [BMPCoder(), BMPCoder(takesBeginning: true)] {
+                guard let header = try? coder.checkedHeader(of: bytes, limits: limits) else { return }
+                if header.width * header.height < 1 << 16 {
+                    _ = try? coder.checkedImage(of: bytes, header, limits: limits)
+                }
             }
         case .gif:
             _ = PatchedBytes(stubOf: bytes)

@@ -64,7 +64,7 @@ public enum ImagingRuntime {
     }
 
     /// Raised with every change that makes other pixels or other bytes of the same source and spec.
-    private static let pipeline = 9
+    private static let pipeline = 10
 
     /// The libraries, by name.
     public static var versions: [(name: String, version: String)] {

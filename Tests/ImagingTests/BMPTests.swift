@@ -152,6 +152,50 @@ struct BMPTests {
         }
     }
 
+    /// Wherever it is cut: rows from where the file begins, and nothing but transparency after the first that is missing.
+    @Test(arguments: TestBMP.all)
+    fileprivate func theRowsThatHaveComeAreTakenWhereAsked(bmp: TestBMP) throws {
+        let bytes = bmp.bytes
+        let start = Int(bytes[10]) + Int(bytes[11]) << 8
+        var most = 0
+        for length in start..<bytes.count {
+            let cut = Array(bytes.prefix(length))
+            var made: Made?
+            let tolerance = DecodeTolerance(acceptsDamage: true)
+            let end = failure { made = try make(cut, "v=x,png w=2x,jpeg u=3x", tolerance: tolerance) }
+            guard let made else {
+                #expect(end == .truncated, "cut to \(length) of \(bytes.count)")
+                continue
+            }
+            // The last padding and the end mark may be missing.
+            guard made.report.facts.damage != nil else { continue }
+            #expect(made.report.renditions.map(\.format) == [.png, .jpeg, .png])
+            let found = try Raster(made.files[0])
+            let pixels = (0..<15).map { found[$0 % 5, $0 / 5].map(UInt8.init) }
+            #expect(pixels.allSatisfy { $0.count == 4 })
+            let inFileOrder = { (rows: [[UInt8]]) in
+                bmp.height < 0 ? rows : [10, 5, 0].flatMap { rows[$0..<$0 + 5] }
+            }
+            let (seen, right) = (inFileOrder(pixels), inFileOrder(bmp.expected))
+            let count = seen.lastIndex { $0[3] > 0 }.map { $0 + 1 } ?? 0
+            #expect(count > 0 && seen[..<count] == right[..<count], "cut to \(length) of \(bytes.count)")
+            #expect(count >= most)
+            most = max(most, count)
+        }
+        #expect(most >= 5)
+    }
+
+    /// A header that claims the most of everything, with a row that is there.
+    @Test func aHugeBitmapThatIsCutIsHeldToTheLimits() {
+        var bytes = TestImages.bmp(16, 16)
+        bytes.replaceSubrange(18..<26, with: [0xFF, 0xFF, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0x7F])
+        let tolerance = DecodeTolerance(acceptsDamage: true)
+        #expect(failure { _ = try make(bytes, "v=x,png", tolerance: tolerance) } == .tooManyPixels)
+        let header = bytes.withUnsafeBytes { try? BMPHeader(ByteReader($0)) }
+        #expect(header?.wholeRows(of: .max) ?? 0 > 1 << 30)
+        #expect(header?.wholeRows(of: 0) == 0)
+    }
+
     @Test func withoutAFormatTheAlphaDecides() throws {
         let kept = try TestBMP.all.map { try make($0.bytes, "v=2x").report.renditions.map(\.format) }
         #expect(kept == TestBMP.all.map { [$0.masks.count == 4 ? .png : .jpeg] })

@@ -17,6 +17,6 @@ struct RuntimeTests {
 
     @Test func theCoderVersionNamesTheLibrariesThatDecideBytes() {
         let version = ImagingRuntime.coderVersion
-        #expect(version.hasPrefix("vips 8.") && version.contains(" webp ") && version.hasSuffix("pipeline 9"))
+        #expect(version.hasPrefix("vips 8.") && version.contains(" webp ") && version.hasSuffix("pipeline 10"))
     }
 }

@@ -1,25 +1,63 @@
-/// Where the pictures that are grids of others lie in a HEIC or AVIF: beside the pixels, or in a box of their own.
+/// Where the items of a HEIC or AVIF lie: beside the pixels, or in a box of their own.
 ///
 /// ISO/IEC 14496-12, 8.11.3 (`iloc`) and 8.11.6 (`iinf`, `infe`). Numbers that can't be right end the reading; libheif
 /// then has its say.
 struct HEIFItems {
-    /// What each grid's item holds.
-    private(set) var grids: [Range<Int>] = []
-
-    private let reader: ByteReader
-    /// Nobody's picture has more; a list of billions would be read for long.
-    private static let most = 65_536
-
-    /// - Parameter parts: the boxes in `meta`.
-    init(_ parts: Range<Int>, _ reader: ByteReader) {
-        self.reader = reader
-        let names = gridItems(in: parts)
-        guard !names.isEmpty, let locations = HEIFBoxes.box("iloc", in: parts, reader) else { return }
-        grids = places(locations, data: HEIFBoxes.box("idat", in: parts, reader), of: names)
+    /// A part of an item, as the list of places has it.
+    private struct Extent {
+        let item: Int
+        /// 0: from the file's first byte; 1: from the start of `idat`; 2: in another item.
+        let method: Int
+        let base: Int
+        let offset: Int
+        let length: Int
+        /// Where the last three stand: the first, which all parts of an item have in common, and the others.
+        let numbers: [Range<Int>]
     }
 
-    /// The numbers of the items whose type is `grid`.
-    private func gridItems(in parts: Range<Int>) -> Set<Int> {
+    private let reader: ByteReader
+    /// The boxes in `meta`.
+    private let parts: Range<Int>
+    /// Nobody's picture has more; a list of billions would be read for long. Of items, and of the places of all of them: a
+    /// place of numbers without any bytes can be listed as often as a file likes.
+    private static let most = 65_536
+
+    init(_ parts: Range<Int>, _ reader: ByteReader) {
+        self.parts = parts
+        self.reader = reader
+    }
+
+    /// Nil where there is no list of items.
+    init?(_ reader: ByteReader) {
+        guard let meta = HEIFBoxes.box("meta", in: 0..<reader.count, reader) else { return nil }
+        // A full box: version and flags come first.
+        self.init(min(meta.lowerBound + 4, meta.upperBound)..<meta.upperBound, reader)
+    }
+
+    /// What each of the pictures that are grids of others holds.
+    var grids: [Range<Int>] {
+        let data = HEIFBoxes.box("idat", in: parts, reader)
+        return extents(of: ["grid"]).compactMap { extent in
+            let start = (extent.method == 1 ? data?.lowerBound ?? 0 : 0).addingReportingOverflow(extent.base)
+            let place = start.partialValue.addingReportingOverflow(extent.offset)
+            guard extent.method <= 1, !start.overflow, !place.overflow,
+                reader.contains(place.partialValue, length: extent.length)
+            else { return nil }
+            return place.partialValue..<(place.partialValue + extent.length)
+        }
+    }
+
+    /// Where the numbers stand that say where EXIF and XMP are, and how long.
+    var placesOfMetadata: [Range<Int>] { extents(of: ["Exif", "mime", "uri "]).flatMap(\.numbers) }
+
+    private func extents(of types: [StaticString]) -> [Extent] {
+        let items = items(of: types)
+        guard !items.isEmpty, let list = HEIFBoxes.box("iloc", in: parts, reader) else { return [] }
+        return extents(in: list).filter { items.contains($0.item) }
+    }
+
+    /// The numbers of the items of these types.
+    private func items(of types: [StaticString]) -> Set<Int> {
         guard let list = HEIFBoxes.box("iinf", in: parts, reader), let version = reader.byte(at: list.lowerBound) else {
             return []
         }
@@ -32,8 +70,9 @@ struct HEIFItems {
                 return true
             }
             let length = version == 2 ? 2 : 4
+            let type = content.lowerBound + 4 + length + 2
             if let item = reader.big(length, at: content.lowerBound + 4),
-                reader.has("grid", at: content.lowerBound + 4 + length + 2)
+                types.contains(where: { reader.has($0, at: type) })
             {
                 items.insert(item)
             }
@@ -42,30 +81,33 @@ struct HEIFItems {
         return items
     }
 
-    private func places(_ box: Range<Int>, data: Range<Int>?, of wanted: Set<Int>) -> [Range<Int>] {
+    private func extents(in box: Range<Int>) -> [Extent] {
         var cursor = Cursor(reader: reader, offset: box.lowerBound)
         guard let version = cursor.next(1), cursor.next(3) != nil, let sizes = cursor.next(2) else { return [] }
         let (offsetLength, lengthLength) = (sizes >> 12, sizes >> 8 & 15)
         let (baseLength, indexLength) = (sizes >> 4 & 15, version > 0 ? sizes & 15 : 0)
         guard let count = cursor.next(version < 2 ? 2 : 4), count <= Self.most else { return [] }
-        var found: [Range<Int>] = []
+        var found: [Extent] = []
         for _ in 0..<count {
             guard cursor.offset < box.upperBound, let item = cursor.next(version < 2 ? 2 : 4) else { return found }
-            // 0: from the file's first byte; 1: from the start of `idat`; 2: in another item.
             let method = version == 0 ? 0 : (cursor.next(2) ?? 0) & 15
-            guard cursor.next(2) != nil, let base = cursor.next(baseLength), let extents = cursor.next(2) else {
-                return found
-            }
+            guard cursor.next(2) != nil else { return found }
+            let first = cursor.offset
+            guard let base = cursor.next(baseLength) else { return found }
+            let shared = first..<cursor.offset
+            guard let extents = cursor.next(2) else { return found }
             for _ in 0..<extents {
-                guard cursor.offset < box.upperBound, cursor.next(indexLength) != nil,
-                    let offset = cursor.next(offsetLength), let length = cursor.next(lengthLength)
-                else { return found }
-                let start = (method == 1 ? data?.lowerBound ?? 0 : 0).addingReportingOverflow(base)
-                let place = start.partialValue.addingReportingOverflow(offset)
-                guard wanted.contains(item), method <= 1, !start.overflow, !place.overflow,
-                    reader.contains(place.partialValue, length: length)
-                else { continue }
-                found.append(place.partialValue..<(place.partialValue + length))
+                guard found.count < Self.most, cursor.offset < box.upperBound, cursor.next(indexLength) != nil else {
+                    return found
+                }
+                let start = cursor.offset
+                guard let offset = cursor.next(offsetLength), let length = cursor.next(lengthLength) else {
+                    return found
+                }
+                found.append(
+                    Extent(
+                        item: item, method: method, base: base, offset: offset, length: length,
+                        numbers: [shared, start..<cursor.offset]))
             }
         }
         return found
@@ -76,11 +118,12 @@ struct HEIFItems {
         let reader: ByteReader
         var offset: Int
 
-        /// Nil at the end of the bytes; 0 for a number without any.
+        /// Nil at the end of the bytes; 0 for a number without any; the largest there is for one that doesn't fit.
         mutating func next(_ length: Int) -> Int? {
             guard length > 0 else { return 0 }
             defer { offset += length }
-            return length <= 8 ? reader.big(length, at: offset) : nil
+            guard length <= 8, reader.contains(offset, length: length) else { return nil }
+            return reader.big(length, at: offset) ?? .max
         }
     }
 }

@@ -66,7 +66,7 @@ struct JXLAnimation {
     }
 
     private func isWithin(_ limits: ImageLimits, _ size: PixelSize) -> Bool {
-        limits.objection(frames: frames, of: size, drawn: frames * size.pixels) == nil
+        limits.objection(frames: frames, of: size) == nil
     }
 }
 

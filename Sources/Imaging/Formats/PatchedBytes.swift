@@ -6,10 +6,11 @@ final class PatchedBytes {
 
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(memory) }
 
-    private init(_ file: UnsafeRawBufferPointer, _ more: [UInt8] = []) {
-        memory = .allocate(byteCount: max(1, file.count + more.count), alignment: 16)
+    private init(_ file: UnsafeRawBufferPointer, _ more: [UInt8] = [], _ end: [UInt8] = []) {
+        memory = .allocate(byteCount: max(1, file.count + more.count + end.count), alignment: 16)
         memory.copyMemory(from: file)
         if !more.isEmpty { memory[file.count...].copyBytes(from: more) }
+        if !end.isEmpty { memory[(file.count + more.count)...].copyBytes(from: end) }
     }
 
     deinit { memory.deallocate() }
@@ -39,7 +40,10 @@ final class PatchedBytes {
         case .webp:
             self.init(file)
             hideWebPChunks()
-        case .gif, .tiff, .heic, .avif, .jxl, .bmp: return nil
+        case .heic, .avif:
+            self.init(file)
+            hideHEIFItems()
+        case .gif, .tiff, .jxl, .bmp: return nil
         }
     }
 
@@ -88,6 +92,15 @@ final class PatchedBytes {
         let room = min(length, png.count - offset - 8)
         self.init(UnsafeRawBufferPointer(rebasing: png[..<(offset + 8 + room)]), [0, 0, 0, 0] + Self.pngEnd)
         memory.storeBytes(of: UInt32(truncatingIfNeeded: room).bigEndian, toByteOffset: offset, as: UInt32.self)
+        setPNGChecksums()
+    }
+
+    /// An interlaced PNG that is damaged or cut, as one whose rows come from the top: what has come of it, coarser where its
+    /// later passes are missing. Nil for any other, and where unpacking it would take more than `most` bytes.
+    convenience init?(unlacing png: UnsafeRawBufferPointer, most: Int) {
+        guard let picture = InterlacedPNG(png, most: most), let chunk = picture.unlaced() else { return nil }
+        self.init(UnsafeRawBufferPointer(rebasing: png[..<picture.start]), chunk, Self.pngEnd)
+        memory[28] = 0
         setPNGChecksums()
     }
 
@@ -142,6 +155,13 @@ final class PatchedBytes {
                 setPNGChecksum(of: offset, length)
             }
             offset += 12 + length
+        }
+    }
+
+    /// libheif reads all items when it opens a file, and gives up where one lies outside: EXIF and XMP become empty.
+    private func hideHEIFItems() {
+        for place in HEIFItems(ByteReader(bytes))?.placesOfMetadata ?? [] {
+            for offset in place { memory[offset] = 0 }
         }
     }
 

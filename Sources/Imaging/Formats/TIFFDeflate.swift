@@ -24,9 +24,10 @@ struct TIFFDeflate {
         else { return nil }
         var left = reader.count
         for index in 0..<min(parts.count, offsets.count, lengths.count) {
-            guard let offset = directory.value(index, of: offsets), let length = directory.value(index, of: lengths),
-                (1...Int(UInt32.max)).contains(length), reader.contains(offset, length: length)
-            else { continue }
+            // Lists that go on behind the file's end may have billions of entries.
+            guard let offset = directory.value(index, of: offsets), let length = directory.value(index, of: lengths)
+            else { return nil }
+            guard (1...Int(UInt32.max)).contains(length), reader.contains(offset, length: length) else { continue }
             left -= length
             if left < 0 { return nil }
             let data = UnsafeRawBufferPointer(rebasing: reader.bytes[offset..<(offset + length)])

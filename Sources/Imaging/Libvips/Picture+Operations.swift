@@ -67,17 +67,16 @@ extension Picture {
         }
     }
 
-    /// Whether all pixels, which are in memory, are alike.
-    var isUniform: Bool {
-        get throws(ImagingError) {
-            let channels = bands
-            do throws(VipsFailure) {
-                return try withPixels { bytes in
-                    bytes.indices.dropFirst(channels).allSatisfy { bytes[$0] == bytes[$0 - channels] }
-                }
-            } catch {
-                throw error.error(.transform, "The pixels can't be looked at")
-            }
+    /// Whether all samples, of however many bits, are made of such bytes and no others.
+    func consists(of bytes: ClosedRange<UInt8>) throws(ImagingError) -> Bool {
+        do throws(VipsFailure) {
+            let memory = try inMemory()
+            let count = memory.storedSize.pixels * memory.bands * Int(vips_format_sizeof(memory.bandFormat))
+            guard let start = memory.lend({ vips_image_get_data($0) }) else { throw VipsFailure.take() }
+            defer { withExtendedLifetime(memory) {} }
+            return UnsafeRawBufferPointer(start: start, count: count).allSatisfy(bytes.contains)
+        } catch {
+            throw error.error(.transform, "The pixels can't be looked at")
         }
     }
 }

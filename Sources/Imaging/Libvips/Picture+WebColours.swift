@@ -6,7 +6,9 @@ extension Picture {
     /// - Parameter keepingProfile: of RGB and grey, only the bits are made fewer.
     func inWebColours(keepingProfile: Bool = false) throws(VipsFailure) -> Picture {
         let stored = try inWholeNumbers()
-        var picture = keepingProfile && stored.isEncodable ? stored : try stored.throughItsProfile() ?? stored
+        var picture =
+            keepingProfile && stored.isEncodable
+            ? try stored.withoutBrokenProfile() : try stored.throughItsProfile() ?? stored
         let isConverted = !picture.isEncodable
         if picture.interpretation == VIPS_INTERPRETATION_CMYK { picture = try picture.cmykAsBrowsersShowIt() }
         let wanted =
@@ -51,6 +53,25 @@ extension Picture {
         let alpha = try then { pw_vips_band($0, &$1, 4) }
             .then { pw_vips_linear($0, &$1, bandFormat == VIPS_FORMAT_USHORT ? 1.0 / 257 : 1, 0) }
         return try light.then { light, result in alpha.lend { pw_vips_join_bands(light, &result, $0) } }
+    }
+
+    /// Without a profile that is none of these channels, or through which not even one pixel can be converted.
+    private func withoutBrokenProfile() throws(VipsFailure) -> Picture {
+        guard let isWhole = withColourProfile({ ColourProfile($0).isWhole(channels: bands) }) else { return self }
+        guard isWhole, canBeConverted else { return try withoutProfile() }
+        return self
+    }
+
+    private var canBeConverted: Bool {
+        do {
+            let pixel = try emptyCopy(of: PixelSize(width: 1, height: 1))
+            var zeros = [UInt8](repeating: 0, count: bands * 8)
+            guard pixel.lend({ vips_image_write_line($0, 0, &zeros) }) == 0 else { throw VipsFailure.take() }
+            _ = try pixel.then { pw_vips_icc_to_srgb($0, &$1) }.inMemory()
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// The profile is of colours that these pixels no longer have.

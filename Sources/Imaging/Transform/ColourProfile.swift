@@ -7,6 +7,23 @@ struct ColourProfile {
 
     init(_ bytes: UnsafeRawBufferPointer) { reader = ByteReader(bytes) }
 
+    /// Whether it is a whole profile of a device, of grey where the picture has one channel of colour, else of red, green and
+    /// blue: encoders refuse others, and libjxl ends the process over some of them. ICC.1:2010, 7.2 and 7.3.
+    func isWhole(channels: Int) -> Bool {
+        guard reader.big(4, at: 0) == reader.count, reader.has("acsp", at: 36),
+            reader.has(channels < 3 ? "GRAY" : "RGB ", at: 16),
+            reader.has("XYZ ", at: 20) || reader.has("Lab ", at: 20),
+            ["mntr", "scnr", "prtr", "spac"].contains(where: { reader.has($0, at: 12) }),
+            let count = reader.big(4, at: 128), (1...100).contains(count),
+            reader.contains(132, length: 12 * count)
+        else { return false }
+        return (0..<count).allSatisfy { index in
+            guard let offset = reader.big(4, at: 136 + 12 * index), let length = reader.big(4, at: 140 + 12 * index)
+            else { return false }
+            return length >= 8 && reader.contains(offset, length: length)
+        }
+    }
+
     /// Whether it is a profile at all, and tells of red, green and blue.
     var isOfRGB: Bool { reader.has("acsp", at: 36) && reader.has("RGB ", at: 16) }
 

@@ -40,7 +40,9 @@ struct DecodedSource {
         original = bytes
         self.limits = limits
         switch try Self.coder(for: bytes, coders) {
-        case .registered(let coder):
+        case .registered(let registered):
+            let coder: any ImageCoder =
+                isLenient && registered is BMPCoder ? BMPCoder(takesBeginning: true) : registered
             guard let header = try coder.checkedHeader(of: bytes, limits: limits) else {
                 throw ImagingError(code: .truncated, message: "The \(coder.name) ends within its header.")
             }

@@ -16,7 +16,7 @@ struct OpenedFile {
         isLenient: Bool = false,
     ) throws(ImagingError) {
         try Self.checkCost(file, format, limits: limits, coders: coders)
-        var patch = isLenient ? Self.mended(file, format) : Self.patch(file, format)
+        var patch = isLenient ? Self.mended(file, format, limits) : Self.patch(file, format)
         stub = isLenient && format == .gif ? PatchedBytes(stubOf: patch?.bytes ?? file) : nil
         do throws(VipsFailure) {
             header = try Picture(of: (stub ?? patch)?.bytes ?? file, as: format, isLenient: isLenient)
@@ -51,10 +51,12 @@ struct OpenedFile {
     }
 
     /// So that a library shows what there is of a damaged file.
-    private static func mended(_ file: UnsafeRawBufferPointer, _ format: ImageFormat) -> PatchedBytes? {
+    private static func mended(
+        _ file: UnsafeRawBufferPointer, _ format: ImageFormat, _ limits: ImageLimits,
+    ) -> PatchedBytes? {
         switch format {
         case .webp: PatchedBytes(endingEarly: file)
-        case .png: PatchedBytes(mendingPNG: file)
+        case .png: PatchedBytes(unlacing: file, most: limits.decoderBytes) ?? PatchedBytes(mendingPNG: file)
         default: patch(file, format)
         }
     }

@@ -17,8 +17,11 @@ struct PixelSize: Hashable, Sendable {
         return PixelSize(width: min(width, max(1, Int(most) / height)), height: min(height, max(1, Int(most) / width)))
     }
 
-    /// Cannot overflow: neither side passes libvips' 10,000,000.
-    var pixels: Int { width * height }
+    /// Headers may claim anything, and none of their numbers has more than 63 bits: the largest there is where it doesn't fit.
+    var pixels: Int {
+        let (product, overflow) = width.multipliedReportingOverflow(by: height)
+        return overflow ? .max : product
+    }
 }
 
 /// How a picture is brought to a variant's size: first scaled, then cropped or padded around its centre.

@@ -7,12 +7,14 @@ struct BMPCoder: ImageCoder {
     let mediaType = ImageFormat.bmp.mediaType
     let fileExtension = ImageFormat.bmp.fileExtension
     let signatureLength = BMPHeader.signatureLength
+    /// Of a file that ends early the rows until then are taken, and the rest is transparent.
+    var takesBeginning = false
 
     func sniff(_ prefix: UnsafeRawBufferPointer) -> Bool { BMPHeader.begins(ByteReader(prefix)) }
 
     func header(of prefix: UnsafeRawBufferPointer) throws -> ImageHeader? {
         try BMPHeader(ByteReader(prefix)).map {
-            ImageHeader(width: $0.width, height: $0.height, hasAlpha: $0.hasAlpha)
+            ImageHeader(width: $0.width, height: $0.height, hasAlpha: $0.hasAlpha || takesBeginning)
         }
     }
 
@@ -25,12 +27,15 @@ struct BMPCoder: ImageCoder {
         case .rle8, .rle4:
             let colours = try colours(header, reader)
             pixels.lend { $0.update(repeating: colours[0]) }
-            guard BMPRunLengths(header, colours).decode(reader, to: pixels) else { throw Self.truncated }
+            if let end = BMPRunLengths(header, colours).decode(reader, to: pixels) {
+                guard takesBeginning, end != BMPRunLengths.Place() else { throw Self.truncated }
+                clear(pixels, from: end)
+            }
         case .none, .masks:
-            guard header.holdsAllRows(bytes.count) else { throw Self.truncated }
-            try fill(pixels, header, reader)
+            let rows = header.wholeRows(of: bytes.count)
+            guard rows == header.height || takesBeginning && rows > 0 else { throw Self.truncated }
+            try fill(pixels, header, reader, rows: rows)
         }
-        if header.hasAlpha { showIfAllHidden(pixels) }
         guard let image = RGBAImage(pixels) else { throw BMPHeader.broken("it has no pixels") }
         return image
     }
@@ -49,12 +54,14 @@ struct BMPCoder: ImageCoder {
         }
     }
 
-    /// - Parameter reader: of bytes that hold all rows.
-    private func fill(_ buffer: PixelBuffer, _ header: BMPHeader, _ reader: ByteReader) throws(ImagingError) {
+    /// - Parameter rows: how many there are, in the order of the file.
+    private func fill(
+        _ buffer: PixelBuffer, _ header: BMPHeader, _ reader: ByteReader, rows: Int,
+    ) throws(ImagingError) {
         let colours = header.bits <= 8 ? try colours(header, reader) : []
         let row = BMPRow(bits: header.bits, masks: header.masks, colours: colours)
         buffer.lend { pixels in
-            for line in 0..<header.height {
+            for line in 0..<rows {
                 let y = header.isTopDown ? line : header.height - 1 - line
                 let start = header.pixels + line * header.rowLength
                 let length = (header.width * header.bits + 7) / 8
@@ -62,15 +69,24 @@ struct BMPCoder: ImageCoder {
                     UnsafeRawBufferPointer(rebasing: reader.bytes[start..<start + length]),
                     into: UnsafeMutableBufferPointer(rebasing: pixels[y * header.width..<(y + 1) * header.width]))
             }
+            let first = header.isTopDown ? 0 : header.height - rows
+            if header.hasAlpha { showIfAllHidden(pixels[first * header.width..<(first + rows) * header.width]) }
         }
     }
 
+    /// What comes after a place of a picture that begins at its bottom.
+    private func clear(_ pixels: PixelBuffer, from end: BMPRunLengths.Place) {
+        let size = pixels.size
+        let line = size.height - 1 - end.row
+        pixels.clear(PixelRectangle(left: end.x, top: line, width: max(0, size.width - end.x), height: 1))
+        pixels.clear(PixelRectangle(left: 0, top: 0, width: size.width, height: line))
+    }
+
     /// Many writers name an alpha mask and leave its bits 0. They mean no alpha, and browsers show it so.
-    private func showIfAllHidden(_ buffer: PixelBuffer) {
-        buffer.lend { pixels in
-            guard pixels.allSatisfy({ $0.alpha == 0 }) else { return }
-            for index in pixels.indices { pixels[index] = pixels[index].opaque }
-        }
+    private func showIfAllHidden(_ pixels: Slice<UnsafeMutableBufferPointer<Pixel>>) {
+        var pixels = pixels
+        guard pixels.allSatisfy({ $0.alpha == 0 }) else { return }
+        for index in pixels.indices { pixels[index] = pixels[index].opaque }
     }
 }
 

@@ -61,9 +61,10 @@ struct BMPHeader: Equatable {
     /// Bytes of a row, which are padded to four.
     var rowLength: Int { (width * bits + 31) / 32 * 4 }
 
-    /// Whether its last padding may be missing.
-    func holdsAllRows(_ count: Int) -> Bool {
-        count - pixels >= rowLength * (height - 1) + (width * bits + 7) / 8
+    /// Rows that are all there in a file of so many bytes, whatever the padding of the last.
+    func wholeRows(of count: Int) -> Int {
+        let (room, last) = (count - pixels, (width * bits + 7) / 8)
+        return room < last ? 0 : min(height, (room - last) / rowLength + 1)
     }
 
     /// Whether the file lacks bytes of its rows, or of the run lengths whose count the header tells.

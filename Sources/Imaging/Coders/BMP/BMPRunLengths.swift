@@ -3,9 +3,13 @@ struct BMPRunLengths {
     private let header: BMPHeader
     /// One for each value of a pixel.
     private let colours: [Pixel]
-    private var x = 0
-    /// From the bottom.
-    private var row = 0
+    private var place = Place()
+
+    struct Place: Equatable {
+        var x = 0
+        /// From the bottom.
+        var row = 0
+    }
 
     init(_ header: BMPHeader, _ colours: [Pixel]) {
         self.header = header
@@ -14,28 +18,30 @@ struct BMPRunLengths {
 
     /// Runs that leave the picture are cut at its edge.
     ///
-    /// - Returns: whether the data came to their end, or to the picture's.
-    func decode(_ reader: ByteReader, to pixels: PixelBuffer) -> Bool {
+    /// - Returns: where the data end too early; nil where they came to their end, or to the picture's.
+    func decode(_ reader: ByteReader, to pixels: PixelBuffer) -> Place? {
         var state = self
-        return pixels.lend { state.run(reader, $0) }
+        return pixels.lend { state.run(reader, $0) } ? nil : state.place
     }
 
     private mutating func run(_ reader: ByteReader, _ pixels: UnsafeMutableBufferPointer<Pixel>) -> Bool {
         var offset = header.pixels
-        while row < header.height {
+        while place.row < header.height {
             guard let count = reader.byte(at: offset), let value = reader.byte(at: offset + 1) else { return isFull }
             offset += 2
             switch (count, value) {
-            case (0, 0): (x, row) = (0, row + 1)
+            case (0, 0): place = Place(x: 0, row: place.row + 1)
             case (0, 1): return true
             case (0, 2):
                 guard let right = reader.byte(at: offset), let up = reader.byte(at: offset + 1) else { return false }
                 offset += 2
-                (x, row) = (x + Int(right), row + Int(up))
+                place = Place(x: place.x + Int(right), row: place.row + Int(up))
             case (0, _):
                 let length = isNibbles ? (Int(value) + 1) / 2 : Int(value)
                 guard reader.contains(offset, length: length) else { return false }
-                for index in 0..<Int(value) { put(colour(index, reader.bytes[offset + place(index)]), pixels) }
+                for index in 0..<Int(value) {
+                    put(colour(index, reader.bytes[offset + (isNibbles ? index / 2 : index)]), pixels)
+                }
                 offset += length + length % 2
             default:
                 for index in 0..<Int(count) { put(colour(index, value), pixels) }
@@ -47,9 +53,7 @@ struct BMPRunLengths {
     private var isNibbles: Bool { header.compression == .rle4 }
 
     /// The last pixel is there, and only the end mark is missing.
-    private var isFull: Bool { row == header.height - 1 && x >= header.width }
-
-    private func place(_ index: Int) -> Int { isNibbles ? index / 2 : index }
+    private var isFull: Bool { place.row == header.height - 1 && place.x >= header.width }
 
     private func colour(_ index: Int, _ byte: UInt8) -> Pixel {
         guard isNibbles else { return colours[Int(byte)] }
@@ -57,7 +61,7 @@ struct BMPRunLengths {
     }
 
     private mutating func put(_ colour: Pixel, _ pixels: UnsafeMutableBufferPointer<Pixel>) {
-        if x < header.width { pixels[(header.height - 1 - row) * header.width + x] = colour }
-        x += 1
+        if place.x < header.width { pixels[(header.height - 1 - place.row) * header.width + place.x] = colour }
+        place.x += 1
     }
 }
