@@ -12,7 +12,7 @@ extension HostKeeper {
         ledger.hadLoad = isBusy
         guard shares.hosts != ledger.shares else { return }
         ledger.shares = shares.hosts
-        let places = shares.hosts?.filter { $0.key != HelperTurns.name }.mapValues {
+        let places = shares.hosts?.filter { !ProcessTurns.names.contains($0.key) }.mapValues {
             HostShare(places: $0.places, parts: $0.parts)
         }
         let all = places.map { $0[LimitsRecord.everyHost]?.places ?? 0 }
@@ -30,8 +30,8 @@ extension HostKeeper {
         }
         let running = hosts.reduce(0) { $0 + $1.running }
         let waiting = hosts.reduce(0) { $0 + $1.waiting }
-        if let turns = turnsDemand { demands.append(turns) }
-        guard running + waiting > 0 else { return demands.filter { $0.load.host == HelperTurns.name } }
+        demands += turns.compactMap(demand(of:))
+        guard running + waiting > 0 else { return demands.filter { ProcessTurns.names.contains($0.load.host) } }
         let all = HostLoad(host: LimitsRecord.everyHost, running: running, waiting: waiting, rate: 0)
         let concurrency = ledger.limits.first { $0.host == LimitsRecord.everyHost }?.concurrency ?? concurrency
         demands.append(
@@ -40,12 +40,12 @@ extension HostKeeper {
         return demands
     }
 
-    /// What waits for a helper process. Each worker has helpers of its own, of which nobody else gets any.
-    private var turnsDemand: HostDemand? {
+    /// What waits for processes of one kind. Each worker has processes of its own, which it shares with no other worker.
+    private func demand(of turns: ProcessTurns) -> HostDemand? {
         let (waiting, running) = turns.counts
         guard waiting > 0 else { return nil }
         let load = HostLoad(
-            host: HelperTurns.name, running: running, waiting: waiting, rate: 0, reason: turns.reason)
+            host: turns.name, running: running, waiting: waiting, rate: 0, reason: turns.reason)
         return HostDemand(load: load, limit: 1_000_000, share: nil)
     }
 
@@ -93,7 +93,9 @@ extension HostKeeper {
         for wait in downloader.robotsWaits(longerThan: Self.pause).prefix(ClaimLoop.ceiling) {
             for item in sharers[wait.id] ?? [wait.id] { held[item] = wait.host }
         }
-        for item in turns.waits(longerThan: Self.pause) { held[item] = HelperTurns.name }
+        for turns in turns {
+            for item in turns.waits(longerThan: Self.pause) { held[item] = turns.name }
+        }
         let removed = Set(ledger.held.keys.filter { held[$0] == nil })
         let added = held.filter { ledger.held[$0.key] != $0.value }.map { HeldItem(item: $0.key, host: $0.value) }
         guard !removed.isEmpty || !added.isEmpty else { return }

@@ -16,7 +16,7 @@ struct HostKeeper: Sendable {
     let patience: Duration
     let crowds: Crowds
     let fetches: SharedFetches<Fetched>
-    let turns: HelperTurns
+    let turns: [ProcessTurns]
     let logger: Logger
 
     /// How often it looks: what waits is to be told of within a second, and what a worker leaves is to be taken sooner.

@@ -176,7 +176,7 @@ public struct Worker: Sendable {
             store: pipeline.store, downloader: pipeline.downloader, worker: worker,
             concurrency: configuration.downloads.concurrency, limits: configuration.downloads.hostLimits,
             patience: configuration.downloads.parking.patience, crowds: pipeline.crowds, fetches: pipeline.fetches,
-            turns: pipeline.helpers.turns, logger: logger,
+            turns: pipeline.turns, logger: logger,
         )
         let cacheKeeper = CacheKeeper(
             collector: pipeline.collector, backups: configuration.backups, retention: configuration.retention,

@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import TestSupport
 import Testing
@@ -23,6 +24,37 @@ import Testing
             gate.open()
             try await w.untilEnded("1")
             #expect(try await w.value("SELECT count(*) FROM waiting") == "0")
+        }
+    }
+
+    @Test func `What waits for a transform command or for the delegate program is told like all that waits`() async throws {
+        try await withWorker(Pictures.reply) { w in
+            let slow = try w.file("slow", "#!/bin/sh\nIFS= read -r line\nsleep 3\nprintf '{\"ok\":true}\\n'\ncat\n")
+            let delegate = try w.file("delegate", "#!/bin/sh\nread -r line\nsleep 3\nprintf '{\"allow\":true}\\n'\n")
+            for path in [slow, delegate] { chmod(path, 0o755) }
+            for (first, count, arguments, variant, host, reason) in [
+                (
+                    0, 3, ["--transform-command", "slow=\(slow)"], "t=8x6,png,command:slow", "transform commands",
+                    "The transform command is at work on another picture (--transforms)."
+                ),
+                (
+                    10, 4, ["--delegate-command", "\(delegate):allow"], "u=8x6,png", "delegate program",
+                    "The delegate program answers 2 other questions first."
+                ),
+            ] {
+                let job = try await w.enqueue((first..<first + count).map { w.url("/\($0).png") }, "--variant", variant)
+                let worker = try w.start(TestWorker.quick + ["--transforms", "1"] + arguments)
+                try await w.eventually("two wait for it") {
+                    try await w.value("SELECT count(*), min(reason), max(reason) FROM waiting") == "2|\(reason)|\(reason)"
+                }
+                #expect(try await w.run("hosts").output.contains(host))
+                let url = try await w.value("SELECT url FROM waiting LIMIT 1")
+                #expect(try await w.run("explain", url).output.contains(reason))
+                try await w.untilEnded(job)
+                #expect(try await w.counts(job) == "\(count)|0|0|0|0")
+                worker.send(SIGTERM)
+                _ = try await worker.wait()
+            }
         }
     }
 

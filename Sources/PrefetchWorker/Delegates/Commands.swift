@@ -9,12 +9,14 @@ final class Commands: Sendable {
     private let scratch: ScratchFiles
     private let files = BlockingQueue("commands.files", width: 2)
     private let places: Places
+    let turns: ProcessTurns
 
     init(_ installed: [InstalledCommand], limits: CommandLimits, width: Int, scratch: ScratchFiles) {
         self.installed = installed
         self.limits = limits
         self.scratch = scratch
         places = Places(width)
+        turns = ProcessTurns(.command, places: width)
     }
 
     /// - Parameter picture: a PNG of `width` × `height` pixels.
@@ -26,7 +28,7 @@ final class Commands: Sendable {
             throw .failed("There is no command '\(wanted.name)'.")
         }
         let request = CommandRequest(name: wanted.name, argument: wanted.argument, width: width, height: height)
-        await places.enter()
+        await turns.waiting { await places.enter() }
         defer { places.leave() }
         if Task.isCancelled { throw .cancelled }
         let input = try await written { file in

@@ -36,6 +36,7 @@ struct CommandDelegate: WorkerDelegate {
     private let limits: CommandLimits
     private let scratch: ScratchFiles
     private let places: Places
+    let turns: ProcessTurns
 
     init(_ command: DelegateCommand, limits: CommandLimits, width: Int, scratch: ScratchFiles) throws(WorkerError) {
         hooks = command.hooks
@@ -43,6 +44,7 @@ struct CommandDelegate: WorkerDelegate {
         self.limits = limits
         self.scratch = scratch
         places = Places(width)
+        turns = ProcessTurns(.delegate, places: width)
     }
 
     private struct Question: Encodable {
@@ -93,7 +95,7 @@ struct CommandDelegate: WorkerDelegate {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let line = try Array(encoder.encode(question)) + [UInt8(ascii: "\n")]
-        await places.enter()
+        await turns.waiting { await places.enter() }
         defer { places.leave() }
         let file = try scratch.make()
         try file.descriptor.writeAll(line + bytes)

@@ -21,7 +21,7 @@ final class HelperPool: Sendable {
     /// Whether somebody was told already that helpers are not fully guarded.
     let hasWarned = Mutex(false)
     let lines = HelperLines()
-    let turns: HelperTurns
+    let turns: ProcessTurns
 
     init(configuration: HelperConfiguration, limits: ImageLimits, cache: ContentCache, logger: Logger) {
         self.configuration = configuration
@@ -29,7 +29,7 @@ final class HelperPool: Sendable {
         self.cache = cache
         self.logger = logger
         budget = MemoryBudget(bytes: configuration.decoderBytes)
-        turns = HelperTurns(places: configuration.count)
+        turns = ProcessTurns(.helper, places: configuration.count)
     }
 
     /// Makes every variant of a source, in the order given.

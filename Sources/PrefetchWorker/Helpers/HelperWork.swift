@@ -47,7 +47,7 @@ struct HelperWork: Sendable {
     /// Asks what the source is, and for nothing else.
     var isFactsOnly = false
     /// The item it is for, if it is for one.
-    let item = HelperTurns.item
+    let item = ProcessTurns.item
     private(set) var crashes = 0
 
     init(

@@ -76,7 +76,7 @@ final class Pipeline: Sendable {
         let result: ItemResult
         do throws(FetchFailure) {
             item = try await keyed(item, plan)
-            result = await HelperTurns.$item.withValue(item.id) { [item] in
+            result = await ProcessTurns.$item.withValue(item.id) { [item] in
                 await self.result(of: item, plan, &holdings)
             }
         } catch {
@@ -97,6 +97,11 @@ final class Pipeline: Sendable {
         // Only now does the index know what was made, so only now may others look for it there.
         holdings.release(makings, fetches, item.id)
         return published
+    }
+
+    /// What items wait for, beside hosts.
+    var turns: [ProcessTurns] {
+        [helpers.turns, commands.turns] + ((delegate as? CommandDelegate).map { [$0.turns] } ?? [])
     }
 
     private func result(of item: ClaimedItem, _ plan: JobPlan, _ holdings: inout Holdings) async -> ItemResult {

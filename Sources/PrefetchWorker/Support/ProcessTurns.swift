@@ -1,9 +1,25 @@
 internal import Synchronization
 
-/// Items that wait until a helper process takes their picture.
-final class HelperTurns: Sendable {
+/// Items that wait until one of a limited number of processes of one kind takes their picture or their question.
+final class ProcessTurns: Sendable {
+    enum Kind: CaseIterable, Sendable {
+        case helper, command, delegate
+    }
+
+    let kind: Kind
     /// Stands for a host in what is told of waits; no host has a space in its name.
-    static let name = "helper processes"
+    var name: String { Self.name(of: kind) }
+
+    private static func name(of kind: Kind) -> String {
+        switch kind {
+        case .helper: "helper processes"
+        case .command: "transform commands"
+        case .delegate: "delegate program"
+        }
+    }
+
+    /// The names of all kinds, which are no hosts.
+    static let names = Set(Kind.allCases.map(name(of:)))
 
     /// The item that a task works for.
     @TaskLocal static var item: Int64?
@@ -11,7 +27,7 @@ final class HelperTurns: Sendable {
     let places: Int
     private let state = Mutex((waiting: [Int64: ContinuousClock.Instant](), running: Set<Int64>()))
 
-    init(places: Int) { self.places = places }
+    init(_ kind: Kind, places: Int) { (self.kind, self.places) = (kind, places) }
 
     /// Runs `body`, in which the item waits until ``start(_:)`` is called for it.
     func waiting<Result>(_ body: () async -> Result) async -> Result {
@@ -43,8 +59,12 @@ final class HelperTurns: Sendable {
     }
 
     var reason: String {
-        places == 1
-            ? "The helper process is at work on another picture (--transforms)."
-            : "All \(places) helper processes are at work on other pictures (--transforms)."
+        switch kind {
+        case .helper where places == 1: "The helper process is at work on another picture (--transforms)."
+        case .helper: "All \(places) helper processes are at work on other pictures (--transforms)."
+        case .command where places == 1: "The transform command is at work on another picture (--transforms)."
+        case .command: "All \(places) places for transform commands are taken by other pictures (--transforms)."
+        case .delegate: "The delegate program answers \(places == 1 ? "another question" : "\(places) other questions") first."
+        }
     }
 }
