@@ -27,7 +27,9 @@ import Testing
         }
     }
 
-    @Test func `What waits for a transform command or for the delegate program is told like all that waits`() async throws {
+    @Test func `What waits for a transform command or for the delegate program is told like all that waits`()
+        async throws
+    {
         try await withWorker(Pictures.reply) { w in
             let slow = try w.file("slow", "#!/bin/sh\nIFS= read -r line\nsleep 3\nprintf '{\"ok\":true}\\n'\ncat\n")
             let delegate = try w.file("delegate", "#!/bin/sh\nread -r line\nsleep 3\nprintf '{\"allow\":true}\\n'\n")
@@ -45,7 +47,8 @@ import Testing
                 let job = try await w.enqueue((first..<first + count).map { w.url("/\($0).png") }, "--variant", variant)
                 let worker = try w.start(TestWorker.quick + ["--transforms", "1"] + arguments)
                 try await w.eventually("two wait for it") {
-                    try await w.value("SELECT count(*), min(reason), max(reason) FROM waiting") == "2|\(reason)|\(reason)"
+                    try await w.value("SELECT count(*), min(reason), max(reason) FROM waiting")
+                        == "2|\(reason)|\(reason)"
                 }
                 #expect(try await w.run("hosts").output.contains(host))
                 let url = try await w.value("SELECT url FROM waiting LIMIT 1")
