@@ -6,11 +6,13 @@ let package = Package(
     products: [
         .executable(name: "worker", targets: ["WorkerCommand"]),
         // Who embeds the worker puts jobs into its queue, and may bring coders and addresses.
-        .library(name: "PrefetchWorker", targets: ["PrefetchWorker", "Jobs", "Imaging", "Download"]),
+        .library(
+            name: "PrefetchWorker", targets: ["PrefetchWorker", "Core", "Jobs", "Variants", "Imaging", "Download"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
@@ -35,11 +37,15 @@ let package = Package(
         .systemLibrary(name: "CLandlock"),
         .systemLibrary(name: "CSeccomp", pkgConfig: "libseccomp", providers: [.apt(["libseccomp-dev"])]),
 
-        // The leaves: none of them imports another.
+        // What the leaves share.
+        .target(name: "Core", dependencies: [.product(name: "SystemPackage", package: "swift-system")]),
+
+        // The leaves: none of them imports another, but for the language of variants.
+        .target(name: "Variants", dependencies: ["Core"]),
         .target(
             name: "Jobs",
             dependencies: [
-                "CPCRE",
+                "Core", "CPCRE",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
@@ -48,7 +54,7 @@ let package = Package(
         .target(
             name: "Download",
             dependencies: [
-                "CCurl", "CInflate",
+                "Core", "CCurl", "CInflate",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "SystemPackage", package: "swift-system"),
@@ -57,14 +63,14 @@ let package = Package(
         .target(
             name: "Imaging",
             dependencies: [
-                "CVips", "CWebP", "CJPEG", "CJXL", "CGIF", "CZlib",
+                "Core", "Variants", "CVips", "CWebP", "CJPEG", "CJXL", "CGIF", "CZlib",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
         .target(
             name: "ContentCache",
             dependencies: [
-                "CSyncing",
+                "Core", "CSyncing",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -74,9 +80,11 @@ let package = Package(
         .target(
             name: "PrefetchWorker",
             dependencies: [
-                "Jobs", "Download", "Imaging", "ContentCache", "CDescriptorPassing", "CLandlock", "CSeccomp",
+                "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache", "CDescriptorPassing", "CLandlock",
+                "CSeccomp",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Subprocess", package: "swift-subprocess"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -84,8 +92,9 @@ let package = Package(
         .executableTarget(
             name: "WorkerCommand",
             dependencies: [
-                "PrefetchWorker", "Jobs", "Download", "Imaging", "ContentCache",
+                "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -97,44 +106,64 @@ let package = Package(
         .executableTarget(
             name: "SepiaWorker",
             dependencies: [
-                "PrefetchWorker", "Jobs", "Download", "Imaging", .product(name: "Logging", package: "swift-log"),
+                "PrefetchWorker", "Core", "Jobs", "Download", "Imaging",
+                .product(name: "Logging", package: "swift-log"),
             ],
             path: "Examples/SepiaWorker",
         ),
 
         .target(
             name: "TestSupport",
-            dependencies: [.product(name: "SystemPackage", package: "swift-system")],
+            dependencies: ["Core", .product(name: "SystemPackage", package: "swift-system")],
             path: "Tests/TestSupport",
         ),
+        .testTarget(name: "CoreTests", dependencies: ["Core"]),
         .testTarget(
             name: "JobsTests",
             dependencies: [
-                "Jobs", "TestSupport",
+                "Core", "Jobs", "TestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             exclude: ["Frozen"],
         ),
-        .testTarget(name: "DownloadTests", dependencies: ["Download", "TestSupport"]),
-        .testTarget(name: "ImagingTests", dependencies: ["Imaging", "TestSupport"]),
+        .testTarget(
+            name: "DownloadTests",
+            dependencies: [
+                "Core", "Download", "TestSupport",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+        .testTarget(
+            name: "ImagingTests",
+            dependencies: [
+                "Core", "Variants", "Imaging", "TestSupport",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
         .testTarget(
             name: "ContentCacheTests",
             dependencies: ["ContentCache", "TestSupport", .product(name: "SystemPackage", package: "swift-system")],
         ),
         .executableTarget(
-            name: "TestHelper", dependencies: ["PrefetchWorker", "Jobs", "Imaging"], path: "Tests/TestHelper"),
+            name: "TestHelper", dependencies: ["PrefetchWorker", "Jobs", "Imaging"],
+            path: "Tests/TestHelper"),
         .testTarget(
             name: "PrefetchWorkerTests",
             dependencies: [
-                "TestHelper", "PrefetchWorker", "Jobs", "Download", "Imaging", "ContentCache", "TestSupport",
+                "TestHelper", "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache",
+                "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
         .testTarget(
             name: "WorkerTests",
-            dependencies: ["WorkerCommand", "SepiaWorker", "PrefetchWorker", "TestSupport"],
+            dependencies: [
+                "WorkerCommand", "SepiaWorker", "PrefetchWorker", "TestSupport",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
         ),
     ],
     swiftLanguageModes: [.v6],
@@ -154,7 +183,7 @@ for target in package.targets where [.regular, .executable, .test].contains(targ
 // Pixels are handled byte by byte, and without optimisation a large picture takes minutes: the tests ask for it by the
 // environment. A package with such a flag can't be depended on, so it isn't there otherwise.
 if Context.environment["OPTIMISE_IMAGING"] != nil {
-    for target in package.targets where target.name == "Imaging" {
+    for target in package.targets where ["Variants", "Imaging"].contains(target.name) {
         target.swiftSettings? += [.unsafeFlags(["-O"])]
     }
     for target in package.targets where target.type == .test {
@@ -165,7 +194,7 @@ if Context.environment["OPTIMISE_IMAGING"] != nil {
 // What parses foreign bytes within the worker's process, driven by libFuzzer: `scripts/fuzz` builds it, in a folder of its
 // own, with counters in the modules that are looked at.
 if Context.environment["FUZZ"] != nil {
-    let counted = ["Jobs", "Download", "Imaging", "PrefetchWorker"]
+    let counted = ["Core", "Jobs", "Download", "Variants", "Imaging", "PrefetchWorker"]
     for target in package.targets where counted.contains(target.name) {
         target.swiftSettings? += [.unsafeFlags(["-O", "-sanitize=fuzzer"])]
     }
@@ -173,7 +202,7 @@ if Context.environment["FUZZ"] != nil {
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "Jobs", "Download", "Imaging", "PrefetchWorker",
+                "Core", "Jobs", "Download", "Variants", "Imaging", "PrefetchWorker",
                 .product(name: "SystemPackage", package: "swift-system"), .product(name: "Yams", package: "Yams"),
             ],
             // The manifest's files are links into the command, which can't be linked with another `main`.

@@ -37,7 +37,7 @@ extension FuzzTarget {
         check(
             Freshness(
                 cacheControl: headers.cacheControl, expires: headers.expires, date: headers.date, age: headers.age,
-                lastModified: headers.lastModified, askedAt: 0, answeredAt: 1))
+                lastModified: headers.lastModified, times: (0, 1)))
     }
 
     private static let dates = FuzzTarget(name: "dates", seeds: dateTexts.map { Array($0.utf8) }) { bytes in
@@ -82,7 +82,7 @@ extension FuzzTarget {
         check(
             Freshness(
                 cacheControl: field(0), expires: field(1), date: field(2), age: field(3), lastModified: field(4),
-                askedAt: 0, answeredAt: 1))
+                times: (0, 1)))
     }
 
     private static func check(_ freshness: Freshness) {

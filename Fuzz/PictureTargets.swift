@@ -1,10 +1,13 @@
+import Core
+
 @testable import Imaging
+@testable import Variants
 
 // What pictures say of themselves: signatures and headers, which are read before any decoder is asked.
 
 extension FuzzTarget {
     static let pictureTargets =
-        [signatures] + ImageFormat.allCases.filter { $0 != .avif }.map(header) + [exif]
+        [signatures] + ImageFormat.allCases.filter { $0 != .avif }.map(header) + [animatedPNG, exif]
 
     /// What the worker does with the first bytes of each download.
     private static let signatures = FuzzTarget(
@@ -16,7 +19,9 @@ extension FuzzTarget {
         // What has come so far is never refused, and taken once more has come.
         for count in [bytes.count / 2, bytes.count - 1] where count > 0 {
             let part = inspector.inspect(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-            if case .refused = part { if case .refused = whole {} else { preconditionFailure("refused too early") } }
+            if case .refuse(_) = part {
+                if case .refuse(_) = whole {} else { preconditionFailure("refused too early") }
+            }
         }
     }
 
@@ -34,16 +39,25 @@ extension FuzzTarget {
         ) { bytes in
             let reader = ByteReader(bytes)
             let limits = ImageLimits()
-            _ = HeaderInspector.size(reader, format)
+            _ = format.definition.size(reader)
             _ = DecoderCost(bytes, as: format, limits: limits).objection(limits)
-            _ = Structure(of: bytes, as: format)
-            if format == .webp || format == .gif, let facts = AnimationFacts(bytes, as: format) {
+            _ = format.definition.endsEarly(reader)
+            if let facts = format.definition.animation(bytes) {
                 _ = (facts.isAnimation, facts.isWithin(limits))
             }
             for policy in policies {
-                _ = Extras(policy: policy).areIn(bytes, format)
+                _ = format.definition.hasExtras(reader, policy)
             }
             details(format, bytes, reader, limits)
+            // Pixels of small pictures, where the decoder is ours, too.
+            for takesBeginning in [false, true] {
+                guard let coder = format.definition.coder(takesBeginning: takesBeginning),
+                    let header = try? coder.checkedHeader(of: bytes, limits: limits)
+                else { continue }
+                if header.width * header.height < 1 << 16 {
+                    _ = try? coder.checkedImage(of: bytes, header, limits: limits)
+                }
+            }
         }
     }
 
@@ -54,9 +68,16 @@ extension FuzzTarget {
         // Two by two pixels of four colours, in passes.
         case .png:
             [
-                ImageFormat.pngSignature + [0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 0, 2, 0, 0, 0, 2, 2, 3, 0, 0, 1]
+                PNGFormat.signature + [0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 0, 2, 0, 0, 0, 2, 2, 3, 0, 0, 1]
                     + [0, 0, 0, 0, 0, 0, 0, 19] + Array("IDAT".utf8)
                     + [0x78, 1, 1, 8, 0, 0xF7, 0xFF, 0, 0x40, 0, 0x80, 0, 0xC0, 0, 0, 0, 0, 0, 0] + [0, 0, 0, 0]
+            ]
+        // A chunk of each kind.
+        case .qoi:
+            [
+                Array("qoif".utf8) + [0, 0, 0, 3, 0, 0, 0, 2, 4, 1]
+                    + [0xFE, 200, 100, 50, 0x7B, 0xA1, 0x6C, 0xFF, 1, 2, 3, 4, 0x09, 0xC0]
+                    + [0, 0, 0, 0, 0, 0, 0, 1]
             ]
         case .jpeg, .webp, .gif, .heic, .avif, .jxl, .bmp: []
         }
@@ -78,32 +99,51 @@ extension FuzzTarget {
         _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, _ reader: ByteReader, _ limits: ImageLimits
     ) {
         switch format {
-        case .jpeg: _ = (JPEGScans.end(reader), ProgressiveJPEG(bytes), PatchedBytes(hidingMetadataOf: bytes, .jpeg))
+        case .jpeg: _ = (JPEGScans.end(reader), ProgressiveJPEG(bytes), format.definition.hidingMetadata(bytes))
         case .png:
-            _ = (PNGTexts.excess(reader), PatchedBytes(hidingMetadataOf: bytes, .png), PatchedBytes(mendingPNG: bytes))
-            _ = PatchedBytes(unlacing: bytes, most: 1 << 20)
+            _ = (PNGTexts.excess(reader), format.definition.hidingMetadata(bytes), PatchedBytes(mendingPNG: bytes))
+            _ = PatchedBytes(unlacing: bytes, maxBytes: 1 << 20)
         case .tiff:
             _ = TIFFColours(TIFFDirectory(reader))
             _ = TIFFDeflate(reader)?.objection
         case .heic, .avif: _ = (HEIFBoxes(reader).objection(limits), HEIFReferences(reader))
         case .webp:
-            _ = (WebPChunk.all(in: bytes).map(\.hasAlpha), PatchedBytes(hidingMetadataOf: bytes, .webp))
+            _ = (WebPChunk.all(in: bytes).map(\.hasAlpha), format.definition.hidingMetadata(bytes))
             _ = PatchedBytes(endingEarly: bytes)
-        case .bmp:
-            // Pixels of what is small; the decoder is ours, too.
-            for coder in [BMPCoder(), BMPCoder(takesBeginning: true)] {
-                guard let header = try? coder.checkedHeader(of: bytes, limits: limits) else { return }
-                if header.width * header.height < 1 << 16 {
-                    _ = try? coder.checkedImage(of: bytes, header, limits: limits)
-                }
-            }
         case .gif:
             _ = PatchedBytes(stubOf: bytes)
             guard let patched = PatchedBytes(growingScreenOf: bytes) else { return }
             precondition(PatchedBytes(growingScreenOf: patched.bytes) == nil)
-        case .jxl: break
+        case .jxl, .bmp, .qoi: break
         }
     }
+
+    /// The frames of an animated PNG, before any pixel is decoded.
+    private static let animatedPNG = FuzzTarget(name: "animated-png", seeds: [twoFrames]) { bytes in
+        _ = PNGData(bytes)?.rows
+        guard var file = AnimatedPNG(bytes), let facts = AnimationFacts(png: bytes) else { return }
+        precondition(facts.wholeFrames <= facts.frames)
+        var count = 0
+        while let frame = try? file.next() {
+            count += 1
+            precondition(!frame.rectangle.isEmpty && frame.data.upperBound <= bytes.count)
+            precondition(frame.rectangle.columns.upperBound <= file.canvas.width)
+            precondition(frame.rectangle.rows.upperBound <= file.canvas.height)
+        }
+        precondition(count == facts.wholeFrames)
+    }
+
+    /// Of one grey pixel, black and then white.
+    private static let twoFrames: [UInt8] = {
+        let place: [UInt8] = [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 10, 0, 0]
+        let black: [UInt8] = [0x78, 1, 1, 2, 0, 0xFD, 0xFF, 0, 0, 0, 2, 0, 1]
+        let white: [UInt8] = [0x78, 1, 1, 2, 0, 0xFD, 0xFF, 0, 0xFF, 1, 1, 1, 0]
+        return PNGFormat.signature
+            + PNGChunk.bytes("IHDR", [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0])
+            + PNGChunk.bytes("acTL", [0, 0, 0, 2, 0, 0, 0, 0]) + PNGChunk.bytes("fcTL", [0, 0, 0, 0] + place)
+            + PNGChunk.bytes("IDAT", black) + PNGChunk.bytes("fcTL", [0, 0, 0, 1] + place)
+            + PNGChunk.bytes("fdAT", [0, 0, 0, 2] + white) + PNGChunk.bytes("IEND", [])
+    }()
 
     private static let exif = FuzzTarget(
         name: "exif",

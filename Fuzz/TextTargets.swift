@@ -1,5 +1,6 @@
 @testable import Imaging
 @testable import PrefetchWorker
+@testable import Variants
 
 // What people, programs and helpers say: manifests, variants, answers.
 

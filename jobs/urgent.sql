@@ -1,5 +1,5 @@
--- What somebody waits for now: overtakes everything that is queued with a lower priority, the newest first. Workers that
--- are busy with a long batch take it up within a moment.
+-- Pictures that a person waits for now. The job overtakes everything that is queued with a lower priority, the newest
+-- item first. Workers that are busy with a long batch claim it within a moment.
 --
 --     sqlite3 worker.db < jobs/urgent.sql
 .bail on

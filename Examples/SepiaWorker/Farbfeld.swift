@@ -1,3 +1,4 @@
+import Core
 import Imaging
 
 /// A picture in 16 bytes of header and four numbers of 16 bits a pixel: https://tools.suckless.org/farbfeld/
@@ -18,12 +19,12 @@ struct Farbfeld: ImageCoder {
     func decode(_ bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws -> RGBAImage {
         // The limits were asked with the header, so this multiplication can't overflow.
         guard let header = try header(of: bytes), (bytes.count - 16) / 8 >= header.width * header.height else {
-            throw ImagingError(code: .truncated, message: "The farbfeld ends before its picture does.")
+            throw Failure(.truncated, "The farbfeld ends before its picture does.")
         }
         let count = header.width * header.height * 4
         let pixels = (0..<count).map { bytes[16 + 2 * $0] }
         guard let image = RGBAImage(width: header.width, height: header.height, pixels: pixels) else {
-            throw ImagingError(code: .badImage, message: "The farbfeld has no pixels.")
+            throw Failure(.badImage, "The farbfeld has no pixels.")
         }
         return image
     }

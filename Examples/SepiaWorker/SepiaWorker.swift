@@ -1,4 +1,5 @@
 import Download
+import Foundation
 import Imaging
 import Jobs
 import Logging
@@ -20,6 +21,7 @@ struct SepiaWorker {
         guard words.count >= 4 else { return print("usage: SepiaWorker DATABASE CACHE VARIANTS URL…") }
         var configuration = WorkerConfiguration(database: words[0], cache: words[1], transforms: 2)
         configuration.extensions = extensions
+        configuration.loaders = [ColourLoader()]
         configuration.drains = true
         configuration.minimumFree = 0
         // Only because this is an example, which is tried with a server on the same machine.
@@ -29,11 +31,14 @@ struct SepiaWorker {
 
     private static func run(_ configuration: WorkerConfiguration, variants: String, urls: [String]) async throws {
         let store = try JobStore(path: configuration.database)
-        let job = try await store.enqueue(NewJob(urls: urls, variants: variants))
+        let job = try await store.queue.enqueue(NewJob(urls: urls, variants: variants))
         let worker = Worker(configuration, logger: Logger(label: "sepia"))
         _ = try await worker.run(stop: StopSignal())
         if let job {
-            for row in try await store.results(job: job, after: 0, limit: 1_000) {
+            for try await event in store.events.events(job: job, follows: false) where event.event == .progress {
+                FileHandle.standardError.write(Data("\(event.finished ?? 0) of \(event.total ?? 0) ended\n".utf8))
+            }
+            for row in try await store.reports.results(job: job, after: 0, limit: 1_000) {
                 print(row.variant ?? row.failure ?? "", row.format ?? "", row.path ?? row.message ?? "")
             }
         }

@@ -1,1 +1,1 @@
-../../Sources/WorkerCommand/Support/SettingsError.swift
+../../Sources/WorkerCommand/Settings/SettingsError.swift

@@ -131,3 +131,56 @@ static inline int pw_jpeg_is_damaged(const unsigned char *bytes, size_t count, c
     jpeg_destroy_decompress(&decoder);
     return errors.is_damaged;
 }
+
+// A source whose bytes end without a word: what libjpeg has delivered until then is final.
+static inline void pw_jpeg_no_more(j_decompress_ptr decoder) { (void)decoder; }
+static inline boolean pw_jpeg_suspend(j_decompress_ptr decoder) {
+    (void)decoder;
+    return FALSE;
+}
+static inline void pw_jpeg_skip(j_decompress_ptr decoder, long count) {
+    size_t left = decoder->src->bytes_in_buffer;
+    size_t skipped = count <= 0 ? 0 : (size_t)count < left ? (size_t)count : left;
+    decoder->src->next_input_byte += skipped;
+    decoder->src->bytes_in_buffer -= skipped;
+}
+
+// How many rows from the top the first bytes of a JPEG of one scan have; 0 for one of several scans, which has its rows at
+// its end.
+static inline long pw_jpeg_rows(const unsigned char *bytes, size_t count) {
+    char message[PW_JPEG_MESSAGE_MAX];
+    pw_jpeg_errors errors = {.begin = bytes, .end = bytes + count, .message = message};
+    struct jpeg_source_mgr source = {
+        .next_input_byte = bytes, .bytes_in_buffer = count, .init_source = pw_jpeg_no_more,
+        .fill_input_buffer = pw_jpeg_suspend, .skip_input_data = pw_jpeg_skip,
+        .resync_to_restart = jpeg_resync_to_restart, .term_source = pw_jpeg_no_more,
+    };
+    struct jpeg_decompress_struct decoder;
+    volatile long rows = 0;
+    decoder.err = jpeg_std_error(&errors.base);
+    errors.base.emit_message = pw_jpeg_emit;
+    errors.base.error_exit = pw_jpeg_fail;
+    jpeg_create_decompress(&decoder);
+    if (!setjmp(errors.leave)) {
+        decoder.src = &source;
+        if (jpeg_read_header(&decoder, TRUE) == JPEG_HEADER_OK && !jpeg_has_multiple_scans(&decoder)) {
+            decoder.scale_num = 1;
+            decoder.scale_denom = 8;
+            decoder.dct_method = JDCT_IFAST;
+            decoder.do_fancy_upsampling = FALSE;
+            decoder.out_color_space = decoder.jpeg_color_space;
+            if (jpeg_start_decompress(&decoder)) {
+                JSAMPARRAY row = decoder.mem->alloc_sarray((j_common_ptr)&decoder, JPOOL_IMAGE,
+                    decoder.output_width * (JDIMENSION)decoder.output_components, 1);
+                while (decoder.output_scanline < decoder.output_height && jpeg_read_scanlines(&decoder, row, 1) == 1) {
+                    rows = (long)decoder.output_scanline * 8;
+                }
+                if (rows > (long)decoder.image_height) {
+                    rows = (long)decoder.image_height;
+                }
+            }
+        }
+    }
+    jpeg_destroy_decompress(&decoder);
+    return rows;
+}

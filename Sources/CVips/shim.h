@@ -389,6 +389,12 @@ static inline int pw_vips_save_png(
         "effort", effort, "strip", strip, NULL);
 }
 
+// libpng chooses a filter for each row, or none.
+static inline int pw_vips_save_png_frame(VipsImage *in, VipsTarget *target, gboolean filters) {
+    return vips_pngsave_target(in, target, "strip", TRUE, "filter",
+        filters ? VIPS_FOREIGN_PNG_FILTER_ALL : VIPS_FOREIGN_PNG_FILTER_NONE, NULL);
+}
+
 static inline int pw_vips_save_avif(
     VipsImage *in, VipsTarget *target, int quality, int effort, gboolean lossless, VipsForeignSubsample chroma,
     gboolean strip

@@ -1,12 +1,13 @@
+internal import Glibc
 public import Synchronization
 public import SystemPackage
 
 /// An open file of the cache: a new one without a name, or a published blob for reading. Closed when let go:
-/// whoever uses nothing but the descriptor keeps the file itself for as long (`withExtendedLifetime`).
+/// code that uses the descriptor alone keeps the file itself for as long (`withExtendedLifetime`).
 public final class BlobFile: Sendable {
     public let descriptor: FileDescriptor
-    /// Something that is to live as long as the file is open.
-    public let companion = Mutex<(any Sendable)?>(nil)
+    /// The disk space that is set aside for it; given back when the file is closed, unless the index counts it by then.
+    public let reservation = Mutex<(any BlobReservation)?>(nil)
 
     /// Takes over `descriptor`.
     public init(owning descriptor: FileDescriptor) {
@@ -21,8 +22,21 @@ public final class BlobFile: Sendable {
         }
     }
 
+    /// Fills a new file with its first bytes.
+    public func copy(to copy: BlobFile, size: Int64) throws(CacheError) {
+        var offset: off_t = 0
+        while offset < size {
+            let count = sendfile(copy.descriptor.rawValue, descriptor.rawValue, &offset, Int(size) - offset)
+            if count > 0 || (count < 0 && errno == EINTR) { continue }
+            throw CacheError(count < 0 ? Errno(rawValue: errno) : .ioError, "A blob can't be copied")
+        }
+    }
+
     deinit {
         // The data was synced, or is thrown away on purpose; a failed close changes neither.
         try? descriptor.close()
     }
 }
+
+/// Disk space that is set aside for a file as long as it is open.
+public protocol BlobReservation: AnyObject, Sendable {}

@@ -1,3 +1,4 @@
+internal import Core
 internal import Crypto
 internal import FoundationEssentials
 internal import Glibc
@@ -19,26 +20,15 @@ public struct BlobHash: Hashable, Sendable, CustomStringConvertible {
     public init(of bytes: some Sequence<UInt8>) {
         var hasher = SHA256()
         hasher.update(data: Array(bytes))
-        hex = Self.text(hasher.finalize())
+        self.init(hasher.finalize())
     }
+
+    private init(_ digest: SHA256.Digest) { hex = String(hexadecimal: Array(digest)) }
 
     /// The first two digits: the folder the blob lies in.
     var shard: String { String(hex.prefix(2)) }
 
     public var description: String { hex }
-
-    static func text(_ digest: SHA256.Digest) -> String {
-        let digits: StaticString = "0123456789abcdef"
-        return String(unsafeUninitializedCapacity: 2 * SHA256.Digest.byteCount) { text in
-            var end = 0
-            for byte in digest {
-                text[end] = digits.utf8Start[Int(byte >> 4)]
-                text[end + 1] = digits.utf8Start[Int(byte & 15)]
-                end += 2
-            }
-            return end
-        }
-    }
 
     /// Reads a whole file from its start, without moving the descriptor's offset, which other processes may share.
     static func reading(_ descriptor: FileDescriptor) throws(CacheError) -> (hash: BlobHash, size: Int64) {
@@ -59,9 +49,6 @@ public struct BlobHash: Hashable, Sendable, CustomStringConvertible {
             }
         }
         if let failure { throw CacheError(failure, "A file of the cache can't be read") }
-        guard let hash = BlobHash(text(hasher.finalize())) else {
-            throw CacheError(.disk, "A hash of the wrong length was computed.")
-        }
-        return (hash, offset)
+        return (BlobHash(hasher.finalize()), offset)
     }
 }

@@ -1,6 +1,6 @@
 internal import SystemPackage
 
-/// What can go wrong with the cache's files.
+/// Errors of the cache's files.
 public struct CacheError: Error, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         /// The folder can't be made, or can't hold a cache.

@@ -1,14 +1,14 @@
 internal import Glibc
 internal import SystemPackage
 
-/// The name by which a cache and its index know each other, in `CACHE_ID` beside the marker of its version: whoever takes files
-/// that an index doesn't know for left-overs has to know that it is this cache's.
+/// The name by which a cache and its index know each other, in `CACHE_ID` beside the marker of its version. Only a
+/// collector whose index belongs to this cache may take files that the index doesn't know for left-overs.
 extension ContentCache {
     private var identityFile: FilePath { directory.appending("CACHE_ID") }
 
     /// - Returns: nil for a cache that never had an index, or only ones of older versions.
     public func identity() throws(CacheError) -> String? {
-        guard let text = try Self.smallFile(identityFile) else { return nil }
+        guard let text = try Folders.smallFile(identityFile) else { return nil }
         let name = text.filter { !$0.isWhitespace }
         guard !name.isEmpty else { throw CacheError(.notACache, "\(identityFile) can't be read; it must hold a name.") }
         return name
@@ -34,8 +34,8 @@ extension ContentCache {
 
     private var ownerFile: FilePath { directory.appending("CACHE_OWNER") }
 
-    /// What the index that this cache belongs to has left here about itself; nil where none has.
-    public func owner() throws(CacheError) -> String? { try Self.smallFile(ownerFile) }
+    /// The note that the index of this cache has left here about itself; nil where none has.
+    public func owner() throws(CacheError) -> String? { try Folders.smallFile(ownerFile) }
 
     public func setOwner(_ text: String) throws(CacheError) {
         guard try owner() != text + "\n" else { return }

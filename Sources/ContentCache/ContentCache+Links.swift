@@ -1,3 +1,4 @@
+internal import Core
 internal import Glibc
 internal import SystemPackage
 
@@ -20,18 +21,18 @@ extension ContentCache {
         ["jpeg": "jpg", "tiff": "tif"][format] ?? format
     }
 
-    /// Makes a link point to a blob, in one step for whoever reads it.
+    /// Makes a link point to a blob, in one step for its readers.
     public func link(_ hash: BlobHash, key: String, variant: String, format: String) throws(CacheError) {
         guard let relative = Self.linkPath(key: key, variant: variant, format: format) else { return }
         let path = directory.pushing(FilePath(relative))
         let target = "../../../blobs/sha256/\(hash.shard)/\(hash.hex)"
         if symlink(target, path.string) == 0 { return }
         if errno == ENOENT {
-            try makeDirectory(path.removingLastComponent())
+            try Folders.make(path.removingLastComponent())
             if symlink(target, path.string) == 0 { return }
         }
         guard errno == EEXIST else { throw CacheError(Errno(rawValue: errno), "The link \(path) can't be made") }
-        if Self.target(of: path) == target { return }
+        if linkTarget(of: path.string) == target { return }
         // One name for the new one, so that a crash leaves at most one, which the next replaces.
         let fresh = path.string + ".new"
         Glibc.unlink(fresh)
@@ -52,7 +53,7 @@ extension ContentCache {
 
     /// The blob that a link leads to; nil when it is no link of ours.
     public func blob(atLink relative: String) -> BlobHash? {
-        Self.target(of: directory.pushing(FilePath(relative))).flatMap { $0.split(separator: "/").last }
+        linkTarget(of: directory.pushing(FilePath(relative)).string).flatMap { $0.split(separator: "/").last }
             .flatMap { BlobHash(String($0)) }
     }
 
@@ -69,7 +70,7 @@ extension ContentCache {
 
     /// Deletes a name that has no business in the tree.
     ///
-    /// - Returns: false for a folder, which is left as it is: nobody knows what is in it.
+    /// - Returns: false for a folder, which is left as it is, since it may hold anything.
     @discardableResult
     public func removeLink(_ relative: String) throws(CacheError) -> Bool {
         let path = directory.pushing(FilePath(relative))
@@ -85,7 +86,7 @@ extension ContentCache {
         return lstat(directory.pushing(FilePath(relative)).string, &info) == 0 && info.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// What is left of a tree without links.
+    /// Removes the empty folders of a tree without links.
     public func removeEmptyLinkFolders() throws {
         func remove(_ relative: String) { rmdir(directory.pushing(FilePath(relative)).string) }
         for variant in try names(in: "links") {
@@ -112,17 +113,9 @@ extension ContentCache {
         return names
     }
 
-    private static func target(of path: FilePath) -> String? {
-        var buffer = [CChar](repeating: 0, count: 256)
-        let count = readlink(path.string, &buffer, buffer.count)
-        guard count > 0, count < buffer.count else { return nil }
-        return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
     private static func isSafe(_ name: String) -> Bool {
         let letters = name.utf8.allSatisfy {
-            (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || $0 == 45 || $0 == 95
-                || $0 == 46
+            (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || "@._-".utf8.contains($0)
         }
         return letters && !name.isEmpty && name.utf8.count <= 100 && !name.hasPrefix(".")
     }

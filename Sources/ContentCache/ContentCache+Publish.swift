@@ -7,7 +7,7 @@ public struct PendingBlob: Sendable {
     public let hash: BlobHash
     public let size: Int64
 
-    /// For whoever hashed the bytes while they were written.
+    /// For bytes that were hashed while they were written.
     public init(file: BlobFile, hash: BlobHash, size: Int64) {
         self.file = file
         self.hash = hash
@@ -55,7 +55,7 @@ extension ContentCache {
         return outcome
     }
 
-    /// Syncs every folder, also those of blobs that were there: whoever put them there may not have synced them yet.
+    /// Syncs every folder, also those of blobs that were there: another worker may have put them there and not synced them yet.
     private func failures(ofSyncing shards: [String], _ witness: CInt?) -> [(shard: String, reason: Errno)] {
         if shards.count >= Syncing.fewest, let witness {
             switch syncing.whole(witness) {
@@ -127,7 +127,7 @@ extension ContentCache {
     /// The same bytes in a new file, on the disk.
     private func copied(_ blob: PendingBlob) throws(CacheError) -> PendingBlob {
         let copy = PendingBlob(file: try makeFile(), hash: blob.hash, size: blob.size)
-        try self.copy(blob.file, to: copy.file, size: blob.size)
+        try blob.file.copy(to: copy.file, size: blob.size)
         try complete(copy)
         if let reason = syncing.failure(copy.file.descriptor.rawValue) {
             throw CacheError(failedSync: reason, "A new blob can't be synced")

@@ -22,7 +22,7 @@ extension ContentCache {
         return found.sorted { ($0.since, $0.name) < ($1.since, $1.name) }
     }
 
-    /// What it takes up, in all.
+    /// The files and bytes in it.
     public func quarantined() throws(CacheError) -> (files: Int, bytes: Int64) {
         let all = try inQuarantine()
         return (all.count, all.reduce(0) { $0 + $1.bytes })
@@ -38,7 +38,7 @@ extension ContentCache {
         return "\(info.st_ino) \(info.st_mtim.tv_sec).\(info.st_mtim.tv_nsec)"
     }
 
-    /// Removes things from quarantine, folders with all that is in them. What can't be removed is passed over.
+    /// Removes things from quarantine, folders with all that is in them. Files that can't be removed are passed over.
     ///
     /// - Returns: how many are gone, their bytes, and why one could not be removed.
     public func remove(

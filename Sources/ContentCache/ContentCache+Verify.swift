@@ -64,23 +64,13 @@ extension ContentCache {
         return try BlobHash.reading(file.descriptor).hash == hash ? file : nil
     }
 
-    /// Fills a new file of this cache with the bytes of another one.
-    public func copy(_ file: BlobFile, to copy: BlobFile, size: Int64) throws(CacheError) {
-        var offset: off_t = 0
-        while offset < size {
-            let count = sendfile(copy.descriptor.rawValue, file.descriptor.rawValue, &offset, Int(size) - offset)
-            if count > 0 || (count < 0 && errno == EINTR) { continue }
-            throw CacheError(count < 0 ? Errno(rawValue: errno) : .ioError, "A blob can't be copied")
-        }
-    }
-
     /// What a blob's file looks like in this boot of the machine: a file that was found whole and still looks the same
     /// needn't be read again until the next boot. Nil when it is no regular file.
     public func stamp(of hash: BlobHash) -> String? {
         var info = stat()
         guard lstat(name(of: hash), &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
         // A machine without /proc reads every time.
-        guard let boot = try? Self.smallFile("/proc/sys/kernel/random/boot_id") else { return nil }
+        guard let boot = try? Folders.smallFile("/proc/sys/kernel/random/boot_id") else { return nil }
         let changed = "\(info.st_ctim.tv_sec).\(info.st_ctim.tv_nsec)"
         return "\(boot.prefix(36)):\(info.st_ino):\(info.st_size):\(changed)"
     }
@@ -150,7 +140,7 @@ extension ContentCache {
 }
 
 extension ContentCache {
-    /// What a blob is found to be.
+    /// The state of a blob.
     public enum Finding: Sendable, Hashable {
         case good
         case missing
@@ -160,7 +150,7 @@ extension ContentCache {
         case unreadable(String)
     }
 
-    /// Says what a blob is by its name and size alone.
+    /// Checks a blob by its name and size alone.
     public func glance(_ hash: BlobHash, size: Int64) -> Finding {
         if exists(hash, size: size) { return .good }
         return isThere(hash) ? check(hash, size: size) : .missing
@@ -172,7 +162,7 @@ extension ContentCache {
         return lstat(name(of: hash), &info) == 0
     }
 
-    /// Reads a blob and says what it is.
+    /// Checks a blob by reading it.
     public func check(_ hash: BlobHash, size: Int64) -> Finding {
         // One look: between two, it may have been evicted and written anew.
         var info = stat()

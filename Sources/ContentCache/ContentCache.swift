@@ -14,7 +14,7 @@ public struct ContentCache: Sendable {
     /// The cache's folder, absolute.
     public let directory: FilePath
     let blobs: FilePath
-    /// What the names of all blobs begin with.
+    /// The prefix of all blobs' names.
     private let prefix: String
     let quarantine: FilePath
     let syncing: Syncing
@@ -27,17 +27,17 @@ public struct ContentCache: Sendable {
     /// - Throws: `cannotCreate`; `notACache` for a folder with other things in it or with an unknown version.
     public init(directory: FilePath, isNew: Bool = true, syncs: Bool = true) throws(CacheError) {
         syncing = Syncing(isOn: syncs)
-        self.directory = Self.absolute(directory)
+        self.directory = Folders.absolute(directory)
         blobs = self.directory.appending("blobs").appending("sha256")
         prefix = blobs.string + "/"
         quarantine = self.directory.appending("quarantine")
-        if !isNew, try Self.smallFile(self.directory.appending("CACHE_VERSION")) == nil {
+        if !isNew, try Folders.smallFile(self.directory.appending("CACHE_VERSION")) == nil {
             throw CacheError(
                 .cannotCreate,
                 "There is no cache at \(self.directory). Name one with --cache or WORKER_CACHE, or make it with: worker init"
             )
         }
-        try makeDirectory(self.directory)
+        try Folders.make(self.directory)
         try checkVersion()
         try makeFolders()
     }
@@ -48,11 +48,11 @@ public struct ContentCache: Sendable {
         guard try hasMarker(directory.appending("CACHE_VERSION")) else {
             throw CacheError(.disk, "The cache \(directory) is gone: was its disk unmounted?")
         }
-        try makeDirectory(directory.appending("blobs"))
-        try makeDirectory(blobs)
-        try makeDirectory(quarantine)
+        try Folders.make(directory.appending("blobs"))
+        try Folders.make(blobs)
+        try Folders.make(quarantine)
         for shard in 0..<256 {
-            try makeDirectory(blobs.appending(String(shard < 16 ? "0" : "") + String(shard, radix: 16)))
+            try Folders.make(blobs.appending(String(shard < 16 ? "0" : "") + String(shard, radix: 16)))
         }
     }
 
@@ -61,7 +61,7 @@ public struct ContentCache: Sendable {
     /// - Throws: `notACache`; `disk` when it can't be read.
     public init(readOnly directory: FilePath) throws(CacheError) {
         syncing = Syncing()
-        self.directory = Self.absolute(directory)
+        self.directory = Folders.absolute(directory)
         blobs = self.directory.appending("blobs").appending("sha256")
         prefix = blobs.string + "/"
         quarantine = self.directory.appending("quarantine")
@@ -96,6 +96,18 @@ public struct ContentCache: Sendable {
         return FileDescriptor(rawValue: raw)
     }
 
+    func syncDirectory(_ path: FilePath) throws(Errno) {
+        let raw = try open(folder: path)
+        defer { Glibc.close(raw) }
+        if let reason = syncing.failure(raw) { throw reason }
+    }
+
+    func open(folder path: FilePath) throws(Errno) -> CInt {
+        let raw = Glibc.open(path.string, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard raw >= 0 else { throw Errno(rawValue: errno) }
+        return raw
+    }
+
     /// Bytes that can still be written to the cache's file system by us.
     public func freeBytes() throws(CacheError) -> Int64 {
         var info = statvfs()
@@ -117,7 +129,7 @@ public struct ContentCache: Sendable {
     private func checkVersion() throws(CacheError) {
         let marker = directory.appending("CACHE_VERSION")
         if try hasMarker(marker) { return }
-        guard try isEmpty(directory) else {
+        guard try Folders.isEmpty(directory) else {
             // Another worker may have made the cache since we looked.
             if try hasMarker(marker) { return }
             throw CacheError(
@@ -128,11 +140,11 @@ public struct ContentCache: Sendable {
         try write(Self.version + "\n", to: marker)
     }
 
-    /// What the names of markers begin with that aren't whole yet.
+    /// The prefix of unfinished markers' names.
     static let draftPrefix = "CACHE_VERSION."
 
     private func hasMarker(_ path: FilePath) throws(CacheError) -> Bool {
-        guard let text = try Self.smallFile(path) else { return false }
+        guard let text = try Folders.smallFile(path) else { return false }
         guard text == Self.version || text == Self.version + "\n" else {
             throw CacheError(
                 .notACache,

@@ -7,7 +7,7 @@ struct Syncing: Sendable {
     /// From how many on a group is synced by one call for the whole file system, which costs as much as a few files.
     static let fewest = 8
 
-    /// Off only to measure what it costs: a crash of the machine then loses what the index says is there.
+    /// Off only to measure its cost: a crash of the machine then loses files that the index has.
     var isOn = true
 
     /// What became of a sync of the whole file system.
@@ -38,7 +38,7 @@ struct Syncing: Sendable {
         if begun.contains(where: { $0.map(Self.means(isMissing:)) ?? false }) { return files.map { failure($0) } }
         switch whole(witness) {
         case .unknown:
-            // What was told of a failed write is told once, so it isn't asked for again.
+            // The kernel reports a failed write once, so it isn't asked again.
             return zip(files, begun).map { $1 ?? failure($0) }
         case .failed(let reason):
             return files.map { _ in reason }
@@ -47,9 +47,9 @@ struct Syncing: Sendable {
         }
     }
 
-    /// Syncs the file system that a folder is on, with everything that was written to it before, whoever wrote it.
+    /// Syncs the file system that a folder is on, with everything that any process has written to it before.
     ///
-    /// When it fails nobody knows whose write was lost, so it stands for all of them. The folder is synced by itself
+    /// When it fails it can't be told which write was lost, so all of them count as lost. The folder is synced by itself
     /// afterwards because the disk has memory of its own: ext4 without a journal asks it to write that out before the last
     /// of its own tables are written, and once more whenever a file is synced.
     func whole(_ witness: CInt) -> Whole {

@@ -3,7 +3,7 @@ public import Jobs
 internal import Logging
 internal import SystemPackage
 
-/// What a check of the cache against its index found.
+/// The findings of a check of the cache against its index.
 public struct CacheAudit: Sendable, Encodable {
     /// How much is read.
     public enum Depth: Sendable, Hashable {
@@ -20,7 +20,7 @@ public struct CacheAudit: Sendable, Encodable {
         public var rate: Int64?
         /// Goes on where the last verification stopped, if it did.
         public var resumes = false
-        /// Queues again what is missing or damaged.
+        /// Queues missing and damaged files again.
         public var repairs = false
         /// Stops it, with its place written down.
         public var stop = StopSignal()
@@ -37,7 +37,7 @@ public struct CacheAudit: Sendable, Encodable {
     public var damaged: [String] = []
     /// Blobs that the disk doesn't give, with its reason.
     public var unreadable: [String] = []
-    /// Blobs nothing refers to: what a crash between publishing and writing down leaves. Harmless.
+    /// Blobs that nothing refers to: a crash between publishing and the commit leaves them. Harmless.
     public var unreferenced = 0
     /// Files that have no business in the cache.
     public var strangers: [String] = []
@@ -45,17 +45,17 @@ public struct CacheAudit: Sendable, Encodable {
     public var inconsistencies: [String] = []
     /// Links that were missing or led elsewhere, and were put right.
     public var repairedLinks = 0
-    /// Jobs that were queued to have again what was lost.
+    /// Jobs that were queued to fetch lost files again.
     public var repairJobs: [JobID] = []
     /// URLs of which something was lost that no job is known to have wanted.
     public var unrepairable = 0
-    /// What was lost, now or before, and is neither there again nor queued; 10,000 of it at most.
+    /// Files lost now or earlier that are neither back nor queued; 10,000 at most.
     public var lost: [LostFile] = []
     /// How many of them aren't queued again, since their URLs are on the blacklist.
     public var blacklisted = 0
     /// Files that were lost and that a job is about to fetch again.
     public var onTheirWay = 0
-    /// What is kept of damaged blobs.
+    /// Damaged blobs in quarantine.
     public var quarantinedFiles = 0
     public var quarantinedBytes: Int64 = 0
     /// Whether it was stopped before it had looked at everything.
@@ -67,29 +67,29 @@ public struct CacheAudit: Sendable, Encodable {
             && lost.isEmpty && repairJobs.isEmpty && unrepairable == 0
     }
 
-    /// Looks at every blob. What is missing or damaged is forgotten, so that the next job that wants it makes it anew.
+    /// Checks every blob. The index forgets missing and damaged ones, so that the next job that needs them makes them anew.
     public static func run(
         store: JobStore, cache: ContentCache, options: Options = Options(), progress: (Int) -> Void = { _ in },
     ) async throws -> CacheAudit {
         var audit = CacheAudit()
         try await audit.checkIndex(store, cache, options, progress)
         if audit.wasStopped { return audit }
-        // What an earlier look has found as well, whoever it was and however it ended.
+        // Files that an earlier verification found lost as well, however it ended.
         if options.repairs {
-            let repairs = try await store.repairLostFiles()
+            let repairs = try await store.maintenance.repairLostFiles()
             (audit.repairJobs, audit.unrepairable) = (repairs.jobs, repairs.unknown)
         }
-        audit.lost = try await store.lostFiles(limit: 10_000)
-        audit.blacklisted = try await store.lostFilesOnBlacklist()
+        audit.lost = try await store.cache.lostFiles(limit: 10_000)
+        audit.blacklisted = try await store.cache.lostFilesOnBlacklist()
         (audit.quarantinedFiles, audit.quarantinedBytes) = try cache.quarantined()
-        audit.onTheirWay = try await store.lostFilesOnTheirWay()
+        audit.onTheirWay = try await store.cache.lostFilesOnTheirWay()
         try await audit.checkFolders(store, cache)
-        audit.inconsistencies += try await store.inconsistencies()
+        audit.inconsistencies += try await store.maintenance.inconsistencies()
         let logger = Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() }
         let links = try await LinkKeeper(store: store, cache: cache, logger: logger).repair()
         audit.repairedLinks = links.made + links.removed
         audit.strangers += links.inTheWay
-        if options.depth != .quick { try await store.setCacheProperty(Self.cursor, to: nil) }
+        if options.depth != .quick { try await store.cache.setProperty(Self.cursor, to: nil) }
         return audit
     }
 
@@ -100,10 +100,10 @@ public struct CacheAudit: Sendable, Encodable {
     ) async throws {
         let reading = BlockingQueue("cache.verify")
         let folder = CacheFolder(cache, logger: Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() })
-        var last = options.resumes ? try await store.cacheProperty(Self.cursor) ?? "" : ""
+        var last = options.resumes ? try await store.cache.property(Self.cursor) ?? "" : ""
         var pace = Pace(rate: options.rate, stop: options.stop)
         while true {
-            let page = try await store.blobs(after: last, limit: 200)
+            let page = try await store.cache.blobs(after: last, limit: 200)
             guard !page.isEmpty else { break }
             var lost: [(hash: String, size: Int64)] = []
             for (hex, size) in page {
@@ -124,7 +124,7 @@ public struct CacheAudit: Sendable, Encodable {
                 case .unreadable(let reason): unreadable.append(reason)
                 case .missing:
                     // Evicted since the page was read, more often than not.
-                    guard try await store.use(of: hex) != nil else { continue }
+                    guard try await store.cache.use(of: hex) != nil else { continue }
                     missing.append(hex)
                     lost.append((hex, size))
                 case .damaged:
@@ -135,7 +135,7 @@ public struct CacheAudit: Sendable, Encodable {
             }
             try await forget(lost, store, folder)
             // The place is kept for a verification that is stopped; quick ones aren't worth it.
-            if options.depth != .quick { try await store.setCacheProperty(Self.cursor, to: last) }
+            if options.depth != .quick { try await store.cache.setProperty(Self.cursor, to: last) }
             progress(good)
             if wasStopped { return }
         }
@@ -145,9 +145,9 @@ public struct CacheAudit: Sendable, Encodable {
         _ lost: [(hash: String, size: Int64)], _ store: JobStore, _ folder: CacheFolder,
     ) async throws {
         guard !lost.isEmpty else { return }
-        let forgotten = Set(try await store.forget(missing: lost, in: folder))
+        let forgotten = Set(try await store.cache.forget(missing: lost, in: folder))
         let back = Set(lost.map(\.hash)).subtracting(forgotten)
-        // What was evicted or has come back meanwhile was never wrong.
+        // Files that were evicted or restored meanwhile are no fault.
         missing.removeAll { back.contains($0) }
     }
 
@@ -156,7 +156,7 @@ public struct CacheAudit: Sendable, Encodable {
         try cache.forEachFile { path, hash in
             if let hash { found.append(hash) } else { strangers.append(path.string) }
         }
-        let unknown = try await store.unknown(blobs: found.map(\.hex))
+        let unknown = try await store.eviction.unknown(blobs: found.map(\.hex))
         // One that is gone by now was about to be evicted.
         unreferenced = unknown.count { name in BlobHash(name).map { cache.isThere($0) } ?? false }
     }

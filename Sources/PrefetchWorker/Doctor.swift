@@ -1,11 +1,14 @@
 internal import ContentCache
+internal import Core
 internal import Download
+internal import Foundation
+internal import Glibc
 public import Imaging
 internal import Jobs
 internal import Logging
 internal import SystemPackage
 
-/// Looks at everything a worker needs, and says of each part whether it would do.
+/// Looks at everything a worker needs, and says of each part whether it would do. It makes and changes nothing.
 public struct Doctor: Sendable {
     public enum Verdict: String, Sendable, Encodable { case ok, warning, failure }
 
@@ -35,7 +38,11 @@ public struct Doctor: Sendable {
         findings.append(await examineDatabase())
         let (cacheFinding, cache) = examineCache()
         findings.append(cacheFinding)
-        if let cache { findings.append(await examineHelper(cache)) }
+        if let cache {
+            findings.append(await examineHelper(cache))
+        } else {
+            findings.append(await examineHelperByItself())
+        }
         findings.append(await examineSandbox())
         return findings
     }
@@ -70,9 +77,9 @@ public struct Doctor: Sendable {
     private func examineDatabase() async -> Finding {
         do {
             let store = try JobStore.reading(path: database)
-            let (version, complaints) = try await store.integrity()
-            let workers = try await store.workers()
-            let failedSyncs = try await store.cacheTotals().failedSyncs
+            let (version, complaints) = try await store.maintenance.integrity()
+            let workers = try await store.queue.workers()
+            let failedSyncs = try await store.cache.totals().failedSyncs
             try await store.close()
             guard complaints.isEmpty else {
                 return Finding(
@@ -96,8 +103,10 @@ public struct Doctor: Sendable {
     }
 
     private func examineCache() -> (Finding, ContentCache?) {
+        let missing = missingCache()
+        if let missing { return (missing, nil) }
         do {
-            let cache = try ContentCache(directory: FilePath(cache))
+            let cache = try ContentCache(readOnly: FilePath(cache))
             let blob = try cache.makeFile()
             let free = try cache.freeBytes()
             withExtendedLifetime(blob) {}
@@ -108,11 +117,50 @@ public struct Doctor: Sendable {
         }
     }
 
+    /// What would become of a cache that isn't there yet; nil where there is one, or something else in its place.
+    private func missingCache() -> Finding? {
+        guard access(cache, F_OK) != 0, errno == ENOENT else { return nil }
+        var parent = FilePath(cache).isAbsolute ? FilePath(cache) : FilePath("./\(cache)")
+        repeat { parent = parent.removingLastComponent() } while !parent.isEmpty && access(parent.string, F_OK) != 0
+        let folder =
+            realpath(parent.isEmpty ? "." : parent.string, nil).map { path in
+                defer { free(path) }
+                return String(cString: path)
+            } ?? parent.string
+        // A file without a name: nothing is left of it.
+        let file = Glibc.open(folder, __O_TMPFILE | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            return Finding(
+                part: "cache", verdict: .failure,
+                detail: "There is no cache at \(cache), and none can be made in \(folder): \(Errno(rawValue: errno)).")
+        }
+        close(file)
+        return Finding(
+            part: "cache", verdict: .warning,
+            detail: "There is no cache at \(cache) yet; worker init or worker run makes it in \(folder).")
+    }
+
+    /// The same in a folder of its own, which goes again.
+    private func examineHelperByItself() async -> Finding {
+        var name = Array("\(FileManager.default.temporaryDirectory.path)/worker-doctor.XXXXXX".utf8CString)
+        guard let made = mkdtemp(&name) else {
+            return Finding(
+                part: "helper", verdict: .warning, detail: "Not tried: there is no folder for temporary files.")
+        }
+        let folder = String(cString: made)
+        defer { try? FileManager.default.removeItem(atPath: folder) }  // What is left of it lies among temporary files.
+        do {
+            return await examineHelper(try ContentCache(directory: FilePath(folder)))
+        } catch {
+            return Finding(part: "helper", verdict: .failure, detail: error.message)
+        }
+    }
+
     /// Starts a real helper and has it look at an image of one pixel.
     private func examineHelper(_ cache: ContentCache) async -> Finding {
         let logger = Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() }
         let pool = HelperPool(configuration: helpers, limits: ImageLimits(), cache: cache, logger: logger)
-        let outcome: HelperOutcome
+        let outcome: Result<HelperAnswer, Failure>
         do {
             let file = try cache.makeFile()
             try file.descriptor.writeAll(Self.onePixel)
@@ -126,7 +174,7 @@ public struct Doctor: Sendable {
         } catch {
             return Finding(part: "helper", verdict: .failure, detail: "\(error)")
         }
-        if case .made(let report, _) = outcome {
+        if case .success(.made(let report, _)) = outcome {
             let facts = report.facts
             return Finding(
                 part: "helper", verdict: .ok,

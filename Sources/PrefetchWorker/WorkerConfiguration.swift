@@ -22,18 +22,20 @@ public struct WorkerConfiguration: Sendable {
     public var assets: String?
     /// Sees pictures of jobs with the option `progressive` while they arrive. Called from any thread.
     public var onPreview: (@Sendable (Preview) -> Void)?
-    /// What the program adds to the built-in coders and effects. Its helpers must be given the same: see
+    /// Coders and effects that the program adds to the built-in ones. Its helpers must be given the same: see
     /// ``HelperMain/runIfHelper(_:)``.
     public var extensions = ImagingExtensions()
     /// Programs that variants may name, each by a name of its own.
     public var commands: [TransformCommand] = []
     public var commandLimits = CommandLimits()
-    /// Who has a say in what is fetched and how.
+    /// Decides which URLs are fetched, and how.
     public var delegate: (any WorkerDelegate)?
     /// The same as a program; not asked where there is a ``delegate``.
     public var delegateCommand: DelegateCommand?
     /// Sources that need no network.
     public var local = LocalSources()
+    /// Serve URLs of the program's own schemes or hosts; the last one is asked first.
+    public var loaders: [any ImageLoader] = []
     /// Bytes kept free on the cache's disk.
     /// Nil for a twentieth of the disk, and at most 1 GiB.
     public var minimumFree: Int64?
@@ -53,11 +55,11 @@ public struct WorkerConfiguration: Sendable {
     public var memoryTier = MemoryTier.Limits()
     /// Whether files are synced before they are said to exist. Off only to measure what it costs.
     public var syncs = true
-    /// How long what is in flight may take once a stop was asked for, in milliseconds.
+    /// How long items in flight may take after a stop was requested, in milliseconds.
     public var grace: Int64 = 30_000
-    /// How long a worker that is held up keeps what it has claimed, in milliseconds. One that died keeps nothing.
-    public var lease = JobStore.leaseDuration
-    public var now: @Sendable () -> Int64 = JobStore.wallClock
+    /// How long a worker that is held up keeps its items, in milliseconds. One that died keeps none.
+    public var lease = DatabaseGate.leaseDuration
+    public var now: @Sendable () -> Int64 = DatabaseGate.wallClock
 
     public init(database: String, cache: String, transforms: Int) {
         self.database = database

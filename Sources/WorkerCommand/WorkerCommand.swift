@@ -14,19 +14,20 @@ struct WorkerCommand: AsyncParsableCommand {
               worker get https://example.com/a.jpg --variant thumb
 
             Every command finds the database by --db, WORKER_DB or ./worker.db, and the cache by --cache, WORKER_CACHE or \
-            ./cache. Jobs can also be inserted with any sqlite3 shell; see docs/job-life.md.
+            ./cache. Jobs can also be inserted with any sqlite3 shell; see docs/reference/sql.md.
             """,
         version: workerVersion,
         subcommands: [
-            InitCommand.self, EnqueueCommand.self, RunCommand.self, StatusCommand.self, ResultsCommand.self,
+            InitCommand.self, EnqueueCommand.self, RunCommand.self, StatusCommand.self, WaitCommand.self,
+            ResultsCommand.self, EventsCommand.self,
             GetCommand.self, ExplainCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
             RetryCommand.self, BlacklistCommand.self, HostsCommand.self, LimitsCommand.self, CacheCommand.self,
-            DatabaseCommand.self, PruneCommand.self, MetricsCommand.self,
-            DoctorCommand.self, HelperCommand.self,
+            DatabaseCommand.self, PruneCommand.self, MetricsCommand.self, ConfigCommand.self, DoctorCommand.self,
+            HelperCommand.self,
         ],
     )
 
-    /// A helper guards itself before there is a second thread, so it is started where none is: on the first one.
+    /// A helper sandboxes itself before it starts a second thread, so it runs on the first.
     @MainActor static func main() async {
         requireProc()
         let words = CommandLine.arguments.dropFirst()

@@ -1,3 +1,4 @@
+import Core
 import Synchronization
 import Testing
 
@@ -13,18 +14,18 @@ import Testing
     private let now = ContinuousClock.now
     private let log = Log()
 
-    private func add(_ numbers: ClosedRange<UInt64>, to answers: inout Answers) throws {
+    private func add(_ numbers: ClosedRange<UInt64>, to answers: inout CompletionBatch) throws {
         let url = try DownloadURL("http://a.example/", maxBytes: 100)
         for number in numbers {
-            let ticket = Ticket(
+            let queued = QueuedTransfer(
                 id: number, request: DownloadRequest(url: url.text), hop: Hop(url: url), beginning: url,
                 onRedirect: { _ in }, answer: { [log] _ in log.note(number) })
-            answers.add(.failed(.cancelled), to: ticket, now: now)
+            answers.add(.failed(.stopped()), to: queued, now: now)
         }
     }
 
     @Test func fewWaitForOthersForAMillisecond() throws {
-        var answers = Answers()
+        var answers = CompletionBatch()
         #expect(answers.due == nil)
         try add(1...3, to: &answers)
         answers.giveIfDue(isLast: false, now: now + .microseconds(999))
@@ -36,7 +37,7 @@ import Testing
     }
 
     @Test func manyGoAtOnce() throws {
-        var answers = Answers()
+        var answers = CompletionBatch()
         try add(1...15, to: &answers)
         answers.giveIfDue(isLast: false, now: now)
         #expect(log.given == [])
@@ -46,14 +47,14 @@ import Testing
     }
 
     @Test func nobodyWaitsForWhatDoesNotCome() throws {
-        var answers = Answers()
+        var answers = CompletionBatch()
         try add(1...1, to: &answers)
         answers.giveIfDue(isLast: true, now: now)
         #expect(log.given == [1])
     }
 
     @Test func eachIsGivenOnce() throws {
-        var answers = Answers()
+        var answers = CompletionBatch()
         try add(1...2, to: &answers)
         answers.give()
         answers.give()

@@ -1,3 +1,4 @@
+import Core
 import Download
 import Glibc
 import SystemPackage
@@ -7,7 +8,7 @@ import Testing
 func withDownloader<R>(
     inspect: @escaping @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { _ in .accept },
     makeFile: @escaping @Sendable () throws -> FileDescriptor = unnamedFile,
-    makeRoom: @escaping @Sendable () -> (any BodyRoom)? = { nil },
+    makeRoom: @escaping @Sendable () -> (any SpaceReservation)? = { nil },
     configure: (inout DownloadConfiguration) -> Void = { _ in },
     _ body: (Downloader) async throws -> R,
 ) async throws -> R {
@@ -33,10 +34,13 @@ func unnamedFile(in folder: FilePath) throws -> FileDescriptor {
     return try FileDescriptor.open(folder, .readWrite, options: options, permissions: [.ownerReadWrite])
 }
 
-extension DownloadOutcome {
-    var failure: DownloadFailure? { if case .failed(let failure) = self { failure } else { nil } }
+extension DownloadOutcome<BodyFile> {
+    var failure: Failure? { if case .failed(let failure) = self { failure } else { nil } }
 
-    var code: DownloadFailure.Code? { failure?.code }
+    var code: FailureClass? { failure?.failureClass }
+
+    /// The host that it waited for when it was sent away.
+    var crowdedHost: String? { if case .crowded(let host) = self { host } else { nil } }
 
     var file: BodyFile? { if case .body(let file, _) = self { file } else { nil } }
 
@@ -44,6 +48,7 @@ extension DownloadOutcome {
         switch self {
         case .body(_, let response), .notModified(let response): response
         case .failed(let failure): failure.response
+        case .crowded: nil
         }
     }
 }

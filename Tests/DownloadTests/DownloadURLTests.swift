@@ -1,3 +1,4 @@
+import Core
 import Testing
 
 @testable import Download
@@ -30,7 +31,7 @@ import Testing
         #expect {
             try DownloadURL(text, maxBytes: 8192)
         } throws: {
-            ($0 as? DownloadFailure)?.code == .invalidURL
+            ($0 as? Failure)?.failureClass == .invalidURL
         }
     }
 
@@ -42,8 +43,8 @@ import Testing
 
     @Test func countsTheBytesThatAreSent() throws {
         let path = String(repeating: "ü", count: 100)
-        #expect(throws: DownloadFailure.self) { try DownloadURL("http://example.com/\(path)", maxBytes: 300) }
-        #expect(throws: DownloadFailure.self) { try DownloadURL("http://example.com/\(path)", maxBytes: 100) }
+        #expect(throws: Failure.self) { try DownloadURL("http://example.com/\(path)", maxBytes: 300) }
+        #expect(throws: Failure.self) { try DownloadURL("http://example.com/\(path)", maxBytes: 100) }
         #expect(try !DownloadURL("http://example.com/\(path)", maxBytes: 1000).text.isEmpty)
     }
 

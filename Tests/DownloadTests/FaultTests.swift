@@ -1,3 +1,4 @@
+import Core
 import Download
 import SystemPackage
 import TestSupport
@@ -7,15 +8,15 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct FaultTests {
     struct Fault: Sendable, CustomTestStringConvertible {
         let reply: LoopbackReply
-        let code: DownloadFailure.Code
+        let code: FailureClass
         var testDescription: String { "\(code)" }
     }
 
     static let faults = [
         Fault(reply: .reset(afterBytes: 1000, of: 5000), code: .connectionLost),
         Fault(reply: .reset(afterBytes: 0, of: 5000), code: .connectionLost),
-        Fault(reply: .closeEarly(afterBytes: 1000, of: 5000), code: .truncated),
-        Fault(reply: .chunkedCut(bytes: 1000), code: .truncated),
+        Fault(reply: .closeEarly(afterBytes: 1000, of: 5000), code: .connectionLost),
+        Fault(reply: .chunkedCut(bytes: 1000), code: .connectionLost),
         Fault(reply: .status(99), code: .connectionLost), Fault(reply: .status(101, body: [1]), code: .connectionLost),
         Fault(reply: .status(199), code: .timeout), Fault(reply: .status(600), code: .http(600)),
         Fault(reply: .status(999), code: .http(999)),

@@ -50,7 +50,7 @@ import Testing
         let given = Self.cases[index]
         let freshness = Freshness(
             cacheControl: given.cacheControl, expires: given.expires, date: given.date, age: given.age,
-            lastModified: given.lastModified, askedAt: Self.now - given.asked, answeredAt: Self.now)
+            lastModified: given.lastModified, times: (Self.now - given.asked, Self.now))
         #expect(freshness.lifetime == given.lifetime)
         #expect(freshness.initialAge == given.initialAge)
         #expect(freshness.mustAsk == given.mustAsk)
@@ -60,8 +60,8 @@ import Testing
 
     @Test func itEndsWithItsLifetimeAndAClockSetBackDoesNotLengthenIt() {
         let freshness = Freshness(
-            cacheControl: "max-age=60", expires: nil, date: Self.date, age: nil, lastModified: nil, askedAt: Self.now,
-            answeredAt: Self.now)
+            cacheControl: "max-age=60", expires: nil, date: Self.date, age: nil, lastModified: nil,
+            times: (Self.now, Self.now))
         #expect(freshness.isFresh(at: Self.now + 59))
         #expect(!freshness.isFresh(at: Self.now + 60))
         #expect(freshness.age(at: Self.now - 86_400) == 0)
@@ -80,8 +80,8 @@ import Testing
         _ control: String, _ asked: String, _ after: Int64, _ isUsed: Bool
     ) {
         let freshness = Freshness(
-            cacheControl: control, expires: nil, date: Self.date, age: nil, lastModified: nil, askedAt: Self.now,
-            answeredAt: Self.now)
+            cacheControl: control, expires: nil, date: Self.date, age: nil, lastModified: nil,
+            times: (Self.now, Self.now))
         #expect(freshness.mayBeUsedOnError(at: Self.now + after, cacheControl: asked) == isUsed)
     }
 
@@ -135,8 +135,8 @@ import Testing
     ])
     func aSharedCacheKeepsToWhatIsForAll(_ control: String, _ isFresh: Bool, _ isForAuthorized: Bool) {
         let freshness = Freshness(
-            cacheControl: control, expires: nil, date: Self.date, age: nil, lastModified: nil, askedAt: Self.now,
-            answeredAt: Self.now)
+            cacheControl: control, expires: nil, date: Self.date, age: nil, lastModified: nil,
+            times: (Self.now, Self.now))
         #expect((freshness.isFresh(at: Self.now), freshness.isForAuthorized) == (isFresh, isForAuthorized))
     }
 }

@@ -1,3 +1,4 @@
+import Core
 import SystemPackage
 import Testing
 
@@ -13,7 +14,7 @@ import Testing
         return HostGate(limits: limits, parking: parking)
     }
 
-    private static let unreachable = HostLesson.unreachable(DownloadFailure(.connect, "It can't be reached."))
+    private static let unreachable = HostSignal.unreachable(Failure(.connect, "It can't be reached."))
 
     private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
@@ -141,7 +142,7 @@ import Testing
     @Test func whatWasLearntBeforeARestartHolds() {
         var gate = gate()
         gate.learn(.answered, start: at(0), now: at(0))
-        gate.restore(window: 2, parks: 1)
+        gate.restore(window: 2, circuitOpenCount: 1)
         #expect(gate.window == 2)
         #expect(!gate.mayStart(running: 1))
         gate.learn(Self.unreachable, start: at(0), now: at(0))
@@ -170,7 +171,7 @@ import Testing
 
     @Test func whatAnotherWorkerKnowsOfAHostHolds() {
         var gate = gate()
-        gate.adopt(since: at(0), last: at(29), DownloadFailure(.timeout, "It said nothing."))
+        gate.adopt(since: at(0), last: at(29), Failure(.timeout, "It said nothing."))
         #expect(!gate.isGivenUp(at(29)))
         #expect(gate.isGivenUp(at(30)))
         gate.noteAnswered()
@@ -187,16 +188,16 @@ import Testing
         #expect(!gate.mayStart(running: 2))
     }
 
-    static let lessons: [(DownloadFailure.Code, String)] = [
+    static let lessons: [(FailureClass, String)] = [
         (.dns, "unreachable"), (.connect, "unreachable"), (.timeout, "unreachable"), (.tlsHandshake, "unreachable"),
         (.http(429), "tooMuch"), (.http(503), "unavailable"), (.http(500), "answered"), (.http(404), "answered"),
         (.connectionLost, "hungUp"), (.truncated, "answered"), (.tlsCertificate, "answered"),
-        (.cancelled, "nothing"), (.disk(.noSpace), "nothing"), (.forbiddenAddress, "nothing"),
+        (.cancelled, "nothing"), (.diskFull, "nothing"), (.diskError, "nothing"), (.forbiddenAddress, "nothing"),
     ]
 
     @Test(arguments: lessons.indices) func everyEndTeachesSomething(_ index: Int) {
-        let (code, lesson) = Self.lessons[index]
-        #expect("\(HostLesson(.failed(DownloadFailure(code, "It failed."))))".hasPrefix(lesson))
+        let (code, signal) = Self.lessons[index]
+        #expect("\(HostSignal(.failed(Failure(code, "It failed."))))".hasPrefix(signal))
     }
 
     @Test func aHostIsAStrangerUntilItAnswers() {
@@ -210,14 +211,15 @@ import Testing
 
     @Test func aStrangerIsGivenLessPatience() {
         let patience = Duration.seconds(8)
-        func isSilent(_ seconds: Double, isNew: Bool, isStranger: Bool) -> Bool {
-            Exchange.Quiet(time: .seconds(seconds), isNew: isNew).isSilent(isStranger: isStranger, patience: patience)
+        func isSilent(_ seconds: Double, isNew: Bool, hasNeverResponded: Bool) -> Bool {
+            DownloadScheduler.Quiet(time: .seconds(seconds), isNew: isNew).isSilent(
+                hasNeverResponded: hasNeverResponded, patience: patience)
         }
-        #expect(isSilent(1, isNew: true, isStranger: true))
-        #expect(!isSilent(0.9, isNew: true, isStranger: true))
-        #expect(!isSilent(7.9, isNew: true, isStranger: false))
+        #expect(isSilent(1, isNew: true, hasNeverResponded: true))
+        #expect(!isSilent(0.9, isNew: true, hasNeverResponded: true))
+        #expect(!isSilent(7.9, isNew: true, hasNeverResponded: false))
         // It has begun to speak.
-        #expect(!isSilent(7.9, isNew: false, isStranger: true))
-        #expect(isSilent(8, isNew: false, isStranger: true))
+        #expect(!isSilent(7.9, isNew: false, hasNeverResponded: true))
+        #expect(isSilent(8, isNew: false, hasNeverResponded: true))
     }
 }

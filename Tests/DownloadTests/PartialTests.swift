@@ -9,7 +9,7 @@ import Testing
     private func key(_ path: String) throws -> PartialKey {
         let url = try DownloadURL("http://a.example\(path)", maxBytes: 100)
         return PartialKey(
-            Ticket(
+            QueuedTransfer(
                 id: 1, request: DownloadRequest(url: url.text), hop: Hop(url: url), beginning: url,
                 onRedirect: { _ in }, answer: { _ in }))
     }

@@ -1,3 +1,4 @@
+import Core
 import Download
 import Synchronization
 import SystemPackage
@@ -9,7 +10,7 @@ import Testing
     private static let body = (0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 
     /// Room that is asked for twice each time: the first time it isn't there yet.
-    private final class LateRoom: BodyRoom {
+    private final class LateRoom: SpaceReservation {
         private let isRefused: Bool
         private let state = Mutex((isAnswered: false, pauses: 0))
 
@@ -59,7 +60,7 @@ import Testing
     /// One that stalls after what came: nothing but the refusal can end it in time.
     private func endOf(
         _ room: LateRoom, inspect: @escaping @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { _ in .accept },
-    ) async throws -> DownloadFailure.Code? {
+    ) async throws -> FailureClass? {
         let origin = try LoopbackOrigin { request in
             request.path == "/stall" ? .stall(afterBytes: 60_000) : .slowly(Self.body, pieces: 100, pause: 10)
         }
@@ -84,7 +85,7 @@ import Testing
     }
 
     /// Room that there is once it is given.
-    private final class HeldRoom: BodyRoom {
+    private final class HeldRoom: SpaceReservation {
         private let state = Mutex((isGiven: false, waiting: [@Sendable () -> Void]()))
 
         var isAskedFor: Bool { state.withLock { !$0.waiting.isEmpty } }
@@ -118,7 +119,7 @@ import Testing
         let isTaken = Atomic(false)
         try await withDownloader(makeRoom: {
             let isLate = isTaken.exchange(true, ordering: .acquiringAndReleasing)
-            return isLate ? LateRoom() as any BodyRoom : room
+            return isLate ? LateRoom() as any SpaceReservation : room
         }) { downloader in
             async let waiting = downloader.download(DownloadRequest(url: origin.url("/waiting")))
             #expect(await eventually { room.isAskedFor })
@@ -151,11 +152,11 @@ import Testing
     }
 
     @Test func noRoomAfterAPauseEndsItAtOnceAndTheOthersGoOn() async throws {
-        #expect(try await endOf(LateRoom(isRefused: true)) == .disk(.noSpace))
+        #expect(try await endOf(LateRoom(isRefused: true)) == .diskFull)
     }
 
     @Test func aVerdictAfterAPauseEndsItAtOnceAndTheOthersGoOn() async throws {
-        let code = try await endOf(LateRoom()) { _ in .refuse(code: "not-an-image", message: "It is no picture.") }
-        #expect(code == .refusedBody("not-an-image"))
+        let code = try await endOf(LateRoom()) { _ in .refuse(Failure(.notAnImage, "It is no picture.")) }
+        #expect(code == .notAnImage)
     }
 }

@@ -99,7 +99,7 @@ import Testing
         for line in given.lines { Array("\(line)\r\n".utf8).withUnsafeBytes { headers.absorb($0) } }
         let freshness = Freshness(
             status: given.status, cacheControl: headers.cacheControl, expires: headers.expires, date: headers.date,
-            age: headers.age, lastModified: headers.lastModified, askedAt: Self.now, answeredAt: Self.now)
+            age: headers.age, lastModified: headers.lastModified, times: (Self.now, Self.now))
         #expect(freshness.isFresh(at: Self.now + given.after) == given.isReused)
     }
 }

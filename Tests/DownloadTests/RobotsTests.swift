@@ -1,3 +1,4 @@
+import Core
 import Synchronization
 import SystemPackage
 import TestSupport
@@ -78,7 +79,7 @@ import Testing
         let rules = Array("User-agent: *\nDisallow: /no".utf8)
         let origin = try LoopbackOrigin { $0.path == "/robots.txt" ? .ok(rules, type: "text/plain") : .ok([1]) }
         let refuse: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { bytes in
-            bytes.first == 1 ? .accept : .refuse(code: "not-an-image", message: "Text.")
+            bytes.first == 1 ? .accept : .refuse(Failure(.notAnImage, "Text."))
         }
         try await withDownloader(inspect: refuse, configure: { $0.concurrency = 1 }) { downloader in
             #expect(await downloader.download(asking(origin.url("/yes"))).file != nil)
@@ -144,7 +145,7 @@ import Testing
 
     /// Hosts choose how long their rules are.
     @Test func theOldestRulesAreForgottenWhereAllAreTooLong() async throws {
-        let keeper = RobotsKeeper(agent: "x", mostBytes: 10_000)
+        let keeper = RobotsKeeper(agent: "x", maxTotalBytes: 10_000)
         let count = Mutex(0)
         func ask(_ host: String) async throws {
             let url = try DownloadURL("http://\(host)/no", maxBytes: 100)
@@ -152,7 +153,7 @@ import Testing
                 count.withLock { $0 += 1 }
                 let text = "User-agent: *\nDisallow: /no\nDisallow: /" + String(repeating: "a", count: 3_000)
                 guard let file = try? unnamedFile(), (try? file.writeAll(text.utf8)) != nil else {
-                    return .failed(.cancelled)
+                    return .failed(.stopped())
                 }
                 let body = BodyFile(file, size: Int64(text.utf8.count), sha256: "") {}
                 return .body(body, DownloadResponse.local(bytes: body.size))

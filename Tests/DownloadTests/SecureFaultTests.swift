@@ -1,3 +1,4 @@
+import Core
 import Download
 import SystemPackage
 import TestSupport
@@ -11,9 +12,9 @@ struct SecureFaultTests {
     struct Fault: Sendable, CustomTestStringConvertible {
         let port: SecureOrigin.Port
         var path = "/ok"
-        let code: DownloadFailure.Code
+        let code: FailureClass
 
-        init(_ port: SecureOrigin.Port, _ path: String = "/ok", _ code: DownloadFailure.Code) {
+        init(_ port: SecureOrigin.Port, _ path: String = "/ok", _ code: FailureClass) {
             self.port = port
             self.path = path
             self.code = code
@@ -34,8 +35,8 @@ struct SecureFaultTests {
 
     static let records = [
         Fault(.good, "/404", .http(404)), Fault(.good, "/503", .http(503)), Fault(.good, "/loop", .tooManyRedirects),
-        Fault(.good, "/away", .forbiddenAddress), Fault(.good, "/short", .truncated),
-        Fault(.good, "/dropped", .truncated), Fault(.good, "/chunks", .truncated),
+        Fault(.good, "/away", .forbiddenAddress), Fault(.good, "/short", .connectionLost),
+        Fault(.good, "/dropped", .connectionLost), Fault(.good, "/chunks", .connectionLost),
         Fault(.good, "/badchunk", .connectionLost), Fault(.good, "/reset", .connectionLost),
         Fault(.good, "/stall", .timeout), Fault(.good, "/silent", .timeout), Fault(.good, "/large", .tooLarge),
         Fault(.good, "/garbage", .connectionLost), Fault(.good, "/plain", .connectionLost),
@@ -46,10 +47,10 @@ struct SecureFaultTests {
         Fault(.h2, "/404", .http(404)), Fault(.h2, "/429", .http(429)), Fault(.h2, "/503", .http(503)),
         Fault(.h2, "/loop", .tooManyRedirects), Fault(.h2, "/file", .invalidURL),
         Fault(.h2, "/goaway", .connectionLost), Fault(.h2, "/goaway-error", .connectionLost),
-        Fault(.h2, "/goaway-late", .truncated), Fault(.h2, "/reset", .connectionLost),
+        Fault(.h2, "/goaway-late", .connectionLost), Fault(.h2, "/reset", .connectionLost),
         Fault(.h2, "/cancel", .connectionLost), Fault(.h2, "/calm", .connectionLost),
         Fault(.h2, "/reset-late", .connectionLost), Fault(.h2, "/short", .connectionLost),
-        Fault(.h2, "/long", .connectionLost), Fault(.h2, "/cut", .truncated),
+        Fault(.h2, "/long", .connectionLost), Fault(.h2, "/cut", .connectionLost),
         Fault(.h2, "/noanswer", .connectionLost), Fault(.h2, "/stall", .timeout), Fault(.h2, "/silent", .timeout),
         Fault(.h2, "/large", .tooLarge), Fault(.h2, "/flood", .tooLarge), Fault(.h2, "/badframe", .connectionLost),
         Fault(.h2, "/hugeframe", .connectionLost), Fault(.h2, "/badheaders", .connectionLost),
@@ -122,7 +123,8 @@ struct SecureFaultTests {
                 #expect(second.file?.size == 1_000)
                 #expect(second.response?.httpVersion == "2")
                 for port in [SecureOrigin.Port.expired, .wrong, .own] {
-                    let request = DownloadRequest(url: origin.url(port), allowInvalidCertificates: true)
+                    var request = DownloadRequest(url: origin.url(port))
+                    request.allowInvalidCertificates = true
                     #expect(await downloader.download(request).file?.size == 1_000)
                 }
             }

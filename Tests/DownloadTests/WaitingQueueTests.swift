@@ -6,11 +6,11 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct WaitingQueueTests {
     private let now = ContinuousClock.now
 
-    fileprivate func ticket(
+    fileprivate func queued(
         _ id: UInt64, _ host: DownloadURL, priority: Int = 0, rank: Int64 = 0, name: Int64? = nil,
-    ) -> Ticket {
+    ) -> QueuedTransfer {
         let request = DownloadRequest(url: host.text, priority: priority, rank: rank, id: name)
-        return Ticket(
+        return QueuedTransfer(
             id: id, request: request, hop: Hop(url: host), beginning: host, onRedirect: { _ in }, answer: { _ in })
     }
 
@@ -30,9 +30,9 @@ import Testing
     @Test func lastInFirstOutAsItIsDoneElsewhere() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let host = try host("a.example")
-        for id in UInt64(1)...7 { queue.insert(ticket(id, host, rank: id == 1 ? -100 : -Int64(id))) }
+        for id in UInt64(1)...7 { queue.insert(queued(id, host, rank: id == 1 ? -100 : -Int64(id))) }
         var order = drain(&queue, limit: 2)
-        for id in UInt64(8)...14 { queue.insert(ticket(id, host, rank: -Int64(id))) }
+        for id in UInt64(8)...14 { queue.insert(queued(id, host, rank: -Int64(id))) }
         order += drain(&queue)
         #expect(order == [1, 7] + (8...14).reversed() + (2...6).reversed())
     }
@@ -40,8 +40,8 @@ import Testing
     @Test func hostsOfTheSamePriorityTakeTurns() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 6))
         let (slow, quick) = (try host("slow.example"), try host("quick.example"))
-        for id in UInt64(1)...100 { queue.insert(ticket(id, slow, rank: Int64(id))) }
-        for id in UInt64(101)...110 { queue.insert(ticket(id, quick, rank: Int64(id))) }
+        for id in UInt64(1)...100 { queue.insert(queued(id, slow, rank: Int64(id))) }
+        for id in UInt64(101)...110 { queue.insert(queued(id, quick, rank: Int64(id))) }
         let first = (0..<6).compactMap { _ in queue.start(now: now)?.id }
         #expect(first == [1, 101, 2, 102, 3, 103])
     }
@@ -49,12 +49,12 @@ import Testing
     @Test func aHostsSilentTransfersLeaveTheirPlacesToOthersAndNotToItself() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 6))
         let (slow, quick) = (try host("slow.example"), try host("quick.example"))
-        for id in UInt64(1)...3 { queue.insert(ticket(id, slow, rank: Int64(id))) }
+        for id in UInt64(1)...3 { queue.insert(queued(id, slow, rank: Int64(id))) }
         #expect(queue.start(now: now, room: 2)?.id == 1)
         #expect(queue.start(now: now, room: 1)?.id == 2)
         queue.changeSilent("slow.example", by: 2)
         #expect(queue.start(now: now, room: 2) == nil)
-        queue.insert(ticket(9, quick, priority: -100))
+        queue.insert(queued(9, quick, priority: -100))
         #expect(queue.start(now: now, room: 2)?.id == 9)
         #expect(queue.start(now: now, room: 3)?.id == 3)
     }
@@ -62,9 +62,9 @@ import Testing
     @Test func urgentWorkIsNextWhateverWaits() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1_000))
         let host = try host("a.example")
-        for id in UInt64(1)...1_000 { queue.insert(ticket(id, host, rank: Int64(id))) }
+        for id in UInt64(1)...1_000 { queue.insert(queued(id, host, rank: Int64(id))) }
         #expect(drain(&queue, limit: 3) == [1, 2, 3])
-        queue.insert(ticket(2_000, host, priority: 100, rank: 5))
+        queue.insert(queued(2_000, host, priority: 100, rank: 5))
         #expect(drain(&queue, limit: 1) == [2_000])
     }
 
@@ -72,11 +72,11 @@ import Testing
     @Test func anEndlessStreamOfUrgentWorkStopsNobody() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let host = try host("a.example")
-        queue.insert(ticket(1, host, priority: -100))
-        queue.insert(ticket(2, host, priority: -50))
+        queue.insert(queued(1, host, priority: -100))
+        queue.insert(queued(2, host, priority: -50))
         var started: [UInt64] = []
         for id in UInt64(3)..<40 {
-            queue.insert(ticket(id, host, priority: 100))
+            queue.insert(queued(id, host, priority: 100))
             started += drain(&queue, limit: 1)
         }
         #expect(started.firstIndex(of: 1) == 15)
@@ -86,7 +86,7 @@ import Testing
     @Test func aSharedRequestMovesAndTheRestStays() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let host = try host("a.example")
-        for id in UInt64(1)...5 { queue.insert(ticket(id, host, rank: Int64(id), name: Int64(id))) }
+        for id in UInt64(1)...5 { queue.insert(queued(id, host, rank: Int64(id), name: Int64(id))) }
         queue.update(priority: 7, rank: 0, for: 4)
         queue.update(priority: -7, rank: 0, for: 2)
         queue.update(priority: 0, rank: 0, for: 2)
@@ -97,8 +97,8 @@ import Testing
     @Test func whatIsShedIsTheLeastUrgentOfTheFullestHosts() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let (full, other) = (try host("full.example"), try host("other.example"))
-        for id in UInt64(1)...10 { queue.insert(ticket(id, full, rank: Int64(id))) }
-        queue.insert(ticket(11, other))
+        for id in UInt64(1)...10 { queue.insert(queued(id, full, rank: Int64(id))) }
+        queue.insert(queued(11, other))
         #expect(queue.shed(over: 4).map(\.id) == Array(5...10))
         #expect(queue.count == 5)
         #expect(Set(drain(&queue)) == [1, 2, 3, 4, 11])
@@ -110,7 +110,7 @@ import Testing
         func seconds(_ count: UInt64) throws -> Double {
             var queue = WaitingQueue(limits: HostLimits(perHost: 1))
             let hosts = try (0..<10).map { try host("h\($0).example") }
-            for id in 1...count { queue.insert(ticket(id, hosts[Int(id % 10)], rank: Int64(id * 7_919 % count))) }
+            for id in 1...count { queue.insert(queued(id, hosts[Int(id % 10)], rank: Int64(id * 7_919 % count))) }
             let started = ContinuousClock.now
             #expect(drain(&queue, limit: 500).count == 500)
             return (ContinuousClock.now - started) / .seconds(1)
@@ -131,7 +131,7 @@ import Testing
             for id in 1...count {
                 let name = id % 10 == 5 ? Int64(id) : nil
                 let host = hosts[Int(id / 10 % 10)]
-                queue.insert(tests.ticket(id, host, rank: Int64(id * 7_919 % count), name: name))
+                queue.insert(tests.queued(id, host, rank: Int64(id * 7_919 % count), name: name))
             }
             #expect(queue.steps <= 3 * Int(count))
             var before = queue.steps
@@ -151,8 +151,8 @@ extension WaitingQueueTests {
         var queue = WaitingQueue(limits: HostLimits(perHost: 4))
         let (a, b) = (try host("a.example"), try host("b.example"))
         queue.setShares(["a.example": HostShare(places: 2, parts: 2)])
-        for id in UInt64(1)...4 { queue.insert(ticket(id, a, name: Int64(id))) }
-        queue.insert(ticket(5, b, name: 5))
+        for id in UInt64(1)...4 { queue.insert(queued(id, a, name: Int64(id))) }
+        queue.insert(queued(5, b, name: 5))
         #expect([queue.start(now: now)?.id, queue.start(now: now)?.id, queue.start(now: now)?.id] == [1, 2, nil])
         #expect(queue.waits(longerThan: .zero, now: .now).map(\.id).sorted() == [3, 4, 5])
         queue.setShares(["b.example": HostShare(places: 1, parts: 2)])
@@ -164,16 +164,16 @@ extension WaitingQueueTests {
     @Test func aHostThatHasAnsweredIsRememberedThoughNothingElseIs() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 4))
         let a = try host("a.example")
-        queue.insert(ticket(1, a))
+        queue.insert(queued(1, a))
         // An end that tells nothing of the host.
         #expect(drain(&queue) == [1])
-        queue.insert(ticket(2, a))
-        #expect(queue.isStranger("a.example"))
+        queue.insert(queued(2, a))
+        #expect(queue.hasNeverResponded("a.example"))
         #expect(queue.start(now: now)?.id == 2)
         queue.finished(host: "none.example", start: now, now: now)
         queue.finished(host: "a.example", .answered, start: now, now: now)
         #expect(queue.hosts["a.example"] == nil)
-        queue.insert(ticket(3, a))
-        #expect(!queue.isStranger("a.example"))
+        queue.insert(queued(3, a))
+        #expect(!queue.hasNeverResponded("a.example"))
     }
 }

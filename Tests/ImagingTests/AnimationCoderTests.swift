@@ -1,7 +1,9 @@
+import Core
 import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 /// Squares of grey that change: a word, a side, a loop count, the number of frames and a grey for each.
 private struct Flicker: AnimationCoder {
@@ -62,7 +64,7 @@ private struct Flicker: AnimationCoder {
         func next() throws -> ImageFrame? {
             guard let grey = greys.popFirst() else { return nil }
             if grey == 255 { throw Odd() }
-            if grey == 254 { throw ImagingError(code: .truncated, message: "It ends here.") }
+            if grey == 254 { throw Failure(.truncated, "It ends here.") }
             let pixels = (0..<side * side).flatMap { _ -> [UInt8] in [grey, grey, grey, 255] }
             guard let image = RGBAImage(width: side, height: side, pixels: pixels) else { throw Odd() }
             return ImageFrame(image: image, duration: 40)
@@ -96,16 +98,16 @@ struct AnimationCoderTests {
     }
 
     @Test func itStaysAnAnimationInItsOwnFormatAndInOthers() throws {
-        let made = try Self.made(Self.source, "a=10x b=10x,webp c=10x,gif d=10x,png")
+        let made = try Self.made(Self.source, "a=10x b=10x,webp c=10x,gif d=10x,png e=10x,jpeg")
         #expect(made.report.facts.formatName == "flicker" && made.report.facts.frames == 3)
-        #expect(made.report.renditions.map(\.formatName) == ["flicker", "webp", "gif", "png"])
+        #expect(made.report.renditions.map(\.formatName) == ["flicker", "webp", "gif", "png", "jpeg"])
         #expect(made.files[0] == Flicker.file(side: 10, loop: 3, [10, 99, 200]))
-        for file in made.files[1...2] {
+        for file in made.files[1...3] {
             let film = try Film(file)
             #expect(film.durations == [40, 40, 40] && film.loopCount == 3)
             #expect(zip(film.frames, [10, 99, 200]).allSatisfy { abs(Int($0[0]) - $1) < 3 })
         }
-        #expect(try Raster(made.files[3])[5, 5] == [10, 10, 10])
+        #expect(try Raster(made.files[4])[5, 5].allSatisfy { abs(Int($0) - 10) < 3 })
     }
 
     @Test func aVariantMayNameIt() throws {

@@ -14,10 +14,14 @@ struct Film {
     var frames: [[UInt8]] = []
 
     init(_ file: [UInt8], limits: ImageLimits = ImageLimits()) throws {
+        try ImagingRuntime.start()
         (size, loopCount, durations, frames) = try file.withUnsafeBytes { bytes in
             let source: any FrameSource =
-                ImageFormat.sniff(bytes) == .gif
-                ? try GIFFrameSource(bytes: bytes, limits: limits) : try WebPFrameSource(bytes: bytes, limits: limits)
+                switch ImageFormat.sniff(bytes) {
+                case .gif: try GIFFrameSource(bytes: bytes, limits: limits)
+                case .png: try PNGFrameSource(bytes: bytes, limits: limits)
+                default: try WebPFrameSource(bytes: bytes, limits: limits)
+                }
             var durations: [Int] = []
             var frames: [[UInt8]] = []
             while let frame = try source.next() {

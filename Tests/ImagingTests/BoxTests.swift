@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -48,8 +49,8 @@ struct BoxTests {
         let boxes = Self.boxes(Self.file(method: method, version: version))
         #expect(
             boxes.grids == [HEIFBoxes.Grid(rows: 3, columns: 4, size: PixelSize(width: 4_000, height: 3_000))])
-        #expect(boxes.objection(ImageLimits())?.code == .badImage, "64×64 tiles don't cover it.")
-        #expect(boxes.objection(ImageLimits(pixels: 1_000_000))?.code == .tooManyPixels)
+        #expect(boxes.objection(ImageLimits())?.failureClass == .badImage, "64×64 tiles don't cover it.")
+        #expect(boxes.objection(ImageLimits(pixels: 1_000_000))?.failureClass == .tooManyPixels)
     }
 
     @Test func tilesThatCoverItAreNoReason() {
@@ -74,10 +75,10 @@ struct BoxTests {
     }
 
     @Test func aPictureThatOneHelperCannotHoldIsRefused() {
-        func code(_ width: Int, _ height: Int, depth: UInt8 = 8) -> ImagingError.Code? {
+        func code(_ width: Int, _ height: Int, depth: UInt8 = 8) -> FailureClass? {
             let file = Self.file(method: 2, extent: (width, height), depth: depth)
             return file.withUnsafeBytes {
-                DecoderCost($0, as: .heic, limits: ImageLimits()).objection(ImageLimits())?.code
+                DecoderCost($0, as: .heic, limits: ImageLimits()).objection(ImageLimits())?.failureClass
             }
         }
         #expect(code(9_000, 9_000) == nil && code(9_500, 9_500) == .tooManyPixels)
@@ -96,6 +97,10 @@ struct BoxTests {
         for length in 0..<3 { #expect(file.prefix(length).withUnsafeBytes { JXLHeader.size(ByteReader($0)) } == nil) }
         let limits = ImageLimits(pixels: width * height - 1)
         let verdict = file.withUnsafeBytes { HeaderInspector(limits: limits).inspect($0) }
-        if case .refused(let error) = verdict { #expect(error.code == .tooManyPixels) } else { Issue.record("kept") }
+        if case .refuse(let error) = verdict {
+            #expect(error.failureClass == .tooManyPixels)
+        } else {
+            Issue.record("kept")
+        }
     }
 }

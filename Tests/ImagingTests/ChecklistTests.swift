@@ -1,15 +1,17 @@
+import Core
 import SystemPackage
 import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 /// What SDWebImage's own tests ask of its coders, and is not asked elsewhere here.
 @Suite(.timeLimit(.minutes(15)))
 struct ChecklistTests {
     private static func source(_ format: ImageFormat) throws -> [UInt8] {
         switch format {
-        case .heic, .bmp: return SampleImage.bytes(of: format)
+        case .heic, .bmp, .qoi: return SampleImage.bytes(of: format)
         case .gif: return TestImages.gif(120, 90)
         default: return try make(one: TestImages.png(120, 90), "120x,\(format.rawValue)")
         }
@@ -21,7 +23,7 @@ struct ChecklistTests {
     func everyFormatIsFilledAndFittedAndEncodedAgain(format: ImageFormat) throws {
         let source = try Self.source(format)
         let size = try facts(source)
-        // HEIC and BMP are only read.
+        // HEIC, BMP and QOI are only read.
         let own = VariantSpec.Output(rawValue: format.rawValue) ?? .webp
         let made = try make(
             source, "filled=50x50,fill,enlarge fitted=50x50,enlarge same=\(size.width)x,\(own.rawValue)")
@@ -90,6 +92,7 @@ struct ChecklistTests {
             switch format {
             case .heic: SampleImage.bytes(of: .heic)
             case .bmp: TestImages.bmp(160, 120)
+            case .qoi: TestImages.qoi(160, 120)
             case .gif: TestImages.gif(160, 120)
             case let format?: try make(one: picture, "160x,\(format.rawValue)")
             case nil: TestImages.gif(160, 120, frames: [20, 90, 200])

@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 /// Effects on pictures that are transparent, wholly or by half.
 @Suite(.timeLimit(.minutes(15)))

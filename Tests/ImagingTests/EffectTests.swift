@@ -1,8 +1,10 @@
+import Core
 import SystemPackage
 import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 /// Each effect on a picture whose pixels are known, written as PNG so that they can be looked at.
 @Suite(.timeLimit(.minutes(15)))

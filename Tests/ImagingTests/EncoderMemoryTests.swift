@@ -1,7 +1,9 @@
+import Core
 import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 /// Pictures that are too large for an encoder end in a sentence, before it has begun.
 @Suite(.timeLimit(.minutes(15)))
@@ -15,8 +17,8 @@ struct EncoderMemoryTests {
         do {
             _ = try make(one: TestImages.png(8, 8), spec)
             Issue.record("\(spec) was made")
-        } catch let error as ImagingError {
-            #expect(error.code == .encode)
+        } catch let error as Failure {
+            #expect(error.failureClass == .encode)
             #expect(error.message.contains("more than \(format) can be encoded of"), "\(error.message)")
             #expect(error.message.contains("some \(most) million"), "\(error.message)")
         }

@@ -1,8 +1,10 @@
+import Core
 import SystemPackage
 import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 /// What encoders are told, read back from the bytes they wrote.
 @Suite(.timeLimit(.minutes(15)))

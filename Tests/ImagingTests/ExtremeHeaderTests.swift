@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 /// The largest numbers that headers can have, through all that is read of them without a decoder: nothing traps, and
 /// nothing takes long.
@@ -22,12 +23,12 @@ struct ExtremeHeaderTests {
             for limits in [ImageLimits(), allowing] {
                 _ = HeaderInspector(limits: limits).inspect(bytes)
                 _ = DecoderCost(bytes, as: format, limits: limits).objection(limits)
-                if let facts = AnimationFacts(bytes, as: format) { _ = (facts.isAnimation, facts.isWithin(limits)) }
+                if let facts = format.definition.animation(bytes) { _ = (facts.isAnimation, facts.isWithin(limits)) }
                 if format == .heic { _ = (HEIFBoxes(reader).objection(limits), HEIFBoxes(reader).largest) }
             }
-            _ = (ImageFormat.sniff(bytes), ImageFormat.mayBegin(bytes), Structure(of: bytes, as: format))
-            for policy in policies { _ = Extras(policy: policy).areIn(bytes, format) }
-            _ = PatchedBytes(hidingMetadataOf: bytes, format)
+            _ = (ImageFormat.sniff(bytes), ImageFormat.mayBegin(bytes), format.definition.endsEarly(reader))
+            for policy in policies { _ = format.definition.hasExtras(reader, policy) }
+            _ = format.definition.hidingMetadata(bytes)
             _ = (ExifBlock(bytes, where: { _ in true }), ColourProfile(bytes).isSRGB)
             inspectDetails(bytes, reader, format)
         }
@@ -40,13 +41,14 @@ struct ExtremeHeaderTests {
         case .jpeg: _ = (JPEGScans.end(reader), ProgressiveJPEG(bytes))
         case .png:
             _ = (PNGTexts.excess(reader), PatchedBytes(mendingPNG: bytes))
-            _ = PatchedBytes(unlacing: bytes, most: 1 << 20)
+            _ = PatchedBytes(unlacing: bytes, maxBytes: 1 << 20)
         case .tiff: _ = (TIFFColours(TIFFDirectory(reader)), TIFFDeflate(reader)?.objection)
         case .heic, .avif: _ = HEIFReferences(reader)
         case .webp: _ = (WebPChunk.all(in: bytes).map(\.hasAlpha), PatchedBytes(endingEarly: bytes))
         case .bmp: _ = (try? BMPHeader(reader))?.wholeRows(of: .max)
         case .gif: _ = (PatchedBytes(stubOf: bytes), PatchedBytes(growingScreenOf: bytes))
         case .jxl: _ = JXLHeader.size(reader)
+        case .qoi: _ = QOIHeader(reader)?.mayBeWhole(.max)
         }
     }
 

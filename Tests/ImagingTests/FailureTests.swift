@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -5,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(15)))
 struct FailureTests {
-    private static func code(_ source: [UInt8], _ spec: String = "v=16x,png") -> ImagingError.Code? {
+    private static func code(_ source: [UInt8], _ spec: String = "v=16x,png") -> FailureClass? {
         failure { _ = try make(source, spec) }
     }
 
@@ -71,7 +72,7 @@ struct FailureTests {
 
     @Test func strangeBytesInAMessageBecomeHarmless() {
         let text = "a\u{1B}[31m\nb\u{202E}" + String(repeating: "x", count: 2_000)
-        let error = ImagingError(code: .badImage, message: text)
+        let error = Failure(.badImage, text)
         #expect(error.message.hasPrefix("a [31m b x") && error.message.count == 500)
     }
 

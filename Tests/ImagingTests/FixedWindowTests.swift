@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 /// The part of an animation that is cut out is found once.
 @Suite(.timeLimit(.minutes(15)))

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 @Suite(.timeLimit(.minutes(15)))
 struct GeometryTests {

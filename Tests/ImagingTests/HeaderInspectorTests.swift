@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -8,8 +9,9 @@ struct HeaderInspectorTests {
     private static func verdict(_ bytes: [UInt8], pixels: Int = 100_000_000) -> String {
         switch bytes.withUnsafeBytes(HeaderInspector(limits: ImageLimits(pixels: pixels)).inspect) {
         case .undecided: "undecided"
-        case .acceptable(let format): format
-        case .refused(let error): error.code.rawValue
+        case .accept: "accepted"
+        case .acceptAs(let format): format
+        case .refuse(let error): error.failureClass.rawValue
         }
     }
 
@@ -76,7 +78,9 @@ struct HeaderInspectorTests {
                 bytes[Int.random(in: 0..<bytes.count, using: &random)] = .random(in: 0...255, using: &random)
             }
             _ = Self.verdict(bytes)
-            for format in ImageFormat.allCases { _ = bytes.withUnsafeBytes { Structure(of: $0, as: format) } }
+            for format in ImageFormat.allCases {
+                _ = bytes.withUnsafeBytes { format.definition.endsEarly(ByteReader($0)) }
+            }
             _ = bytes.withUnsafeBytes { ColourProfile($0).isSRGB }
         }
     }

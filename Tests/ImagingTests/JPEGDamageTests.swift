@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -16,7 +17,7 @@ struct JPEGDamageTests {
         return try make(one: noise, "200x,jpeg,q90\(options)")
     }
 
-    private static func code(_ bytes: [UInt8], _ specs: String) -> ImagingError.Code? {
+    private static func code(_ bytes: [UInt8], _ specs: String) -> FailureClass? {
         failure { _ = try make(bytes, specs) }
     }
 
@@ -66,7 +67,7 @@ struct JPEGDamageTests {
         do {
             _ = try make(bytes, "v=16x,png")
             Issue.record("It passed.")
-        } catch let error as ImagingError {
+        } catch let error as Failure {
             #expect(error.message == "The jpeg is damaged: Corrupt JPEG data: premature end of data segment")
         }
     }

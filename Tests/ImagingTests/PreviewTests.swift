@@ -1,3 +1,4 @@
+import Core
 import SystemPackage
 import TestSupport
 import Testing
@@ -44,11 +45,55 @@ struct PreviewTests {
         #expect(try #require(differences.first) < 30 && #require(differences.last) < 6)
     }
 
-    @Test func aBaselineJPEGTellsItsSizeOnly() throws {
-        let file = try make(one: Self.photograph, "x,jpeg,q90")
+    @Test(arguments: ["x,jpeg,q90", "x,jpeg,q80,chroma:420", "x,png", "x,gif"])
+    func whatComesFromTheTopShowsItsCompleteRows(spec: String) throws {
+        let file = try make(one: Self.photograph, spec)
+        let whole = try Raster(file)
+        var rows: [Int] = []
+        for share in [0.3, 0.6, 0.9] {
+            let look = try #require(try look(file.prefix(Int(Double(file.count) * share))))
+            let picture = try #require(look.picture)
+            #expect(picture.size == "240x\(look.report.rows)" && look.report.height == 160)
+            // The last row is the picture's, and not what a decoder had there before.
+            let last = look.report.rows - 1
+            let (seen, wanted) = (picture[100, last].prefix(2), whole[100, last].prefix(2))
+            #expect(isNear(Array(seen), Array(wanted), within: 60), "\(last)")
+            rows.append(look.report.rows)
+        }
+        #expect(rows == rows.sorted() && Set(rows).count == 3 && rows[0] >= 16 && rows[2] < 160)
+    }
+
+    @Test func anInterlacedPNGIsSeenWholeFromItsFirstPassOn() throws {
+        let file = try make(one: Self.photograph, "x,png,progressive")
+        let whole = try Raster(file)
+        var differences: [Double] = []
+        for share in [0.2, 0.5, 0.8] {
+            let look = try #require(try look(file.prefix(Int(Double(file.count) * share))))
+            #expect(look.report.rows == 160)
+            differences.append(try #require(look.picture).difference(to: whole))
+        }
+        #expect(differences == differences.sorted(by: >) && differences[0] < 40)
+        // Of the first pass a part.
+        let first = try #require(try look(file.prefix(90 + file.count / 100)))
+        #expect(first.report.rows % 8 == 0 && first.report.rows < 160)
+    }
+
+    @Test func anInterlacedGIFIsSeenWholeFromItsFirstPassOn() throws {
+        var gif = TestGIF(width: 64, height: 64, loopCount: nil)
+        gif.frames = [TestGIF.Frame(64, 64, seed: 1)]
+        gif.frames[0].isInterlaced = true
+        let file = gif.bytes
         let look = try #require(try look(file.prefix(file.count / 2)))
-        #expect(look.report == PreviewReport(format: .jpeg, width: 240, height: 160, rows: 0))
-        #expect(look.picture == nil)
+        #expect(look.report.rows == 64 && look.picture?.size == "64x64")
+    }
+
+    @Test func anAnimationShowsItsFirstFrame() throws {
+        var gif = TestGIF(width: 60, height: 40, loopCount: 0)
+        gif.frames = (0..<4).map { TestGIF.Frame(60, 40, seed: $0) }
+        for file in try [gif.bytes, make(one: gif.bytes, "60x,png")] {
+            let look = try #require(try look(file.prefix(file.count * 2 / 3)))
+            #expect(look.report.rows == 40 && look.picture?.size == "60x40")
+        }
     }
 
     @Test(arguments: ["x,webp,q90", "x,webp,lossless"])

@@ -1,7 +1,9 @@
+import Core
 import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 @Suite(.timeLimit(.minutes(15)))
 struct RuntimeTests {
@@ -17,6 +19,6 @@ struct RuntimeTests {
 
     @Test func theCoderVersionNamesTheLibrariesThatDecideBytes() {
         let version = ImagingRuntime.coderVersion
-        #expect(version.hasPrefix("vips 8.") && version.contains(" webp ") && version.hasSuffix("pipeline 10"))
+        #expect(version.hasPrefix("vips 8.") && version.contains(" webp ") && version.hasSuffix("pipeline 11"))
     }
 }

@@ -1,7 +1,9 @@
+import Core
 import SystemPackage
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 #if canImport(Glibc)
     import Glibc
@@ -70,12 +72,12 @@ func facts(_ source: [UInt8], limits: ImageLimits = ImageLimits()) throws -> Ima
 }
 
 /// The class of the error, or nil for success. An error of another type is a failure of the test.
-func failure(_ body: () throws -> Void) -> ImagingError.Code? {
+func failure(_ body: () throws -> Void) -> FailureClass? {
     do {
         try body()
-    } catch let error as ImagingError {
+    } catch let error as Failure {
         #expect(!error.message.isEmpty && error.message.count <= 500)
-        return error.code
+        return error.failureClass
     } catch {
         Issue.record(error)
     }

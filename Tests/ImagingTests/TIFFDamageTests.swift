@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -8,7 +9,7 @@ import Testing
 struct TIFFDamageTests {
     private static let specs = ["", "a=x,png", "a=40x,jpeg b=16x,webp", "a=x,tiff", "a=x,png,keep-profile"]
 
-    private static func code(_ bytes: [UInt8], _ specs: String) -> ImagingError.Code? {
+    private static func code(_ bytes: [UInt8], _ specs: String) -> FailureClass? {
         failure { _ = try make(bytes, specs) }
     }
 
@@ -75,7 +76,7 @@ struct TIFFDamageTests {
             other.withUnsafeBytes { _ = TIFFDeflate(ByteReader($0))?.objection }
             other.prefix(.random(in: 0..<whole.count, using: &random)).withUnsafeBytes {
                 _ = TIFFDeflate(ByteReader($0))?.objection
-                _ = TIFFStructure(ByteReader($0)).endsEarly
+                _ = TIFFDirectory(ByteReader($0)).pointsPastTheEnd
                 _ = TIFFColours(TIFFDirectory(ByteReader($0))).objection
             }
         }

@@ -1,8 +1,10 @@
+import Core
 import SystemPackage
 import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 @Suite(.timeLimit(.minutes(15)))
 struct FormatTests {
@@ -16,7 +18,7 @@ struct FormatTests {
         case .webp: try make(one: TestImages.png(64, 48), "64x,webp,q95")
         case .avif: try make(one: TestImages.png(64, 48), "64x,avif,q90")
         case .jxl: try make(one: TestImages.png(64, 48), "64x,jxl,q90")
-        case .heic, .bmp: SampleImage.bytes(of: format)
+        case .heic, .bmp, .qoi: SampleImage.bytes(of: format)
         }
     }
 

@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -40,6 +41,8 @@ struct TruncationTests {
         Whole(name: "TIFF", spare: 0) { try encoded("96x,tiff") },
         Whole(name: "plain TIFF", spare: 4) { TestImages.tiff(40, 30) },
         Whole(name: "BMP", spare: 0) { TestImages.bmp(40, 30) },
+        // The end mark says nothing that the header doesn't.
+        Whole(name: "QOI", spare: 8) { TestImages.qoi(40, 30) },
         Whole(name: "HEIC", spare: 1) { SampleImage.bytes(of: .heic) },
         Whole(name: "AVIF", spare: 1) { try encoded("96x,avif") },
         Whole(name: "JPEG XL", spare: 1) { try encoded("96x,jxl") },

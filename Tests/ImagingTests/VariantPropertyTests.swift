@@ -1,8 +1,10 @@
+import Core
 import FoundationEssentials
 import TestSupport
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 /// Laws of the two ways of writing a variant and of its identity, on specs made from the tables at random.
 @Suite(.timeLimit(.minutes(15)))

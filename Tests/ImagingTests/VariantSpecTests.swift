@@ -1,7 +1,9 @@
+import Core
 import FoundationEssentials
 import Testing
 
 @testable import Imaging
+@testable import Variants
 
 @Suite(.timeLimit(.minutes(15)))
 struct VariantSpecTests {
@@ -181,7 +183,7 @@ struct CanonicalTests {
         ("a=5x,jpeg,keep-metadata:no", "a=5x,jpeg"),
         // Animations.
         ("a=5x,jpeg,decode-first-frame-only", "a=5x,jpeg"), ("a=5x,transform-animated-image", "a=5x"),
-        ("a=5x,png,blur:2,transform-animated-image", "a=5x,png,blur:2"),
+        ("a=5x,tiff,blur:2,transform-animated-image", "a=5x,tiff,blur:2"),
         ("a=5x,blur:2,decode-first-frame-only,transform-animated-image", "a=5x,blur:2,decode-first-frame-only"),
         ("a=5x,command:c,decode-first-frame-only", "a=5x,command:c"),
         // Effects.
@@ -250,7 +252,7 @@ struct VariantPageTests {
     private static func page() throws -> String {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        return String(decoding: try Data(contentsOf: root.appending(path: "docs/variants.md")), as: UTF8.self)
+        return String(decoding: try Data(contentsOf: root.appending(path: "docs/reference/variants.md")), as: UTF8.self)
     }
 
     @Test func everyPartIsExplained() throws {
@@ -259,6 +261,6 @@ struct VariantPageTests {
             EffectKind.allCases.map(\.rawValue) + VariantOption.allCases.map(\.rawValue) + EffectKind.blendModes
             + Gravity.allCases.map(\.rawValue) + VariantSpec.Fit.allCases.map(\.rawValue)
             + VariantSpec.Output.allCases.map(\.rawValue)
-        for part in parts { #expect(page.contains("`\(part)"), "docs/variants.md doesn't explain \(part)") }
+        for part in parts { #expect(page.contains("`\(part)"), "docs/reference/variants.md doesn't explain \(part)") }
     }
 }

@@ -1,3 +1,4 @@
+import Core
 import Jobs
 import Testing
 
@@ -19,8 +20,8 @@ struct AuditTests {
         ("DELETE FROM items WHERE state = 'done'", "the counters of a job are the numbers of its items"),
         ("DELETE FROM items", "the counters of a job are the numbers of its items"),
         ("DELETE FROM jobs", "every item belongs to a job"),
-        ("DELETE FROM leases", "an active item is leased by somebody"),
-        ("UPDATE items SET lease = NULL WHERE state = 'active'", "an active item is leased by somebody"),
+        ("DELETE FROM leases", "an active item has a lease"),
+        ("UPDATE items SET lease = NULL WHERE state = 'active'", "an active item has a lease"),
         ("DELETE FROM blobs", "every entry's blob is in the index"),
         ("UPDATE cache_totals SET bytes = bytes + 1", "the cache's size is the sum of its blobs' sizes"),
         (
@@ -43,9 +44,9 @@ struct AuditTests {
             let items = try await queue.claim(3)
             try await queue.end(items[0], items[0].completion(clock: queue.clock))
             try await queue.end(items[1], .failed(.http(404)))
-            #expect(try await queue.store.inconsistencies() == [])
+            #expect(try await queue.store.maintenance.inconsistencies() == [])
             try await queue.corrupt(damage.sql)
-            return try await queue.store.inconsistencies()
+            return try await queue.store.maintenance.inconsistencies()
         }
         #expect(found.contains { $0.hasSuffix(": \(damage.rule).") }, "\(found)")
     }
@@ -54,7 +55,7 @@ struct AuditTests {
         let found = try await withTemporaryQueue { queue in
             _ = try await queue.job(3)
             try await queue.corrupt("UPDATE items SET job = 77 WHERE id IN (1, 2)")
-            return try await queue.store.inconsistencies()
+            return try await queue.store.maintenance.inconsistencies()
         }
         #expect(found.contains("Broken 2 times, as by 1: every item belongs to a job."))
     }
@@ -67,15 +68,18 @@ struct AuditTests {
             let items = try await queue.claim()
             for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
             let hashes = items.map { ClaimedItem.hash(of: $0.id) }
-            #expect(try await queue.store.known(blobs: hashes + ["nowhere"]) == 2)
-            #expect(try await queue.store.blobs(after: "", limit: 1).map(\.hash) == [hashes[0]])
-            #expect(try await queue.store.blobs(after: hashes[0], limit: 9).map(\.hash) == [hashes[1]])
-            try await queue.store.forget(blobs: [hashes[0]], in: .nowhere)
-            #expect(try await queue.store.known(blobs: hashes) == 1)
-            #expect(try await queue.store.source(key: items[0].key)?.isKept == false)
-            #expect(try await queue.store.source(key: items[1].key)?.isKept == true)
-            #expect(try await queue.store.renditions(ofURL: items[0].url, named: nil) == [])
-            #expect(try await queue.store.renditions(ofURL: items[1].url, named: "original").map(\.blob) == [hashes[1]])
+            #expect(try await queue.store.cache.known(blobs: hashes + ["nowhere"]) == 2)
+            #expect(try await queue.store.cache.blobs(after: "", limit: 1).map(\.hash) == [hashes[0]])
+            #expect(try await queue.store.cache.blobs(after: hashes[0], limit: 9).map(\.hash) == [hashes[1]])
+            try await queue.store.cache.forget(blobs: [hashes[0]], in: .nowhere)
+            #expect(try await queue.store.cache.known(blobs: hashes) == 1)
+            #expect(try await queue.store.cache.source(key: items[0].key)?.isKept == false)
+            #expect(try await queue.store.cache.source(key: items[1].key)?.isKept == true)
+            #expect(try await queue.store.cache.renditions(ofURL: items[0].url, named: nil) == [])
+            #expect(
+                try await queue.store.cache.renditions(ofURL: items[1].url, named: "original").map(\.blob) == [
+                    hashes[1]
+                ])
         }
     }
 }

@@ -10,17 +10,19 @@ struct BackupTests {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let store = try JobStore(path: path)
-            _ = try await store.enqueue(NewJob(urls: ["https://a.example/1.jpg"]))
+            _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/1.jpg"]))
             #expect(symlink("worker.db", folder.appending("other.db").string) == 0)
             #expect(link(path, folder.appending("second.db").string) == 0)
             let names = [
                 "worker.db", "worker.db-wal", "worker.db-shm", "worker.db-journal", "worker.db.lock", "./worker.db",
             ]
             for name in names + ["other.db", "second.db"] {
-                let error = await #expect(throws: JobsError.self) { try await store.backUp(to: "\(folder)/\(name)") }
+                let error = await #expect(throws: JobsError.self) {
+                    try await store.maintenance.backUp(to: "\(folder)/\(name)")
+                }
                 #expect(error?.code == .refused, "\(name)")
             }
-            #expect(try await store.backlog().queued == 1)
+            #expect(try await store.reports.backlog().queued == 1)
             try await store.close()
         }
     }
@@ -34,7 +36,9 @@ struct BackupTests {
             #expect(symlink("fifo", place + "/to-fifo") == 0 && symlink("folder", place + "/to-folder") == 0)
             let before = fileNames(in: place).sorted()
             for name in ["folder", "fifo", "to-fifo", "to-folder", "", "new/"] {
-                let error = await #expect(throws: JobsError.self) { try await store.backUp(to: "\(place)/\(name)") }
+                let error = await #expect(throws: JobsError.self) {
+                    try await store.maintenance.backUp(to: "\(place)/\(name)")
+                }
                 #expect(error?.code == .refused, "\(name): \(error?.message ?? "")")
             }
             #expect(fileNames(in: place).sorted() == before)
@@ -42,8 +46,8 @@ struct BackupTests {
             #expect(lstat(place + "/fifo", &info) == 0 && info.st_mode & S_IFMT == S_IFIFO)
             #expect(lstat(place + "/to-fifo", &info) == 0 && info.st_mode & S_IFMT == S_IFLNK)
             // An older copy, under whatever name, is no hindrance.
-            try await store.backUp(to: place + "/copy.db")
-            try await store.backUp(to: place + "/copy.db")
+            try await store.maintenance.backUp(to: place + "/copy.db")
+            try await store.maintenance.backUp(to: place + "/copy.db")
             try await store.close()
         }
     }
@@ -52,20 +56,20 @@ struct BackupTests {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let store = try JobStore(path: path)
-            _ = try await store.enqueue(NewJob(urls: (0..<2_000).map { "https://a.example/\($0).jpg" }))
+            _ = try await store.queue.enqueue(NewJob(urls: (0..<2_000).map { "https://a.example/\($0).jpg" }))
             #expect(chmod(path, 0o600) == 0)
             let place = folder.appending("copies")
             #expect(mkdir(place.string, 0o755) == 0)
             try await withThrowingTaskGroup { group in
-                for _ in 0..<6 { group.addTask { try await store.backUp(to: "\(place)/copy.db") } }
+                for _ in 0..<6 { group.addTask { try await store.maintenance.backUp(to: "\(place)/copy.db") } }
                 try await group.waitForAll()
             }
             #expect(fileNames(in: place.string) == ["copy.db"])
             var info = stat()
             #expect(stat("\(place)/copy.db", &info) == 0 && info.st_mode & 0o777 == 0o600)
             let copy = try JobStore(path: "\(place)/copy.db")
-            #expect(try await copy.backlog().queued == 2_000)
-            #expect(try await copy.integrity().complaints == [])
+            #expect(try await copy.reports.backlog().queued == 2_000)
+            #expect(try await copy.maintenance.integrity().complaints == [])
             try await copy.close()
             try await store.close()
         }
@@ -87,7 +91,7 @@ struct BackupTests {
             }
             let held = try FileDescriptor.open(place.appending("copy.db.part.9.cc"), .readWrite)
             #expect(flock(held.rawValue, LOCK_EX) == 0)
-            try await store.backUp(to: "\(place)/copy.db")
+            try await store.maintenance.backUp(to: "\(place)/copy.db")
             let left: Set = ["copy.db", "copy.db.part.8.bb", "copy.db.part.9.cc", "mine.db.part"]
             #expect(Set(fileNames(in: place.string)) == left)
             try held.close()

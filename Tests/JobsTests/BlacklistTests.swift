@@ -1,10 +1,11 @@
+import Core
 import Jobs
 import Testing
 
 @Suite("The blacklist", .timeLimit(.minutes(15)))
 struct BlacklistTests {
     private func item(_ queue: Queue, _ url: String = "https://a.example/a.jpg") async throws -> ClaimedItem {
-        _ = try await queue.store.enqueue(NewJob(urls: [url]))
+        _ = try await queue.store.queue.enqueue(NewJob(urls: [url]))
         return try #require(try await queue.claim().first)
     }
 
@@ -21,7 +22,7 @@ struct BlacklistTests {
             #expect(entry.host == "a.example")
             #expect(
                 (entry.failure, entry.httpStatus, entry.message, entry.count) == (.http(404), 404, "It went wrong.", 1))
-            #expect(try await queue.store.blacklist() == [entry])
+            #expect(try await queue.store.blacklist.entries() == [entry])
             #expect(
                 try queue.shell.expect("SELECT url, host, class, count FROM blacklist;") == [
                     "https://A.example:8443/a.jpg?x=1|a.example|http-404|1"
@@ -36,12 +37,12 @@ struct BlacklistTests {
             try await queue.end(second, .blacklisted(try #require(second.blacklisting)))
             let progress = try await queue.progress(second.job)
             #expect((progress.blacklisted, progress.failed, progress.state) == (1, 0, .finished))
-            let record = try #require(try await queue.store.history(ofURL: second.url).first)
+            let record = try #require(try await queue.store.reports.history(ofURL: second.url).first)
             #expect(
                 (record.failure, record.message, record.attempts) == (
                     "bad-image", "On the blacklist: It went wrong.", 0
                 ))
-            #expect(try await queue.store.blacklist().map(\.count) == [1])
+            #expect(try await queue.store.blacklist.entries().map(\.count) == [1])
         }
     }
 
@@ -49,9 +50,9 @@ struct BlacklistTests {
         try await withQueue { queue in
             try await fail(queue, "https://a.example/a.jpg", .http(404))
             queue.clock.advance(86_400_000 - 1)
-            #expect(try await queue.store.blacklist().count == 1)
+            #expect(try await queue.store.blacklist.entries().count == 1)
             queue.clock.advance(1)
-            #expect(try await queue.store.blacklist() == [])
+            #expect(try await queue.store.blacklist.entries() == [])
             #expect(try await item(queue).blacklisting == nil)
         }
     }
@@ -62,7 +63,7 @@ struct BlacklistTests {
             let first = queue.clock.now
             queue.clock.advance(1_000)
             try await fail(queue, "https://a.example/a.jpg", .badImage)
-            let entry = try #require(try await queue.store.blacklist().first)
+            let entry = try #require(try await queue.store.blacklist.entries().first)
             #expect((entry.count, entry.failure, entry.httpStatus) == (2, .badImage, nil))
             #expect((entry.firstAt, entry.lastAt) == (first, first + 1_000))
             #expect(entry.expiresAt == queue.clock.now + 7 * 86_400_000)
@@ -74,10 +75,10 @@ struct BlacklistTests {
             try await fail(queue, "https://a.example/a.jpg", .http(404))
             let cached = try await item(queue)
             try await queue.end(cached, cached.completion(cached: true, clock: queue.clock))
-            #expect(try await queue.store.blacklist().count == 1)
+            #expect(try await queue.store.blacklist.entries().count == 1)
             let fetched = try await item(queue)
             try await queue.end(fetched, fetched.completion(clock: queue.clock))
-            #expect(try await queue.store.blacklist() == [])
+            #expect(try await queue.store.blacklist.entries() == [])
         }
     }
 
@@ -93,22 +94,22 @@ struct BlacklistTests {
                 let item = seconds == 0 ? again : try await self.item(queue)
                 try await queue.end(
                     item, .done(Completion(source: source, renditions: [], newVariants: [], isCached: true)))
-                #expect(try await queue.store.blacklist().count == count)
+                #expect(try await queue.store.blacklist.entries().count == count)
             }
         }
     }
 
     @Test func `An entry of a key that is no URL has the host of the URL that was asked for`() async throws {
         try await withQueue { queue in
-            _ = try await queue.store.enqueue(NewJob(urls: ["https://a.example/a.jpg?1"]))
+            _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg?1"]))
             let claimed = try #require(try await queue.claim().first)
-            let item = try await queue.store.look(up: claimed, by: "picture a")
-            try await queue.end(item, .failed(FailureRecord(.http(404), "m")))
-            #expect(try await queue.store.blacklist(.host("a.example")).map(\.url) == ["picture a"])
+            let item = try await queue.store.cache.look(up: claimed, by: "picture a")
+            try await queue.end(item, .failed(Failure(.http(404), "m")))
+            #expect(try await queue.store.blacklist.entries(.host("a.example")).map(\.url) == ["picture a"])
         }
     }
 
-    static let selections: [(JobStore.BlacklistSelection, left: [String])] = [
+    static let selections: [(Blacklist.Selection, left: [String])] = [
         (.url("https://a.example/1#x"), ["https://a.example/2", "https://b.example/1"]),
         (.host("A.example"), ["https://b.example/1"]),
         (.host("xn--b", or: "A.example"), ["https://b.example/1"]),
@@ -124,9 +125,9 @@ struct BlacklistTests {
             try await fail(queue, "https://a.example/1", .http(404))
             try await fail(queue, "https://a.example/2", .badImage)
             try await fail(queue, "https://b.example/1", .badImage)
-            #expect(try await queue.store.blacklist(selection).count == 3 - left.count)
-            #expect(try await queue.store.removeFromBlacklist(selection) == 3 - left.count)
-            #expect(try await queue.store.blacklist().map(\.url).sorted() == left)
+            #expect(try await queue.store.blacklist.entries(selection).count == 3 - left.count)
+            #expect(try await queue.store.blacklist.remove(selection) == 3 - left.count)
+            #expect(try await queue.store.blacklist.entries().map(\.url).sorted() == left)
         }
     }
 
@@ -136,23 +137,23 @@ struct BlacklistTests {
             try await fail(queue, "https://a.example/1", .http(404))
             try await fail(queue, "https://b.example/1", .http(404))
             try queue.shell.expect("DELETE FROM blacklist WHERE host = 'a.example';")
-            #expect(try await queue.store.blacklist().map(\.host) == ["b.example"])
+            #expect(try await queue.store.blacklist.entries().map(\.host) == ["b.example"])
         }
     }
 
     @Test func `A host that asked to be left alone is known until its time, which only grows`() async throws {
         try await withQueue { queue in
             let now = queue.clock.now
-            let busy = FailureRecord(.http(429), "m")
+            let busy = Failure(.http(429), "m")
             for wait in [5_000, 9_000, 1_000] as [Int64] {
                 let item = try await item(queue, "https://User:pw@A.example:1/\(wait)")
                 try await queue.end(item, .retry(at: now + wait, busy, blockingHost: true))
             }
             let other = try await item(queue, "https://b.example/")
             try await queue.end(other, .retry(at: now + 9_000, busy, blockingHost: false))
-            #expect(try await queue.store.blockedHosts() == ["a.example": now + 9_000])
+            #expect(try await queue.store.hosts.blocked() == ["a.example": now + 9_000])
             queue.clock.advance(9_000)
-            #expect(try await queue.store.blockedHosts() == [:])
+            #expect(try await queue.store.hosts.blocked() == [:])
         }
     }
 }

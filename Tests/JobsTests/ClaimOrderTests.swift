@@ -3,8 +3,8 @@ import Testing
 
 @Suite("The order of claims", .timeLimit(.minutes(15)))
 struct ClaimOrderTests {
-    private func urls(_ queue: Queue, limit: Int = 64, above: JobStore.Precedence? = nil) async throws -> [String] {
-        try await queue.store.claim(limit: limit, worker: queue.worker, above: above).items
+    private func urls(_ queue: Queue, limit: Int = 64, above: Precedence? = nil) async throws -> [String] {
+        try await queue.store.queue.claim(limit: limit, worker: queue.worker, above: above).items
             .map { String($0.url.dropFirst("https://".count)) }
     }
 
@@ -35,7 +35,7 @@ struct ClaimOrderTests {
         try await withQueue { queue in
             _ = try await queue.job(name: "a")
             _ = try await queue.job(name: "b")
-            let claim = try await queue.store.claim(limit: 1, worker: queue.worker, order: .lifo)
+            let claim = try await queue.store.queue.claim(limit: 1, worker: queue.worker, order: .lifo)
             #expect(claim.items.map(\.url) == ["https://b.example/0.jpg"])
             #expect(claim.jobs.values.map(\.order) == [.lifo])
         }
@@ -57,7 +57,7 @@ struct ClaimOrderTests {
                 INSERT INTO jobs (urls, headers, priority) VALUES ('["https://a.example/"]', '{"X-Name":"\ud800"}', 9);
                 INSERT INTO jobs (urls, headers) VALUES ('["https://b.example/"]', '{"X-Name":"\ud83d\ude00"}');
                 """#)
-            let claim = try await queue.store.claim(limit: 2, worker: queue.worker)
+            let claim = try await queue.store.queue.claim(limit: 2, worker: queue.worker)
             #expect(claim.items.map(\.url) == ["https://a.example/", "https://b.example/"])
             #expect(claim.jobs[1]?.problem?.contains("headers") == true)
             #expect(claim.jobs[2]?.problem == nil)
@@ -81,7 +81,7 @@ struct ClaimOrderTests {
     @Test func `Above a job's place only more urgent ones are claimed`() async throws {
         try await withQueue { queue in
             let middle = try await queue.job(name: "middle", priority: 5, order: .fifo)
-            let place = JobStore.Precedence(priority: 5, order: .fifo, job: middle)
+            let place = Precedence(priority: 5, order: .fifo, job: middle)
             _ = try await queue.job(name: "later", priority: 5, order: .fifo)
             _ = try await queue.job(name: "lower", priority: 4, order: .lifo)
             #expect(try await urls(queue, above: place) == [])
@@ -96,10 +96,10 @@ struct ClaimOrderTests {
             let paused = try await queue.job(name: "paused")
             let cancelled = try await queue.job(name: "cancelled")
             _ = try await queue.job(name: "open")
-            try await queue.store.pause(job: paused)
-            try await queue.store.cancel(job: cancelled)
+            try await queue.store.control.pause(job: paused)
+            try await queue.store.control.cancel(job: cancelled)
             #expect(try await urls(queue) == ["open.example/0.jpg"])
-            try await queue.store.resume(job: paused)
+            try await queue.store.control.resume(job: paused)
             #expect(try await urls(queue) == ["paused.example/0.jpg"])
         }
     }
@@ -118,13 +118,13 @@ struct ClaimOrderTests {
 
     @Test func `A claimed item carries what is known of its URL`() async throws {
         try await withQueue { queue in
-            _ = try await queue.store.enqueue(NewJob(urls: ["https://a.example/a.jpg#top"]))
+            _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg#top"]))
             let first = try #require(try await queue.claim().first)
             #expect(first.key == "https://a.example/a.jpg")
             #expect(first.source == nil)
             #expect(first.attempts == 0)
             try await queue.end(first, first.completion(clock: queue.clock))
-            _ = try await queue.store.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
+            _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
             let second = try #require(try await queue.claim().first)
             #expect(second.source?.hash == ClaimedItem.hash(of: first.id))
         }
@@ -137,16 +137,16 @@ struct ClaimOrderTests {
             let stuck = try await queue.job(8, name: "stuck")
             let other = try await queue.job(4, name: "other")
             _ = try await queue.job(2, name: "low", priority: -1)
-            func hosts(_ sparing: JobStore.Sparing) async throws -> Set<String> {
-                let claim = try await queue.store.claim(limit: 2, worker: queue.worker, sparing: sparing)
+            func hosts(_ sparing: StalledJobPolicy) async throws -> Set<String> {
+                let claim = try await queue.store.queue.claim(limit: 2, worker: queue.worker, sparing: sparing)
                 return Set(claim.items.map { String($0.url.dropFirst("https://".count).prefix { $0 != "." }) })
             }
-            #expect(try await hosts(JobStore.Sparing([stuck: 5])) == ["other"])
-            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4])) == ["stuck"])
-            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], otherwise: .least)) == ["low"])
-            #expect(try await hosts(JobStore.Sparing([stuck: 5, other: 4], otherwise: .least)) == ["other"])
-            #expect(try await hosts(JobStore.Sparing([stuck: 5], otherwise: .nothing)) == [])
-            #expect(try await hosts(JobStore.Sparing([stuck: 5], otherwise: .least)) == ["stuck"])
+            #expect(try await hosts(StalledJobPolicy([stuck: 5])) == ["other"])
+            #expect(try await hosts(StalledJobPolicy([stuck: 5, other: 4])) == ["stuck"])
+            #expect(try await hosts(StalledJobPolicy([stuck: 5, other: 4], otherwise: .least)) == ["low"])
+            #expect(try await hosts(StalledJobPolicy([stuck: 5, other: 4], otherwise: .least)) == ["other"])
+            #expect(try await hosts(StalledJobPolicy([stuck: 5], otherwise: .nothing)) == [])
+            #expect(try await hosts(StalledJobPolicy([stuck: 5], otherwise: .least)) == ["stuck"])
         }
     }
 }

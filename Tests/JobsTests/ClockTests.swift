@@ -1,3 +1,4 @@
+import Core
 import Jobs
 import SystemPackage
 import TestSupport
@@ -15,7 +16,7 @@ struct ClockTests {
             let path = folder.appending("worker.db").string
             let store = try JobStore(path: path, now: { wall.now }, uptime: { uptime.now })
             let other = try JobStore(path: path, now: { wall.now }, uptime: { uptime.now })
-            try await store.keepCacheClock()
+            try await store.database.keepCacheClock()
             try await body(store, other, wall, uptime)
             try await store.close()
             try await other.close()
@@ -25,68 +26,68 @@ struct ClockTests {
     @Test(arguments: [years, -years])
     func `Leases, waits and the blacklist keep their time`(_ jump: Int64) async throws {
         try await withStores { store, other, wall, uptime in
-            let worker = try await store.register(host: "test", pid: 1)
+            let worker = try await store.queue.register(host: "test", pid: 1)
             let urls = (0..<3).map { "https://clock.example/\($0).png" }
-            _ = try await store.enqueue(NewJob(urls: urls))
-            let items = try await store.claim(limit: 3, worker: worker).items
-            let gone = FailureRecord(.http(404), "It is gone.")
-            let busy = FailureRecord(.timeout, "It took too long.")
-            _ = try await store.finish([
+            _ = try await store.queue.enqueue(NewJob(urls: urls))
+            let items = try await store.queue.claim(limit: 3, worker: worker).items
+            let gone = Failure(.http(404), "It is gone.")
+            let busy = Failure(.timeout, "It took too long.")
+            _ = try await store.queue.finish([
                 (items[0], .failed(gone)), (items[1], .retry(at: wall.now + 30_000, busy, blockingHost: false)),
             ])
             wall.advance(jump)
-            #expect(try await other.takeBackDeadLeases(myself: nil) == 0)
-            #expect(try await store.lost(of: [items[2]]) == [])
-            #expect(try await other.promoteDue() == 0)
-            #expect(try await store.blacklist().map(\.url) == [urls[0]])
+            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await store.queue.lost(of: [items[2]]) == [])
+            #expect(try await other.queue.promoteDue() == 0)
+            #expect(try await store.blacklist.entries().map(\.url) == [urls[0]])
             // The jump is written down, and still nothing lapses.
-            try await store.keepCacheClock()
-            #expect(try await other.takeBackDeadLeases(myself: nil) == 0)
-            #expect(try await other.promoteDue() == 0)
+            try await store.database.keepCacheClock()
+            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await other.queue.promoteDue() == 0)
             // Time that passes counts.
             for clock in [wall, uptime] { clock.advance(31_000) }
-            #expect(try await other.promoteDue() == 1)
-            #expect(try await other.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await other.queue.promoteDue() == 1)
+            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)
             for clock in [wall, uptime] { clock.advance(31_000) }
-            #expect(try await other.takeBackDeadLeases(myself: nil) == 1)
+            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 1)
             for clock in [wall, uptime] { clock.advance(86_400_000) }
-            #expect(try await store.blacklist().isEmpty)
+            #expect(try await store.blacklist.entries().isEmpty)
         }
     }
 
     @Test(arguments: [years, -years])
     func `A host is left alone for as long as it asked for`(_ jump: Int64) async throws {
         try await withStores { store, other, wall, uptime in
-            let worker = try await store.register(host: "test", pid: 1)
-            _ = try await store.enqueue(NewJob(urls: ["https://clock.example/a.png"]))
-            let item = try #require(try await store.claim(limit: 1, worker: worker).items.first)
-            let busy = FailureRecord(.http(503), "It is busy.")
-            _ = try await store.finish([(item, .retry(at: wall.now + 3_600_000, busy, blockingHost: true))])
+            let worker = try await store.queue.register(host: "test", pid: 1)
+            _ = try await store.queue.enqueue(NewJob(urls: ["https://clock.example/a.png"]))
+            let item = try #require(try await store.queue.claim(limit: 1, worker: worker).items.first)
+            let busy = Failure(.http(503), "It is busy.")
+            _ = try await store.queue.finish([(item, .retry(at: wall.now + 3_600_000, busy, blockingHost: true))])
             wall.advance(jump)
             // What people are told is by the machine's clock.
             let expected = ["clock.example": wall.now + 3_600_000]
-            #expect(try await other.blockedHosts() == expected)
-            try await store.keepCacheClock()
-            try await store.heartbeat(worker: worker)
-            #expect(try await other.blockedHosts() == expected)
-            #expect(try await other.hostStatuses().map(\.notBefore) == [wall.now + 3_600_000])
+            #expect(try await other.hosts.blocked() == expected)
+            try await store.database.keepCacheClock()
+            try await store.queue.heartbeat(worker: worker)
+            #expect(try await other.hosts.blocked() == expected)
+            #expect(try await other.hosts.statuses().map(\.notBefore) == [wall.now + 3_600_000])
             for clock in [wall, uptime] { clock.advance(3_600_001) }
-            #expect(try await other.blockedHosts().isEmpty)
-            #expect(try await other.hostMemories().isEmpty)
+            #expect(try await other.hosts.blocked().isEmpty)
+            #expect(try await other.hosts.memories().isEmpty)
         }
     }
 
     @Test func `What is claimed after a jump keeps its lease as well`() async throws {
         try await withStores { store, other, wall, uptime in
-            let worker = try await store.register(host: "test", pid: 1)
-            _ = try await store.enqueue(NewJob(urls: ["https://clock.example/a.png"]))
+            let worker = try await store.queue.register(host: "test", pid: 1)
+            _ = try await store.queue.enqueue(NewJob(urls: ["https://clock.example/a.png"]))
             wall.advance(Self.years)
-            let items = try await store.claim(limit: 1, worker: worker).items
+            let items = try await store.queue.claim(limit: 1, worker: worker).items
             wall.advance(-Self.years)
-            try await store.heartbeat(worker: worker)
+            try await store.queue.heartbeat(worker: worker)
             for clock in [wall, uptime] { clock.advance(59_000) }
-            #expect(try await other.takeBackDeadLeases(myself: nil) == 0)
-            #expect(try await store.lost(of: items) == [])
+            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await store.queue.lost(of: items) == [])
         }
     }
 }

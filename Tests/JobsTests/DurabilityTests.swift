@@ -14,12 +14,12 @@ struct DurabilityTests {
         try await withQueue { queue in
             let store = queue.store
             for (isDurable, level) in [(true, 2), (false, 1), (false, 1), (true, 2), (true, 2)] {
-                #expect(try await store.write(isDurable: isDurable) { try Self.level($0) } == level)
+                #expect(try await store.database.write(isDurable: isDurable) { try Self.level($0) } == level)
             }
-            _ = try await store.write(isDurable: false) { try Self.level($0) }
-            #expect(try await store.writeSlice(.marking) { db, _ in (try Self.level(db), 1) } == 2)
-            #expect(try await store.writeSlice(.eviction) { db, _ in (try Self.level(db), 1) } == 1)
-            let isDone = try await store.writeIfFree { db in
+            _ = try await store.database.write(isDurable: false) { try Self.level($0) }
+            #expect(try await store.database.writeSlice(.marking) { db, _ in (try Self.level(db), 1) } == 2)
+            #expect(try await store.database.writeSlice(.eviction) { db, _ in (try Self.level(db), 1) } == 1)
+            let isDone = try await store.database.writeIfFree { db in
                 let level = try Self.level(db)
                 #expect(level == 2)
             }
@@ -30,11 +30,11 @@ struct DurabilityTests {
     @Test func `A transaction that fails leaves the next one synced`() async throws {
         try await withQueue { queue in
             await #expect(throws: JobsError.self) {
-                _ = try await queue.store.write(isDurable: false) { db in
+                _ = try await queue.store.database.write(isDurable: false) { db in
                     try db.execute(sql: "SELECT * FROM nowhere")
                 }
             }
-            let level = try await queue.store.write { try Self.level($0) }
+            let level = try await queue.store.database.write { try Self.level($0) }
             #expect(level == 2)
         }
     }
@@ -43,23 +43,23 @@ struct DurabilityTests {
     @Test func `What can't be synced is not begun, and is synced as soon as it can`() async throws {
         try await withQueue { queue in
             let store = queue.store
-            let refusals = try await store.write(isDurable: false) { db in
+            let refusals = try await store.database.write(isDurable: false) { db in
                 var refusals = 0
                 for _ in 0..<2 {
-                    do { try store.setDurability(true, of: db) } catch { refusals += 1 }
+                    do { try store.database.setDurability(true, of: db) } catch { refusals += 1 }
                 }
                 return refusals
             }
             #expect(refusals == 2)
-            #expect(try await store.write { try Self.level($0) } == 2)
+            #expect(try await store.database.write { try Self.level($0) } == 2)
         }
     }
 
     @Test func `Without syncs nothing is`() async throws {
         try await withTemporaryDirectory { folder in
             let store = try JobStore(path: folder.appending("worker.db").string, syncs: false)
-            #expect(try await store.write { try Self.level($0) } == 0)
-            #expect(try await store.write(isDurable: false) { try Self.level($0) } == 0)
+            #expect(try await store.database.write { try Self.level($0) } == 0)
+            #expect(try await store.database.write(isDurable: false) { try Self.level($0) } == 0)
             try await store.close()
         }
     }

@@ -28,29 +28,29 @@ extension Queue {
         let items = try await claim(count)
         for item in items {
             files.names.withLock { _ = $0.insert(ClaimedItem.hash(of: item.id)) }
-            _ = try await store.finish(
+            _ = try await store.queue.finish(
                 [(item, item.completion(clock: clock))], folder: files.folder, room: nil)
             clock.advance(1_000)
         }
         return items
     }
 
-    fileprivate func candidates(_ kind: JobStore.EvictionClass? = nil) async throws -> [String] {
-        try await store.evictionCandidates(kind, by: .used).page.map(\.hash)
+    fileprivate func candidates(_ kind: CacheEviction.Kind? = nil) async throws -> [String] {
+        try await store.eviction.candidates(kind, by: .used).page.map(\.hash)
     }
 
     /// However slow the machine is.
     fileprivate func removeAll(_ files: NamesOnly) async throws -> Int {
         var count = 0
         while true {
-            let removal = try await store.removeDying(in: files.folder)
+            let removal = try await store.eviction.removeDying(in: files.folder)
             count += removal.blobs
             if !removal.isUnfinished { return count }
         }
     }
 
     fileprivate func markAll() async throws {
-        _ = try await store.markDying(try await store.evictionCandidates(nil, by: .used).page)
+        _ = try await store.eviction.markDying(try await store.eviction.candidates(nil, by: .used).page)
     }
 }
 
@@ -59,13 +59,13 @@ struct EvictionTests {
     @Test func `The totals are known without a scan, whatever comes and goes`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
-            #expect(try await queue.store.cacheTotals().blobs == 0)
+            #expect(try await queue.store.cache.totals().blobs == 0)
             _ = try await queue.fill(3, files)
-            let full = try await queue.store.cacheTotals()
+            let full = try await queue.store.cache.totals()
             #expect((full.blobs, full.bytes, full.misses, full.hits) == (3, 30, 3, 0))
             try await queue.markAll()
             #expect(try await queue.removeAll(files) == 3)
-            let empty = try await queue.store.cacheTotals()
+            let empty = try await queue.store.cache.totals()
             #expect((empty.blobs, empty.bytes, empty.evictedBlobs, empty.evictedBytes) == (0, 0, 3, 30))
             #expect(files.names.withLock { $0.isEmpty })
         }
@@ -81,24 +81,24 @@ struct EvictionTests {
                 name == stuck && !deletes.withLock { $0 } ? "It is held." : remove(name)
             }
             try await queue.markAll()
-            var removal = JobStore.Removal()
+            var removal = CacheEviction.Removal()
             repeat {
-                let slice = try await queue.store.removeDying(in: folder)
+                let slice = try await queue.store.eviction.removeDying(in: folder)
                 removal.blobs += slice.blobs
                 removal.stuck += slice.stuck
                 removal.trouble = slice.trouble ?? removal.trouble
                 removal.isUnfinished = slice.isUnfinished
             } while removal.isUnfinished
             #expect((removal.blobs, removal.stuck, removal.trouble) == (4, 1, "It is held."))
-            #expect(try await queue.store.cacheTotals().blobs == 1)
+            #expect(try await queue.store.cache.totals().blobs == 1)
             // It isn't tried over and over, but the next time.
-            #expect(try await queue.store.removeDying(in: folder).stuck == 0)
-            try await queue.store.releaseStuck()
-            #expect(try await queue.store.removeDying(in: folder).stuck == 1)
+            #expect(try await queue.store.eviction.removeDying(in: folder).stuck == 0)
+            try await queue.store.eviction.releaseStuck()
+            #expect(try await queue.store.eviction.removeDying(in: folder).stuck == 1)
             deletes.withLock { $0 = true }
-            try await queue.store.releaseStuck()
+            try await queue.store.eviction.releaseStuck()
             #expect(try await queue.removeAll(files) == 1)
-            #expect(try await queue.store.cacheTotals().blobs == 0)
+            #expect(try await queue.store.cache.totals().blobs == 0)
         }
     }
 
@@ -115,15 +115,15 @@ struct EvictionTests {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(3, files)
-            try await queue.store.pin([items[0].url])
+            try await queue.store.cache.pin([items[0].url])
             #expect(try await queue.candidates() == items.dropFirst().map { ClaimedItem.hash(of: $0.id) })
             try await queue.markAll()
-            try await queue.store.pin([items[1].url + "#fragment"])
+            try await queue.store.cache.pin([items[1].url + "#fragment"])
             #expect(try await queue.removeAll(files) == 1)
-            #expect(try await queue.store.cacheTotals().blobs == 2)
-            #expect(try await queue.store.unpin([items[0].url, "https://never.example/"]) == 1)
+            #expect(try await queue.store.cache.totals().blobs == 2)
+            #expect(try await queue.store.cache.unpin([items[0].url, "https://never.example/"]) == 1)
             #expect(try await queue.candidates().count == 1)
-            #expect(try await queue.store.pinned() == [items[1].url])
+            #expect(try await queue.store.cache.pinned() == [items[1].url])
         }
     }
 
@@ -131,7 +131,7 @@ struct EvictionTests {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(2, files)
-            _ = try await queue.store.enqueue(NewJob(urls: [items[0].url]))
+            _ = try await queue.store.queue.enqueue(NewJob(urls: [items[0].url]))
             let again = try #require(try await queue.claim().first)
             #expect(try await queue.candidates() == [ClaimedItem.hash(of: items[1].id)])
             try await queue.end(again, .release)
@@ -144,18 +144,18 @@ struct EvictionTests {
             let files = NamesOnly()
             let items = try await queue.fill(1, files)
             try await queue.markAll()
-            _ = try await queue.store.enqueue(NewJob(urls: [items[0].url]))
+            _ = try await queue.store.queue.enqueue(NewJob(urls: [items[0].url]))
             let again = try #require(try await queue.claim().first)
             let hash = ClaimedItem.hash(of: items[0].id)
             let rendition = RenditionRecord(
                 name: "original", blob: hash, size: 10, format: "jpeg", width: nil, height: nil)
             let source = try #require(again.source)
             let hit = Completion(source: source, renditions: [rendition], newVariants: [], isCached: true)
-            let finished = try await queue.store.finish([(again, .done(hit))], folder: files.folder, room: nil)
+            let finished = try await queue.store.queue.finish([(again, .done(hit))], folder: files.folder, room: nil)
             #expect(finished.vanished == [])
             #expect(try await queue.removeAll(files) == 0)
             #expect(files.names.withLock { $0 == [hash] })
-            #expect(try await queue.store.cacheTotals().hits == 1)
+            #expect(try await queue.store.cache.totals().hits == 1)
         }
     }
 
@@ -164,13 +164,13 @@ struct EvictionTests {
             let files = NamesOnly()
             let job = try await queue.job()
             let item = try #require(try await queue.claim().first)
-            let finished = try await queue.store.finish(
+            let finished = try await queue.store.queue.finish(
                 [(item, item.completion(clock: queue.clock))], folder: files.folder, room: nil)
             #expect(finished.vanished == [item.id])
             let progress = try await queue.progress(job)
             #expect((progress.queued, progress.done) == (1, 0))
             #expect(try await queue.claim().first?.attempts == 0)
-            #expect(try await queue.store.cacheTotals().blobs == 0)
+            #expect(try await queue.store.cache.totals().blobs == 0)
         }
     }
 
@@ -178,13 +178,13 @@ struct EvictionTests {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(1, files)
-            #expect(try await queue.store.cacheEntry(ofURL: items[0].url, variant: "original") != nil)
+            #expect(try await queue.store.cache.entry(ofURL: items[0].url, variant: "original") != nil)
             try await queue.markAll()
             #expect(try await queue.removeAll(files) == 1)
-            let row = try #require(try await queue.store.results(job: items[0].job, after: 0, limit: 1).first)
+            let row = try #require(try await queue.store.reports.results(job: items[0].job, after: 0, limit: 1).first)
             #expect((row.state, row.path, row.size) == (.done, nil, 10))
-            #expect(try await queue.store.cacheEntry(ofURL: items[0].url, variant: "original") == nil)
-            #expect(try await queue.store.source(key: items[0].key)?.isKept == false)
+            #expect(try await queue.store.cache.entry(ofURL: items[0].url, variant: "original") == nil)
+            #expect(try await queue.store.cache.source(key: items[0].key)?.isKept == false)
         }
     }
 
@@ -205,13 +205,13 @@ struct EvictionTests {
                         Completion(source: source, renditions: [rendition], newVariants: [], isCached: false))
                 )
             }
-            _ = try await queue.store.finish(group, folder: files.folder, room: nil)
-            #expect(try await queue.store.cacheTotals().dedupedBytes == 12_000)
+            _ = try await queue.store.queue.finish(group, folder: files.folder, room: nil)
+            #expect(try await queue.store.cache.totals().dedupedBytes == 12_000)
             try await queue.markAll()
             var slices = 0
-            while try await queue.store.removeDying(in: files.folder).isUnfinished { slices += 1 }
+            while try await queue.store.eviction.removeDying(in: files.folder).isUnfinished { slices += 1 }
             #expect(slices >= 2)
-            #expect(try await queue.store.cacheTotals().blobs == 0)
+            #expect(try await queue.store.cache.totals().blobs == 0)
         }
     }
 
@@ -219,23 +219,23 @@ struct EvictionTests {
         try await withQueue { queue in
             let files = NamesOnly()
             _ = try await queue.fill(2, files)
-            let short = try await queue.store.reserve(11, for: queue.worker, limit: 30)
+            let short = try await queue.store.eviction.reserve(11, for: queue.worker, limit: 30)
             #expect(short == .short(by: 1))
-            let granted = try await queue.store.reserve(4, spare: 7, for: queue.worker, limit: 30)
+            let granted = try await queue.store.eviction.reserve(4, spare: 7, for: queue.worker, limit: 30)
             #expect(granted == .granted(4))
-            let more = try await queue.store.reserve(4, spare: 2, for: 77, limit: 30)
+            let more = try await queue.store.eviction.reserve(4, spare: 2, for: 77, limit: 30)
             #expect(more == .granted(6))
-            let other = try await queue.store.reserve(1, for: 77, limit: 30)
+            let other = try await queue.store.eviction.reserve(1, for: 77, limit: 30)
             #expect(other == .short(by: 1))
-            try await queue.store.giveBack(3, of: queue.worker)
-            #expect(try await queue.store.cacheTotals().reservedBytes == 7)
-            let dead = try await queue.store.deadReservations(myself: queue.worker)
+            try await queue.store.eviction.giveBack(3, of: queue.worker)
+            #expect(try await queue.store.cache.totals().reservedBytes == 7)
+            let dead = try await queue.store.eviction.deadReservations(myself: queue.worker)
             #expect(dead == [77])
             // What it may have left behind still takes room, and no more than that.
-            #expect(try await queue.store.limitReservations(of: [77], to: 2) == 4)
-            #expect(try await queue.store.cacheTotals().reservedBytes == 3)
-            #expect(try await queue.store.limitReservations(of: [77], to: 0) == 2)
-            #expect(try await queue.store.deadReservations(myself: queue.worker) == [])
+            #expect(try await queue.store.eviction.limitReservations(of: [77], to: 2) == 4)
+            #expect(try await queue.store.cache.totals().reservedBytes == 3)
+            #expect(try await queue.store.eviction.limitReservations(of: [77], to: 0) == 2)
+            #expect(try await queue.store.eviction.deadReservations(myself: queue.worker) == [])
         }
     }
 
@@ -257,15 +257,15 @@ struct EvictionTests {
 
     @Test func `A clock that is set ten years ahead makes nothing old`() async throws {
         try await withQueue { queue in
-            try await queue.store.keepCacheClock()
+            try await queue.store.database.keepCacheClock()
             _ = try await queue.fill(2, NamesOnly())
-            let before = try await queue.store.cacheTime()
+            let before = try await queue.store.database.cacheTime()
             queue.clock.advance(3_650 * 86_400_000)
-            try await queue.store.keepCacheClock()
-            let after = try await queue.store.cacheTime()
+            try await queue.store.database.keepCacheClock()
+            let after = try await queue.store.database.cacheTime()
             #expect(after - before < 3_600_000)
             let week = after - 7 * 86_400_000
-            #expect(try await queue.store.evictionCandidates(nil, by: .used, notAfter: week).page == [])
+            #expect(try await queue.store.eviction.candidates(nil, by: .used, notAfter: week).page == [])
         }
     }
 
@@ -274,12 +274,12 @@ struct EvictionTests {
             let files = NamesOnly()
             let items = try await queue.fill(3, files)
             let open = try await queue.job(2, name: "open")
-            let pruned = try await queue.store.prune(endedBefore: Int64.max)
+            let pruned = try await queue.store.maintenance.prune(endedBefore: Int64.max)
             #expect((pruned.jobs, pruned.items) == (1, 3))
-            #expect(try await queue.store.progress(job: items[0].job) == nil)
+            #expect(try await queue.store.reports.progress(job: items[0].job) == nil)
             #expect(try await queue.progress(open).queued == 2)
-            #expect(try await queue.store.cacheEntry(ofURL: items[0].url, variant: "original") != nil)
-            #expect(try await queue.store.prune(endedBefore: Int64.max) == .init())
+            #expect(try await queue.store.cache.entry(ofURL: items[0].url, variant: "original") != nil)
+            #expect(try await queue.store.maintenance.prune(endedBefore: Int64.max) == .init())
         }
     }
 }

@@ -43,12 +43,13 @@ struct FairSharesTests {
             let first = queue.store
             let second = try JobStore(path: queue.path, now: { queue.clock.now })
             #expect(
-                try await first.takeShares(demand(4, 9, share: nil), worker: queue.worker, wasIdle: false).hosts == nil)
-            let other = try await second.register(host: "h", pid: 1)
+                try await first.hosts.takeShares(demand(4, 9, share: nil), worker: queue.worker, wasIdle: false).hosts
+                    == nil)
+            let other = try await second.queue.register(host: "h", pid: 1)
             func ask(_ store: JobStore, _ worker: Int64, _ running: Int, _ waiting: Int, _ share: Int?) async throws
                 -> Int?
             {
-                try await store.takeShares(demand(running, waiting, share: share), worker: worker, wasIdle: false)
+                try await store.hosts.takeShares(demand(running, waiting, share: share), worker: worker, wasIdle: false)
                     .hosts?["a.example"]?.places
             }
             // The first doesn't know of the second yet, and still has everything.
@@ -65,7 +66,7 @@ struct FairSharesTests {
             #expect(try await ask(first, queue.worker, 0, 0, 0) == 0)
             #expect(try await ask(second, other, 2, 9, 2) == 4)
             // One that has ended has nothing, and is waited for by nobody.
-            try await second.unregister(worker: other)
+            try await second.queue.unregister(worker: other)
             try await second.close()
             #expect(try await ask(first, queue.worker, 0, 9, 0) == nil)
         }
@@ -77,9 +78,9 @@ struct FairSharesTests {
     {
         try await withQueue { queue in
             let second = try JobStore(path: queue.path, now: { queue.clock.now })
-            let other = try await second.register(host: "h", pid: 1)
+            let other = try await second.queue.register(host: "h", pid: 1)
             func isAlone(_ store: JobStore, _ worker: Int64) async throws -> Bool {
-                try await store.takeShares(demand(1, 9, share: 1), worker: worker, wasIdle: false).hosts == nil
+                try await store.hosts.takeShares(demand(1, 9, share: 1), worker: worker, wasIdle: false).hosts == nil
             }
             #expect(try await !isAlone(queue.store, queue.worker))
             #expect(try await !isAlone(second, other))
@@ -94,7 +95,7 @@ struct FairSharesTests {
             }
             queue.clock.advance(12_000)
             #expect(try await isAlone(second, other))
-            try await second.unregister(worker: other)
+            try await second.queue.unregister(worker: other)
             try await second.close()
         }
     }

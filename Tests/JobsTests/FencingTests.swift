@@ -1,3 +1,4 @@
+import Core
 import Jobs
 import Testing
 
@@ -5,24 +6,24 @@ import Testing
 struct FencingTests {
     static let endings: [ItemEnding] = [
         .failed(.timeout), .failed(.badImage), .release, .wait(until: 5),
-        .retry(at: 5, FailureRecord(.timeout, "m"), blockingHost: true),
+        .retry(at: 5, Failure(.timeout, "m"), blockingHost: true),
     ]
 
     @Test func `A finish with a lease that was taken back changes nothing and is reported`() async throws {
         try await withQueue { queue in
             let job = try await queue.job()
             let old = try #require(try await queue.claim().first)
-            try await queue.store.unregister(worker: queue.worker)
-            let worker = try await queue.store.register(host: "test", pid: 2)
-            let new = try #require(try await queue.store.claim(limit: 1, worker: worker).items.first)
+            try await queue.store.queue.unregister(worker: queue.worker)
+            let worker = try await queue.store.queue.register(host: "test", pid: 2)
+            let new = try #require(try await queue.store.queue.claim(limit: 1, worker: worker).items.first)
             #expect(new.id == old.id)
             let before = try await queue.progress(job)
             for ending in Self.endings + [old.completion(clock: queue.clock)] {
-                #expect(try await queue.store.finish([(old, ending)]) == [old.id])
+                #expect(try await queue.store.queue.finish([(old, ending)]) == [old.id])
             }
             #expect(try await queue.progress(job) == before)
-            #expect(try await queue.store.blacklist() == [])
-            #expect(try await queue.store.source(key: old.key) == nil)
+            #expect(try await queue.store.blacklist.entries() == [])
+            #expect(try await queue.store.cache.source(key: old.key) == nil)
             try await queue.end(new, new.completion(clock: queue.clock))
             #expect(try await queue.progress(job).done == 1)
         }
@@ -33,8 +34,8 @@ struct FencingTests {
             let job = try await queue.job()
             let item = try #require(try await queue.claim().first)
             let ending = item.completion(clock: queue.clock)
-            #expect(try await queue.store.finish([(item, ending), (item, .failed(.badImage))]) == [item.id])
-            #expect(try await queue.store.finish([(item, ending)]) == [item.id])
+            #expect(try await queue.store.queue.finish([(item, ending), (item, .failed(.badImage))]) == [item.id])
+            #expect(try await queue.store.queue.finish([(item, ending)]) == [item.id])
             let progress = try await queue.progress(job)
             #expect((progress.done, progress.failed, progress.bytes) == (1, 0, 10))
         }
@@ -46,8 +47,8 @@ struct FencingTests {
             let items = try await queue.claim()
             try queue.shell.expect("DELETE FROM items WHERE id = \(items[1].id);")
             let group = items.map { (item: $0, ending: $0.completion(clock: queue.clock)) }
-            #expect(try await queue.store.lost(of: items) == [items[1].id])
-            #expect(try await queue.store.finish(group) == [items[1].id])
+            #expect(try await queue.store.queue.lost(of: items) == [items[1].id])
+            #expect(try await queue.store.queue.finish(group) == [items[1].id])
             let progress = try await queue.progress(job)
             #expect((progress.total, progress.done, progress.state) == (2, 2, .finished))
         }
@@ -70,7 +71,7 @@ struct FencingTests {
             let job = try await queue.job(2)
             let items = try await queue.claim()
             try queue.shell.expect("DELETE FROM jobs WHERE id = \(job);")
-            #expect(try await queue.store.finish(items.map { ($0, .release) }) == Set(items.map(\.id)))
+            #expect(try await queue.store.queue.finish(items.map { ($0, .release) }) == Set(items.map(\.id)))
             #expect(try queue.shell.expect("SELECT count(*) FROM items;") == ["0"])
         }
     }
@@ -79,8 +80,8 @@ struct FencingTests {
         try await withQueue { queue in
             let job = try await queue.job()
             let item = try #require(try await queue.claim().first)
-            try await queue.store.cancel(job: job)
-            #expect(try await queue.store.finish([(item, item.completion(clock: queue.clock))]) == [item.id])
+            try await queue.store.control.cancel(job: job)
+            #expect(try await queue.store.queue.finish([(item, item.completion(clock: queue.clock))]) == [item.id])
             let progress = try await queue.progress(job)
             #expect((progress.state, progress.cancelled, progress.done) == (.cancelled, 1, 0))
         }

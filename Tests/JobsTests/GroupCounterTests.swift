@@ -1,3 +1,4 @@
+import Core
 import GRDB
 import Testing
 
@@ -12,14 +13,14 @@ struct GroupCounterTests {
             let clock = queue.clock
             let (mixed, done) = (try await queue.job(6, name: "mixed"), try await queue.job(2, name: "done"))
             let items = try await queue.claim()
-            let failure = FailureRecord(.timeout, "It took too long.")
+            let failure = Failure(.timeout, "It took too long.")
             let some: [ItemEnding] = [
                 items[0].completion(clock: clock, bytes: 30), items[1].completion(cached: true, clock: clock),
                 .failed(failure), .retry(at: clock.now + 1_000, failure, blockingHost: false),
                 .wait(until: clock.now + 1_000), .release,
             ]
             let endings = some + items[6...].map { $0.completion(clock: clock) }
-            #expect(try await queue.store.finish(Array(zip(items, endings))) == [])
+            #expect(try await queue.store.queue.finish(Array(zip(items, endings))) == [])
             let counts = try await queue.progress(mixed)
             #expect([counts.queued, counts.active, counts.delayed, counts.done, counts.cached] == [1, 0, 2, 1, 1])
             #expect([counts.failed, counts.blacklisted, Int(counts.bytes)] == [1, 0, 30])
@@ -32,9 +33,9 @@ struct GroupCounterTests {
         try await withQueue { queue in
             let job = try await queue.job(3)
             let items = try await queue.claim()
-            _ = try await queue.store.cancel(job: job)
+            _ = try await queue.store.control.cancel(job: job)
             #expect(
-                try await queue.store.finish(items.map { ($0, $0.completion(clock: queue.clock)) })
+                try await queue.store.queue.finish(items.map { ($0, $0.completion(clock: queue.clock)) })
                     == Set(items.map(\.id)))
             #expect(try await queue.progress(job).done == 0)
         }
@@ -66,14 +67,14 @@ struct GroupCounterTests {
         try await withQueue { queue in
             _ = try await queue.job(5)
             _ = try await queue.job(5, name: "other")
-            try await queue.store.write { try $0.execute(sql: "CREATE TRIGGER users_own \(trigger)") }
+            try await queue.store.database.write { try $0.execute(sql: "CREATE TRIGGER users_own \(trigger)") }
             for _ in 0..<3 {
                 let items = try await queue.claim(4)
                 let endings: [(item: ClaimedItem, ending: ItemEnding)] = items.enumerated().map {
                     ($1, $0 == 1 ? .failed(.transform) : $1.completion(clock: queue.clock))
                 }
-                try await queue.store.finish(endings)
-                #expect(try await queue.store.inconsistencies() == [])
+                try await queue.store.queue.finish(endings)
+                #expect(try await queue.store.maintenance.inconsistencies() == [])
             }
         }
     }

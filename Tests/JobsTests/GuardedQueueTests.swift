@@ -1,3 +1,4 @@
+import Core
 import Testing
 
 @testable import Jobs
@@ -100,11 +101,14 @@ struct GuardedQueueTests {
         try await withQueue { queue in
             try queue.shell.expect(Self.setUp)
             try queue.shell.expect("\(setting) \(sql);")
-            #expect(try await queue.store.inconsistencies().filter { !$0.contains("leased by somebody") } == [])
+            #expect(
+                try await queue.store.maintenance.inconsistencies().filter {
+                    !$0.contains("an active item has a lease")
+                } == [])
             try await drain(queue)
             try queue.shell.expect("\(setting) UPDATE jobs SET state = 'queued' WHERE state = 'paused';")
             try await drain(queue)
-            #expect(try await queue.store.backlog().isEmpty)
+            #expect(try await queue.store.reports.backlog().isEmpty)
             let open = "SELECT count(*) FROM jobs WHERE total > 0 AND state IN ('queued', 'running', 'paused')"
             #expect(try queue.shell.expect(open) == ["0"])
         }
@@ -113,8 +117,8 @@ struct GuardedQueueTests {
     /// Works as a worker does, housekeeping included.
     private func drain(_ queue: Queue) async throws {
         for _ in 0..<20 {
-            _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
-            try await queue.store.sweepCancelled()
+            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+            try await queue.store.control.sweepCancelled()
             let items = try await queue.claim()
             if items.isEmpty { break }
             for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
@@ -134,7 +138,7 @@ struct GuardedQueueTests {
             }
             #expect(try await queue.progress(job).state == .finished)
             // And its dedupe key is free.
-            #expect(try await queue.store.backlog().isEmpty)
+            #expect(try await queue.store.reports.backlog().isEmpty)
         }
     }
 
@@ -176,12 +180,12 @@ struct GuardedQueueTests {
                 UPDATE jobs SET total = total + 5, queued = queued + 5 WHERE id = \(job);
                 UPDATE jobs SET state = 'queued' WHERE id = \(over);
                 """)
-            let mended = try await queue.store.mendCounters()
+            let mended = try await queue.store.control.mendCounters()
             #expect(mended.map(\.job) == [job, over])
             #expect(mended.first?.finding.contains("total was 8 and is 3") == true)
-            #expect(try await queue.store.inconsistencies() == [])
+            #expect(try await queue.store.maintenance.inconsistencies() == [])
             #expect(try await queue.progress(over).state == .finished)
-            #expect(try await queue.store.mendCounters().isEmpty)
+            #expect(try await queue.store.control.mendCounters().isEmpty)
         }
     }
 
@@ -200,12 +204,12 @@ struct GuardedQueueTests {
                 INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at)
                     VALUES ('u', 'h', 'c', 'x', 7, 'n', 'f', 'l', 9e300);
                 """)
-            #expect(try await queue.store.results(job: job, after: 0, limit: 10).count == 2)
-            #expect(try await queue.store.history(ofURL: "https://j.example/0.jpg").count == 1)
-            #expect(try await queue.store.tries(ofURL: "https://j.example/0.jpg").count == 1)
-            #expect(try await queue.store.progress().count == 1)
-            _ = try await queue.store.blacklist()
-            _ = try await queue.store.hostStatuses(limit: 9)
+            #expect(try await queue.store.reports.results(job: job, after: 0, limit: 10).count == 2)
+            #expect(try await queue.store.reports.history(ofURL: "https://j.example/0.jpg").count == 1)
+            #expect(try await queue.store.reports.tries(ofURL: "https://j.example/0.jpg").count == 1)
+            #expect(try await queue.store.reports.progress().count == 1)
+            _ = try await queue.store.blacklist.entries()
+            _ = try await queue.store.hosts.statuses(limit: 9)
             for item in try await queue.claim() { try await queue.end(item, item.completion(clock: queue.clock)) }
             #expect(try await queue.progress(job).state == .finished)
         }
@@ -216,10 +220,10 @@ struct GuardedQueueTests {
             let job = try await queue.job(5)
             let items = try await queue.claim()
             try queue.shell.expect("DELETE FROM leases;")
-            #expect(try await queue.store.takeBackDeadLeases(myself: queue.worker) == 5)
+            #expect(try await queue.store.queue.takeBackDeadLeases(myself: queue.worker) == 5)
             // The worker that held them can't end them any more.
             let ending = items[0].completion(clock: queue.clock)
-            #expect(try await queue.store.finish([(items[0], ending)]) == [items[0].id])
+            #expect(try await queue.store.queue.finish([(items[0], ending)]) == [items[0].id])
             #expect(try await queue.progress(job).queued == 5)
         }
     }

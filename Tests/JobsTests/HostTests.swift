@@ -1,10 +1,11 @@
+import Core
 import Jobs
 import Testing
 
 @Suite("What is known of hosts", .timeLimit(.minutes(15)))
 struct HostTests {
     private func item(_ queue: Queue, _ url: String) async throws -> ClaimedItem {
-        _ = try await queue.store.enqueue(NewJob(urls: [url]))
+        _ = try await queue.store.queue.enqueue(NewJob(urls: [url]))
         return try #require(try await queue.claim().first)
     }
 
@@ -13,9 +14,9 @@ struct HostTests {
             let item = try await item(queue, "https://a.example/")
             let now = queue.clock.now
             try await queue.end(
-                item, .retry(at: now + 3_600_000, FailureRecord(.http(429), "m"), blockingHost: true))
+                item, .retry(at: now + 3_600_000, Failure(.http(429), "m"), blockingHost: true))
             let again = try JobStore(path: queue.path, now: { queue.clock.now })
-            let memory = try #require(try await again.hostMemories().first)
+            let memory = try #require(try await again.hosts.memories().first)
             #expect(memory.remaining(at: now + 600_000) == 3_000_000)
             #expect(memory.remaining(at: now - 86_400_000) == 3_600_000)
             #expect(memory.remaining(at: now + 86_400_000) == 0)
@@ -27,9 +28,9 @@ struct HostTests {
         try await withQueue { queue in
             let item = try await item(queue, "https://a.example/")
             try await queue.end(item, .wait(until: queue.clock.now + 60_000))
-            #expect(try await queue.store.promoteDue() == 0)
+            #expect(try await queue.store.queue.promoteDue() == 0)
             queue.clock.advance(-86_400_000)
-            #expect(try await queue.store.promoteDue() == 1)
+            #expect(try await queue.store.queue.promoteDue() == 1)
         }
     }
 
@@ -42,9 +43,9 @@ struct HostTests {
                 try queue.shell.expect("SELECT host, reason, attempts, until IS NOT NULL FROM waiting;") == [
                     "a.example|It is busy.|0|1"
                 ])
-            let status = try #require(try await queue.store.hostStatuses().first)
+            let status = try #require(try await queue.store.hosts.statuses().first)
             #expect((status.host, status.waiting, status.running) == ("a.example", 1, 0))
-            #expect(try await queue.store.promote(waitingFor: "a.example", limit: 9) == 1)
+            #expect(try await queue.store.queue.promote(waitingFor: "a.example", limit: 9) == 1)
         }
     }
 
@@ -53,15 +54,15 @@ struct HostTests {
     {
         try await withQueue { queue in
             let now = queue.clock.now
-            var busy = FailureRecord(.http(429), "m")
+            var busy = Failure(.http(429), "m")
             busy.blocksHostUntil = now + 60_000
             try await queue.end(try await item(queue, "https://a.example/"), .failed(busy))
             let stale = try await item(queue, "https://b.example/")
             guard case .done(var completion) = stale.completion(cached: true, clock: queue.clock) else { return }
             completion.concealed = busy
             try await queue.end(stale, .done(completion))
-            #expect(try await queue.store.blockedHosts() == ["a.example": now + 60_000, "b.example": now + 60_000])
-            let failures = try await queue.store.hostStatuses().map(\.failures)
+            #expect(try await queue.store.hosts.blocked() == ["a.example": now + 60_000, "b.example": now + 60_000])
+            let failures = try await queue.store.hosts.statuses().map(\.failures)
             #expect(failures == [["http-429": 1], ["http-429": 1]])
         }
     }
@@ -72,7 +73,7 @@ struct HostTests {
                 try await queue.end(try await item(queue, url), .failed(.http(404)))
             }
             try await queue.end(try await item(queue, "https://a.example/3"), .failed(.timeout))
-            let statuses = try await queue.store.hostStatuses()
+            let statuses = try await queue.store.hosts.statuses()
             #expect(statuses.first { $0.host == "a.example" }?.failures == ["http-404": 2, "timeout": 1])
             #expect(statuses.first { $0.host == "b.example" }?.failures == ["http-404": 1])
         }
@@ -83,34 +84,34 @@ struct HostTests {
             let load = [HostLoad(host: "a.example", running: 3, waiting: 4, rate: 1.5)]
             let memory = HostMemory(
                 host: "a.example", notBefore: queue.clock.now + 30_000, setAt: queue.clock.now, reason: "parked",
-                width: 0.5, parks: 1)
-            try await queue.store.save(hosts: [memory])
+                width: 0.5, circuitOpenCount: 1)
+            try await queue.store.hosts.save(hosts: [memory])
             let demands = load.map { HostDemand(load: $0, limit: 6, share: nil) }
-            _ = try await queue.store.takeShares(demands, worker: queue.worker, wasIdle: true)
+            _ = try await queue.store.hosts.takeShares(demands, worker: queue.worker, wasIdle: true)
             // Asked from another opening, as a command is: a process doesn't see its own lock.
             let other = try JobStore(path: queue.path, now: { queue.clock.now })
-            let status = try #require(try await other.hostStatuses().first)
+            let status = try #require(try await other.hosts.statuses().first)
             #expect((status.running, status.waiting, status.rate, status.reason) == (3, 4, 1.5, "parked"))
             #expect(status.notBefore == queue.clock.now + 30_000)
             #expect(status.width == 0.5)
-            try await queue.store.unregister(worker: queue.worker)
-            #expect(try await other.hostStatuses().first?.running == 0)
+            try await queue.store.queue.unregister(worker: queue.worker)
+            #expect(try await other.hosts.statuses().first?.running == 0)
             try await other.close()
         }
     }
 
     @Test func `Limits are changed one by one, and put back`() async throws {
         try await withQueue { queue in
-            try await queue.store.setLimits(LimitsRecord(host: "*", concurrency: 3))
-            try await queue.store.setLimits(LimitsRecord(host: "*", perHost: 2))
-            try await queue.store.setLimits(LimitsRecord(host: "A.example", rate: 5, burst: 10))
+            try await queue.store.hosts.setLimits(LimitsRecord(host: "*", concurrency: 3))
+            try await queue.store.hosts.setLimits(LimitsRecord(host: "*", perHost: 2))
+            try await queue.store.hosts.setLimits(LimitsRecord(host: "A.example", rate: 5, burst: 10))
             #expect(
-                try await queue.store.limits() == [
+                try await queue.store.hosts.limits() == [
                     LimitsRecord(host: "*", concurrency: 3, perHost: 2),
                     LimitsRecord(host: "a.example", rate: 5, burst: 10),
                 ])
-            #expect(try await queue.store.resetLimits(host: "a.example"))
-            #expect(try await !queue.store.resetLimits(host: "a.example"))
+            #expect(try await queue.store.hosts.resetLimits(host: "a.example"))
+            #expect(try await !queue.store.hosts.resetLimits(host: "a.example"))
         }
     }
 
@@ -135,16 +136,16 @@ struct HostTests {
 
     @Test func `What another worker has in hand is left to it`() async throws {
         try await withQueue { queue in
-            _ = try await queue.store.enqueue(NewJob(urls: ["https://a.example/1#x"]))
+            _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/1#x"]))
             let mine = try await queue.claim()
-            let other = try await queue.store.register(host: "test", pid: 2)
-            _ = try await queue.store.enqueue(NewJob(urls: ["https://a.example/1", "https://a.example/2"]))
-            let theirs = try await queue.store.claim(limit: 9, worker: other).items
+            let other = try await queue.store.queue.register(host: "test", pid: 2)
+            _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/1", "https://a.example/2"]))
+            let theirs = try await queue.store.queue.claim(limit: 9, worker: other).items
             #expect(theirs.map(\.url) == ["https://a.example/2"])
             for item in mine + theirs { try await queue.end(item, item.completion(clock: queue.clock)) }
             queue.clock.advance(300)
-            #expect(try await queue.store.promoteDue() == 1)
-            let later = try await queue.store.claim(limit: 9, worker: other).items
+            #expect(try await queue.store.queue.promoteDue() == 1)
+            let later = try await queue.store.queue.claim(limit: 9, worker: other).items
             #expect(later.map(\.url) == ["https://a.example/1"])
             #expect(later.first?.source != nil)
             #expect(later.first?.attempts == 0)
@@ -155,7 +156,7 @@ struct HostTests {
         try await withQueue { queue in
             let old = try await queue.job(2, name: "old", priority: -100)
             _ = try await queue.job(2, name: "new", priority: 100)
-            let claim = try await queue.store.claim(limit: 1, worker: queue.worker, eldest: true)
+            let claim = try await queue.store.queue.claim(limit: 1, worker: queue.worker, eldest: true)
             #expect(claim.items.map(\.job) == [old])
         }
     }

@@ -14,13 +14,13 @@ struct LockingTests {
         try await withTemporaryDirectory { folder in
             let (real, link) = (folder.appending("worker.db").string, folder.appending("link.db").string)
             let store = try JobStore(path: real)
-            let worker = try await store.register(host: "test", pid: 1)
-            _ = try await store.enqueue(NewJob(urls: ["https://a.example/1"]))
-            _ = try await store.claim(limit: 1, worker: worker)
+            let worker = try await store.queue.register(host: "test", pid: 1)
+            _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/1"]))
+            _ = try await store.queue.claim(limit: 1, worker: worker)
             try #require(symlink("worker.db", link) == 0)
             let other = try JobStore(path: link)
-            #expect(try await other.workers().map(\.id) == [worker])
-            #expect(try await other.takeBackDeadLeases(myself: nil) == 0)
+            #expect(try await other.queue.workers().map(\.id) == [worker])
+            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)
             try await other.close()
             try await store.close()
             #expect(access(link + ".lock", F_OK) != 0)
@@ -52,12 +52,12 @@ struct LockingTests {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let store = try JobStore(path: path)
-            try store.checkFile()
+            try store.database.checkFile()
             try #require(rename(path, path + ".away") == 0)
-            #expect(throws: JobsError.self) { try store.checkFile() }
+            #expect(throws: JobsError.self) { try store.database.checkFile() }
             try await JobStore(path: path + ".other").close()
             try #require(rename(path + ".other", path) == 0)
-            let error = #expect(throws: JobsError.self) { try store.checkFile() }
+            let error = #expect(throws: JobsError.self) { try store.database.checkFile() }
             #expect(error?.code == .replaced)
             try await store.close()
         }
@@ -84,31 +84,31 @@ struct LockingTests {
     @Test func `An open reader stops neither writes nor checkpoints, and is told of until it is gone`() async throws {
         try await withQueue { queue in
             let reader = try held(queue.path, "BEGIN")
-            try await queue.store.write { db in
+            try await queue.store.database.write { db in
                 try db.execute(sql: "CREATE TABLE ballast (b BLOB)")
             }
             for _ in 0..<9 {
-                try await queue.store.write { db in
+                try await queue.store.database.write { db in
                     try db.execute(sql: "INSERT INTO ballast VALUES (randomblob(4194304))")
                 }
             }
             let clock = ContinuousClock()
             let took = try await clock.measure {
-                try await queue.store.checkpoint()
+                try await queue.store.maintenance.checkpoint()
                 queue.clock.advance(6_000)
-                try await queue.store.checkpoint()
+                try await queue.store.maintenance.checkpoint()
                 _ = try await queue.job(1)
             }
             #expect(took < .seconds(5))
-            let log = try await queue.store.logState()
+            let log = try await queue.store.maintenance.logState()
             #expect(log.bytes > 32 << 20)
             #expect(log.heldSince != nil)
             try run(reader, "COMMIT")
             try reader.close()
-            try await queue.store.checkpoint()
-            try await queue.store.checkpoint()
-            #expect(try await queue.store.logState().heldSince == nil)
-            #expect(try await queue.store.logState().bytes < 1 << 20)
+            try await queue.store.maintenance.checkpoint()
+            try await queue.store.maintenance.checkpoint()
+            #expect(try await queue.store.maintenance.logState().heldSince == nil)
+            #expect(try await queue.store.maintenance.logState().bytes < 1 << 20)
         }
     }
 
@@ -117,14 +117,14 @@ struct LockingTests {
             let writer = try held(queue.path, "BEGIN IMMEDIATE")
             // The transaction stays open all the while: what waited for it would never come back.
             let reading = try JobStore.reading(path: queue.path)
-            #expect(try await reading.progress().isEmpty)
+            #expect(try await reading.reports.progress().isEmpty)
             try await reading.close()
             let said = Mutex<[String]>([])
             let waiting = WriteWaiting(limit: 3_000) { line in said.withLock { $0.append(line) } }
             let store = try JobStore(path: queue.path, waiting: waiting)
             await #expect(throws: JobsError.self) {
                 do {
-                    _ = try await store.enqueue(NewJob(urls: ["https://a.example/"]))
+                    _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/"]))
                 } catch let error as JobsError {
                     #expect(error.code == .busy)
                     #expect(error.message.hasSuffix("and stayed so for 3 s."))
@@ -141,7 +141,7 @@ struct LockingTests {
     @Test func `A write that waits in SQLite doesn't keep others from the lock`() async throws {
         try await withTemporaryQueue { queue in
             let writer = try held(queue.path, "BEGIN IMMEDIATE")
-            async let waiting = queue.store.enqueue(NewJob(urls: ["https://a.example/"]))
+            async let waiting = queue.store.queue.enqueue(NewJob(urls: ["https://a.example/"]))
             try await Task.sleep(for: .milliseconds(200))
             // Most of the time the lock is free, though the store waits for its turn.
             let lock = try LockFile(path: queue.path + ".lock")

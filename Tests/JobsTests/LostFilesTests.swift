@@ -10,17 +10,17 @@ struct LostFilesTests {
             _ = try await queue.job(2)
             let items = try await queue.claim()
             for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
-            try await queue.store.forget(blobs: [ClaimedItem.hash(of: items[0].id)], in: .nowhere)
+            try await queue.store.cache.forget(blobs: [ClaimedItem.hash(of: items[0].id)], in: .nowhere)
             // Nothing but the database tells whoever comes next.
-            let repairs = try await queue.store.repairLostFiles()
+            let repairs = try await queue.store.maintenance.repairLostFiles()
             #expect(repairs.jobs.count == 1 && repairs.unknown == 0)
-            #expect(try await queue.store.lostFiles(limit: 9) == [])
-            #expect(try await queue.store.lostFilesOnTheirWay() > 0)
-            #expect(try await queue.store.repairLostFiles().jobs == [])
+            #expect(try await queue.store.cache.lostFiles(limit: 9) == [])
+            #expect(try await queue.store.cache.lostFilesOnTheirWay() > 0)
+            #expect(try await queue.store.maintenance.repairLostFiles().jobs == [])
             let again = try await queue.claim()
             #expect(again.map(\.url) == [items[0].url])
             try await queue.end(again[0], again[0].completion(clock: queue.clock))
-            #expect(try await queue.store.lostFilesOnTheirWay() == 0)
+            #expect(try await queue.store.cache.lostFilesOnTheirWay() == 0)
         }
     }
 
@@ -29,20 +29,20 @@ struct LostFilesTests {
             _ = try await queue.job(3)
             let items = try await queue.claim()
             for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
-            let page = try await queue.store.evictionCandidates(nil, by: .used).page
-            _ = try await queue.store.markDying([try #require(page.first)])
+            let page = try await queue.store.eviction.candidates(nil, by: .used).page
+            _ = try await queue.store.eviction.markDying([try #require(page.first)])
             let folder = CacheFolder(exists: { _, _ in true }, remove: { _ in nil })
-            #expect(try await queue.store.removeDying(in: folder).blobs == 1)
-            #expect(try await queue.store.lostFiles(limit: 9) == [])
+            #expect(try await queue.store.eviction.removeDying(in: folder).blobs == 1)
+            #expect(try await queue.store.cache.lostFiles(limit: 9) == [])
             let left = page.dropFirst().map(\.hash)
-            try await queue.store.forget(blobs: Array(left), in: .nowhere)
-            let lost = try await queue.store.lostFiles(limit: 99)
+            try await queue.store.cache.forget(blobs: Array(left), in: .nowhere)
+            let lost = try await queue.store.cache.lostFiles(limit: 99)
             #expect(Set(lost.map(\.blob)) == Set(left))
-            try await queue.store.pin([lost[0].key])
-            try await queue.store.forgetLostFiles(foundBefore: .min)
-            #expect(try await queue.store.lostFiles(limit: 99) == lost)
-            try await queue.store.forgetLostFiles(foundBefore: .max)
-            #expect(Set(try await queue.store.lostFiles(limit: 99).map(\.key)) == [lost[0].key])
+            try await queue.store.cache.pin([lost[0].key])
+            try await queue.store.cache.forgetLostFiles(foundBefore: .min)
+            #expect(try await queue.store.cache.lostFiles(limit: 99) == lost)
+            try await queue.store.cache.forgetLostFiles(foundBefore: .max)
+            #expect(Set(try await queue.store.cache.lostFiles(limit: 99).map(\.key)) == [lost[0].key])
         }
     }
 }

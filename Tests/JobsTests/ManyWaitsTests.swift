@@ -34,24 +34,24 @@ struct ManyWaitsTests {
         try await withQueue { queue in
             let job = try await queue.job()
             let other = try await queue.job()
-            let last = try await queue.store.read { try JobStore.cacheTime(queue.store.reading, in: $0) } + 600_000
+            let last = try await queue.store.database.read { try queue.store.database.reading.time(in: $0) } + 600_000
             try await delay(1_000_000, hosts: hosts, job: job, until: last, queue)
-            let waits = try await queue.store.hostWaits()
+            let waits = try await queue.store.hosts.waits()
             #expect(waits.count == min(hosts, 1_000))
             #expect(waits.allSatisfy { $0.isMore && $0.reason == "It is busy." && $0.items > 0 })
             #expect(waits.reduce(0) { $0 + $1.items } >= 1_000)
             // No item waits longer than is said.
             let most = queue.clock.now + 600_000
             #expect(waits.allSatisfy { ($0.until ?? 0) == most })
-            #expect(try await time { _ = try await queue.store.hostWaits() } < .milliseconds(50))
-            #expect(try await time { _ = try await queue.store.hostWaits(job: job) } < .milliseconds(50))
-            #expect(try await time { _ = try await queue.store.progress() } < .milliseconds(50))
-            #expect(try await time { _ = try await queue.store.backlog() } < .milliseconds(50))
-            #expect(try await time { _ = try await queue.store.waits(of: queue.worker) } < .milliseconds(100))
+            #expect(try await time { _ = try await queue.store.hosts.waits() } < .milliseconds(50))
+            #expect(try await time { _ = try await queue.store.hosts.waits(job: job) } < .milliseconds(50))
+            #expect(try await time { _ = try await queue.store.reports.progress() } < .milliseconds(50))
+            #expect(try await time { _ = try await queue.store.reports.backlog() } < .milliseconds(50))
+            #expect(try await time { _ = try await queue.store.reports.waits(of: queue.worker) } < .milliseconds(100))
             // Of one job among others, too.
             try await delay(10, hosts: 2, job: other, until: last, queue)
-            #expect(try await time { _ = try await queue.store.hostWaits(job: job) } < .milliseconds(50))
-            let few = try await queue.store.hostWaits(job: other)
+            #expect(try await time { _ = try await queue.store.hosts.waits(job: job) } < .milliseconds(50))
+            let few = try await queue.store.hosts.waits(job: other)
             #expect(few.map(\.items) == [5, 5] && few.allSatisfy { !$0.isMore })
         }
     }
@@ -59,9 +59,9 @@ struct ManyWaitsTests {
     @Test func `As many as can be looked at are counted each`() async throws {
         try await withQueue { queue in
             let job = try await queue.job()
-            let last = try await queue.store.read { try JobStore.cacheTime(queue.store.reading, in: $0) } + 600_000
-            try await delay(DelayedWaits.mostSeen, hosts: 4, job: job, until: last, queue)
-            let waits = try await queue.store.hostWaits()
+            let last = try await queue.store.database.read { try queue.store.database.reading.time(in: $0) } + 600_000
+            try await delay(DelayedWaits.maxSeen, hosts: 4, job: job, until: last, queue)
+            let waits = try await queue.store.hosts.waits()
             #expect(waits.map(\.items) == [2_500, 2_500, 2_500, 2_500])
             #expect(waits.allSatisfy { !$0.isMore })
         }

@@ -1,3 +1,4 @@
+import Core
 import GRDB
 import SystemPackage
 import TestSupport
@@ -5,107 +6,97 @@ import Testing
 
 @testable import Jobs
 
-/// Every version that was released opens, with what was in it; newer ones are left alone.
+/// Every released version's databases open, with what is in them; those of other versions are left alone.
 @Suite("Migrations", .timeLimit(.minutes(15)))
 struct MigrationTests {
-    /// A database as an older version left it: one job with a result, one that waits.
-    private func make(_ path: String, version: String) throws {
+    /// A database as `.dump` wrote it, with which today's migrations have nothing to do.
+    ///
+    /// Never to be written anew: that these can be upgraded is what is promised.
+    private func frozen(_ name: String) throws -> String {
+        let folder = FilePath(#filePath).removingLastComponent().appending("Frozen")
+        let bytes = try #require(ProcessTable.contents(of: folder.appending("\(name).sql").string))
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Every object of the schema, word for word but for spaces.
+    private func schema(_ path: String) throws -> [String] {
         let database = try DatabaseQueue(path: path)
-        try Schema.migrator.migrate(database, upTo: version)
-        try database.write { db in
-            try db.execute(
-                sql: """
-                    INSERT INTO jobs (name, urls, variants) VALUES
-                        ('old', json_array('https://a.example/1.jpg#part', 'https://a.example/2.jpg'), 'thumb=8x6,webp');
-                    INSERT INTO leases (id, worker, claimed_at, expires_at) VALUES (1, 1, 1, 1);
-                    UPDATE items SET state = 'active', lease = 1 WHERE id = 1;
-                    UPDATE items SET state = 'done', lease = NULL, source = 'aa', finished_at = 5 WHERE id = 1;
-                    INSERT INTO renditions (item, name, blob, size, format, width, height)
-                        VALUES (1, 'original', 'aa', 10, 'jpeg', 4, 3), (1, 'thumb', 'bb', 5, 'webp', 2, 1);
-                    INSERT INTO blobs (hash, size, created_at, used_at) VALUES ('aa', 10, 1, 2), ('bb', 5, 1, 2);
-                    INSERT INTO variants (identity, source, spec, coder, blob, size, format, width, height, created_at)
-                        VALUES ('i', 'aa', 's', 'c', 'bb', 5, 'webp', 2, 1, 1);
-                    INSERT INTO sources (key, hash, size, kept, fetched_at) VALUES ('https://a.example/1.jpg', 'aa', 10, 1, 1);
-                    """)
-            // What later versions know besides, they write down with a result.
-            if try db.tableExists("entries") {
-                try db.execute(sql: "UPDATE blobs SET is_source = hash = 'aa'; \(Schema.entriesOfResults)")
-            }
-            if try db.columns(in: "sources").contains(where: { $0.name == "used_at" }) {
-                try db.execute(sql: "UPDATE sources SET used_at = \(Schema.now)")
+        defer { try? database.close() }
+        return try database.read { db in
+            try Row.fetchAll(db, sql: "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name").map {
+                let sql: String = $0["sql"] ?? ""
+                let words = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+                return "\($0["type"] as String) \($0["name"] as String) \($0["tbl_name"] as String): \(words)"
             }
         }
-        try database.close()
     }
 
-    /// All but the latest, which is what a new database has.
-    static let older = Schema.migrator.migrations.dropLast()
-
-    @Test(arguments: older)
-    func `A database of an older version is upgraded with all that is in it`(_ version: String) async throws {
+    @Test(arguments: ["1-schema"])
+    func `A released database gets the schema of a new one, and keeps what is in it`(_ version: String) async throws {
         try await withTemporaryDirectory { folder in
-            let path = folder.appending("worker.db").string
-            try make(path, version: version)
+            let path = folder.appending("old.db").string
+            let old = try DatabaseQueue(path: path)
+            let text = try frozen(version)
+            try await old.writeWithoutTransaction { try $0.execute(sql: text) }
+            let applied = try await old.read { try String.fetchAll($0, sql: "SELECT identifier FROM grdb_migrations") }
+            #expect(applied.last == version)
+            try old.close()
             let store = try JobStore(path: path)
-            let totals = try await store.cacheTotals()
+            #expect(try await store.maintenance.inconsistencies() == [])
+            #expect(try await store.maintenance.integrity().complaints == [])
+            let totals = try await store.cache.totals()
             #expect((totals.blobs, totals.bytes) == (2, 15))
-            let entry = try await store.cacheEntry(ofURL: "https://a.example/1.jpg", variant: "thumb")
-            #expect(entry?.blob == "bb")
-            let sources = try await store.evictionCandidates(.sources, by: .modified).page
-            #expect(sources.map(\.hash) == ["aa"])
-            // Nobody knows when its URLs were used: they are not taken for forgotten.
-            let folder = CacheFolder(exists: { _, _ in true }, remove: { _ in nil })
-            let hourAgo = try await store.cacheTime() - 3_600_000
-            #expect(try await store.forgetKeys(usedBefore: hourAgo, in: folder) == 0)
-            let backlog = try await store.backlog()
-            #expect(backlog.queued == 1)
-            #expect(try await store.inconsistencies() == [])
+            #expect(try await store.cache.entry(ofURL: "https://a.example/1.jpg", variant: "thumb")?.blob == "bb")
+            #expect(try await store.reports.backlog().queued == 1)
+            // And can be worked with.
+            let worker = try await store.queue.register(host: "test", pid: 1)
+            let items = try await store.queue.claim(limit: 9, worker: worker).items
+            #expect(items.map(\.url) == ["https://a.example/2.jpg"])
+            _ = try await store.queue.finish([(item: items[0], ending: .failed(Failure(.notAnImage, "no image")))]
+            )
+            try await store.queue.unregister(worker: worker)
+            #expect(try await store.maintenance.inconsistencies() == [])
             try await store.close()
+            let new = folder.appending("new.db").string
+            try await JobStore(path: new).close()
+            #expect(try schema(path) == schema(new))
         }
     }
 
-    static let clocks = [
-        (#"{"boot":"b","uptime":1,"wall":1,"shift":315360000000}"#, 0), ("what time is it?", 0),
-        (#"{"boot":"b","uptime":1,"wall":1,"shift":0}"#, 1), (nil, 1),
-    ]
-
-    @Test(arguments: clocks.indices)
-    func `Waits of hosts are kept where the clock was never set`(_ index: Int) async throws {
-        let (clock, kept) = Self.clocks[index]
-        try await withTemporaryDirectory { folder in
-            let path = folder.appending("worker.db").string
-            let database = try DatabaseQueue(path: path)
-            try Schema.migrator.migrate(database, upTo: "8-steady-time")
-            let now = JobStore.wallClock()
-            try await database.write { db in
-                try db.execute(
-                    sql: "INSERT INTO hosts (host, not_before, set_at) VALUES ('a.example', ?, ?)",
-                    arguments: [now + 3_600_000, now])
-                if let clock {
-                    try db.execute(sql: "INSERT INTO cache_properties VALUES ('clock', ?)", arguments: [clock])
-                }
-            }
-            try database.close()
-            let store = try JobStore(path: path)
-            #expect(try await store.hostMemories().count == kept)
-            try await store.close()
-        }
-    }
-
-    @Test func `A newer version is refused, and not a byte of it is changed`() async throws {
+    /// Opens a database with other migrations in each way that there is, and expects that all are refused.
+    private func expectRefusal(of migrations: [String], _ code: JobsError.Code, saying sentence: String) async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             try await JobStore(path: path).close()
             let database = try DatabaseQueue(path: path)
-            try await database.write {
-                try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('2099-flying-images')")
+            try await database.write { db in
+                try db.execute(sql: "DELETE FROM grdb_migrations")
+                for name in migrations {
+                    try db.execute(sql: "INSERT INTO grdb_migrations VALUES (?)", arguments: [name])
+                }
             }
             try database.close()
             let before = ProcessTable.contents(of: path)
-            let error = #expect(throws: JobsError.self) { _ = try JobStore(path: path) }
-            #expect(error?.code == .tooNew)
+            let openers: [() throws -> Void] = [
+                { _ = try JobStore(path: path) }, { _ = try JobStore(readOnly: path) },
+                { _ = try Salvage.run(database: path, now: 1) { [] } },
+            ]
+            for open in openers {
+                let error = #expect(throws: JobsError.self) { try open() }
+                #expect(error?.code == code)
+                #expect(error?.message.contains(sentence) == true)
+            }
             let isUntouched = ProcessTable.contents(of: path) == before
             #expect(isUntouched)
         }
+    }
+
+    @Test func `A newer version is refused, and not a byte of it is changed`() async throws {
+        try await expectRefusal(of: ["1-schema", "2099-flying-images"], .tooNew, saying: "newer version of worker")
+    }
+
+    @Test func `A development version is refused with the advice to make a new database`() async throws {
+        try await expectRefusal(
+            of: ["1-queue-and-cache-index", "2-source-facts"], .tooOld, saying: "make a new one with: worker init")
     }
 }

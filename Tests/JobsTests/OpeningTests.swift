@@ -12,7 +12,7 @@ struct OpeningTests {
         _ = try file.closeAfter { try file.writeAll(text.utf8) }
     }
 
-    private func error(_ path: FilePath, missing: JobStore.Missing = .create) -> JobsError? {
+    private func error(_ path: FilePath, missing: DatabaseGate.Missing = .create) -> JobsError? {
         #expect(throws: JobsError.self) { _ = try JobStore(path: path.string, missing: missing) }
     }
 
@@ -53,7 +53,12 @@ struct OpeningTests {
             try Shell(database: path).expect("INSERT INTO grdb_migrations VALUES ('2099-flying-images');")
             let error = error(path)
             #expect(error?.code == .tooNew)
-            #expect(error?.message == "The database \(path) was made by a newer version of worker.")
+            #expect(
+                error?.message
+                    == """
+                    The database \(path) was made by a newer version of worker, which has a step '2099-flying-images'. \
+                    Use that version.
+                    """)
         }
     }
 
@@ -81,10 +86,10 @@ struct OpeningTests {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let first = try JobStore(path: path)
-            let job = try #require(try await first.enqueue(NewJob(urls: ["https://a.example/a.jpg"])))
+            let job = try #require(try await first.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg"])))
             try await first.close()
             let second = try JobStore(path: path, missing: .refuse)
-            #expect(try await second.progress(job: job)?.total == 1)
+            #expect(try await second.reports.progress(job: job)?.total == 1)
             try await second.close()
         }
     }
@@ -96,14 +101,14 @@ struct OpeningTests {
                 for _ in 0..<6 {
                     group.addTask {
                         let store = try JobStore(path: path)
-                        _ = try await store.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
+                        _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
                         try await store.close()
                     }
                 }
                 try await group.waitForAll()
             }
             let store = try JobStore(path: path)
-            #expect(try await store.backlog().queued == 6)
+            #expect(try await store.reports.backlog().queued == 6)
             try await store.close()
         }
     }
@@ -112,7 +117,7 @@ struct OpeningTests {
         try await withTemporaryDirectory { folder in
             let store = try JobStore(path: folder.appending("worker.db").string)
             try await store.close()
-            await #expect(throws: JobsError.self) { _ = try await store.backlog() }
+            await #expect(throws: JobsError.self) { _ = try await store.reports.backlog() }
         }
     }
 }

@@ -1,3 +1,4 @@
+import Core
 import Jobs
 import TestSupport
 import Testing
@@ -18,15 +19,15 @@ private struct RandomWalk {
         case 0...2: try await enqueue()
         case 3...6: try await claim()
         case 7...12: try await finish()
-        case 13: try await onSomeJob { try await $0.pause(job: $1) }
-        case 14: try await onSomeJob { try await $0.resume(job: $1) }
-        case 15: try await onSomeJob { try await $0.cancel(job: $1) }
-        case 16: try await onSomeJob { _ = try await $0.retry(job: $1) }
+        case 13: try await onSomeJob { try await $0.control.pause(job: $1) }
+        case 14: try await onSomeJob { try await $0.control.resume(job: $1) }
+        case 15: try await onSomeJob { try await $0.control.cancel(job: $1) }
+        case 16: try await onSomeJob { _ = try await $0.control.retry(job: $1) }
         case 17: try await delete()
         case 18: try await takeBack()
         default:
             queue.clock.advance(Int64.random(in: 0...5_000, using: &random))
-            _ = try await queue.store.promoteDue(limit: 5)
+            _ = try await queue.store.queue.promoteDue(limit: 5)
         }
     }
 
@@ -41,7 +42,7 @@ private struct RandomWalk {
             order: [nil, .fifo, .lifo][Int.random(in: 0...2, using: &random)],
             dedupeKey: Bool.random(using: &random) ? "k\(Int.random(in: 0...1, using: &random))" : nil)
         // Retrying a job whose key is taken by now is refused; the step then comes to nothing.
-        guard let id = try await queue.store.enqueue(job) else { return }
+        guard let id = try await queue.store.queue.enqueue(job) else { return }
         open.append(id)
         accepted += count
     }
@@ -49,15 +50,17 @@ private struct RandomWalk {
     private mutating func claim() async throws {
         let limit = Int.random(in: 1...5, using: &random)
         let isOther = Bool.random(using: &random)
-        held += try await (isOther ? others : queue.store).claim(limit: limit, worker: isOther ? other : queue.worker)
-            .items
+        held += try await (isOther ? others : queue.store).queue.claim(
+            limit: limit, worker: isOther ? other : queue.worker
+        )
+        .items
     }
 
     private mutating func finish() async throws {
         held.shuffle(using: &random)
         var group: [(item: ClaimedItem, ending: ItemEnding)] = []
         for item in held.prefix(Int.random(in: 0...3, using: &random)) { group.append((item, ending(of: item))) }
-        try await queue.store.finish(group)
+        try await queue.store.queue.finish(group)
         // Sometimes somebody believes that they still have what they ended.
         if Bool.random(using: &random) { held.removeFirst(group.count) }
     }
@@ -71,7 +74,7 @@ private struct RandomWalk {
         case 3: return item.blacklisting.map { .blacklisted($0) } ?? .failed(.http(404))
         case 4:
             return .retry(
-                at: now + Int64.random(in: 0...3_000, using: &random), FailureRecord(.dns, "m"), blockingHost: true)
+                at: now + Int64.random(in: 0...3_000, using: &random), Failure(.dns, "m"), blockingHost: true)
         case 5: return .wait(until: now + Int64.random(in: 0...3_000, using: &random))
         default: return .release
         }
@@ -98,13 +101,13 @@ private struct RandomWalk {
 
     private mutating func takeBack() async throws {
         if Bool.random(using: &random) { queue.clock.advance(61_000) }
-        _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+        _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
     }
 
     /// Every accepted item is somewhere, and a job says that it has ended exactly when it has.
     func check() async throws {
-        #expect(try await queue.store.inconsistencies() == [])
-        let jobs = try await queue.store.summary(jobs: Set(open))
+        #expect(try await queue.store.maintenance.inconsistencies() == [])
+        let jobs = try await queue.store.reports.summary(jobs: Set(open))
         #expect(jobs.map(\.job) == open.sorted())
         #expect(jobs.reduce(0) { $0 + $1.total } == accepted)
         for job in jobs where job.queued + job.active + job.delayed == 0 && job.total > 0 {
@@ -120,7 +123,7 @@ struct PropertyTests {
         try await withQueue { queue in
             let others = try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
             var walk = RandomWalk(
-                queue: queue, others: others, other: try await others.register(host: "test", pid: 2),
+                queue: queue, others: others, other: try await others.queue.register(host: "test", pid: 2),
                 random: SeededGenerator(seed: seed))
             for step in 0..<300 {
                 try await walk.step()

@@ -10,20 +10,20 @@ struct QuarantineClockTests {
     @Test func `It counts from the first look, and a clock that is set makes nothing old`() async throws {
         try await withQueue { queue in
             let store = queue.store
-            try await store.keepCacheClock()
-            #expect(try await store.expired(inQuarantine: ["a"], after: Self.day) == [])
+            try await store.database.keepCacheClock()
+            #expect(try await store.eviction.expired(inQuarantine: ["a"], after: Self.day) == [])
             // The test's clock moves, and the kernel's uptime doesn't: a jump.
             queue.clock.advance(3_650 * Self.day)
-            #expect(try await store.expired(inQuarantine: ["a", "b"], after: Self.day) == [])
-            try await store.keepCacheClock()
-            #expect(try await store.expired(inQuarantine: ["a", "b"], after: Self.day) == [])
+            #expect(try await store.eviction.expired(inQuarantine: ["a", "b"], after: Self.day) == [])
+            try await store.database.keepCacheClock()
+            #expect(try await store.eviction.expired(inQuarantine: ["a", "b"], after: Self.day) == [])
             queue.clock.advance(-7_300 * Self.day)
-            #expect(try await store.expired(inQuarantine: ["a", "b", "c"], after: Self.day) == [])
+            #expect(try await store.eviction.expired(inQuarantine: ["a", "b", "c"], after: Self.day) == [])
             // And nothing is too young for no age at all.
-            #expect(try await store.expired(inQuarantine: ["a", "d"], after: 0) == ["a", "d"])
+            #expect(try await store.eviction.expired(inQuarantine: ["a", "d"], after: 0) == ["a", "d"])
             // What was gone in between is new.
-            try await store.write { db in try db.execute(sql: "UPDATE quarantined SET seen_at = 1") }
-            #expect(try await store.expired(inQuarantine: ["b", "d"], after: Self.day) == ["d"])
+            try await store.database.write { db in try db.execute(sql: "UPDATE quarantined SET seen_at = 1") }
+            #expect(try await store.eviction.expired(inQuarantine: ["b", "d"], after: Self.day) == ["d"])
         }
     }
 }

@@ -1,3 +1,4 @@
+import Core
 import GRDB
 import Synchronization
 import Testing
@@ -15,18 +16,18 @@ struct QueryPlanTests {
         of store: JobStore, _ body: () async throws -> Void
     ) async throws -> [String] {
         let seen = Statements()
-        try await store.read { db in
+        try await store.database.read { db in
             db.trace(options: .statement) { event in
                 if case .statement(let statement) = event { seen.all.withLock { $0.append(statement.sql) } }
             }
         }
         try await body()
-        try await store.read { $0.trace(options: .statement) }
+        try await store.database.read { $0.trace(options: .statement) }
         return seen.all.withLock { $0 }
     }
 
     private func plan(of sql: String, in store: JobStore) async throws -> [String] {
-        try await store.read { db in
+        try await store.database.read { db in
             let statement = try db.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
             let nothing = StatementArguments(
                 Array(repeating: nil as (any DatabaseValueConvertible)?, count: sql.count { $0 == "?" }))
@@ -39,7 +40,7 @@ struct QueryPlanTests {
             for order in ExecutionOrder.allCases {
                 _ = try await queue.job(3, order: order)
                 let ran = try await statements(of: queue.store) { _ = try await queue.claim() }
-                let select = try #require(ran.first { $0.hasPrefix("SELECT id, url, attempts, deaths FROM items") })
+                let select = try #require(ran.first { $0.hasPrefix("SELECT id, url, attempts, deaths, coalesce(") })
                 #expect(
                     try await plan(of: select, in: queue.store) == ["SEARCH items USING INDEX items_queued (job=?)"])
                 let update = try #require(ran.first { $0.hasPrefix("UPDATE items SET state = 'active'") })
@@ -54,13 +55,13 @@ struct QueryPlanTests {
         try await withQueue { queue in
             _ = try await queue.job(4)
             let items = try await queue.claim()
-            let failure = FailureRecord(.timeout, "It took too long.")
+            let failure = Failure(.timeout, "It took too long.")
             let endings: [ItemEnding] = [
                 items[0].completion(clock: queue.clock), .failed(failure),
                 .retry(at: queue.clock.now, failure, blockingHost: false), .release,
             ]
             let ran = try await statements(of: queue.store) {
-                try await queue.store.finish(Array(zip(items, endings)).map { (item: $0, ending: $1) })
+                try await queue.store.queue.finish(Array(zip(items, endings)).map { (item: $0, ending: $1) })
             }
             let updates = ran.filter { $0.hasPrefix("UPDATE items") }
             #expect(updates.count == 4)
@@ -74,7 +75,7 @@ struct QueryPlanTests {
             let item = try #require(try await queue.claim().first)
             try await queue.end(item, .wait(until: queue.clock.now))
             let ran = try await statements(of: queue.store) {
-                let count = try await queue.store.promoteDue()
+                let count = try await queue.store.queue.promoteDue()
                 #expect(count == 1)
             }
             let update = try #require(ran.first { $0.hasPrefix("UPDATE items") })
@@ -88,7 +89,9 @@ struct QueryPlanTests {
         try await withQueue { queue in
             _ = try await queue.job()
             _ = try await queue.claim()
-            let ran = try await statements(of: queue.store) { try await queue.store.unregister(worker: queue.worker) }
+            let ran = try await statements(of: queue.store) {
+                try await queue.store.queue.unregister(worker: queue.worker)
+            }
             let update = try #require(ran.first { $0.hasPrefix("UPDATE items") })
             #expect(try await plan(of: update, in: queue.store) == ["SEARCH items USING INDEX items_leased (lease=?)"])
         }

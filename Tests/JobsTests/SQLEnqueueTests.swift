@@ -21,7 +21,7 @@ struct SQLEnqueueTests {
                 VALUES ('catalogue', json_array('https://a.example/a.jpg'), 'thumb=320x240,cover,webp,q80', 'retry-failed',
                     '{"Referer":"https://a.example/"}', 10, 'lifo');
                 """)
-            let claim = try await queue.store.claim(limit: 1, worker: queue.worker)
+            let claim = try await queue.store.queue.claim(limit: 1, worker: queue.worker)
             let expected = JobDefinition(
                 id: 1, variants: "thumb=320x240,cover,webp,q80", options: "retry-failed",
                 headers: ["Referer": "https://a.example/"], priority: 10, order: .lifo)
@@ -63,7 +63,7 @@ struct SQLEnqueueTests {
             var ended = 0
             while ended < 8 * 8 {
                 let items = try await queue.claim(3)
-                try await queue.store.finish(items.map { ($0, $0.completion(clock: queue.clock)) })
+                try await queue.store.queue.finish(items.map { ($0, $0.completion(clock: queue.clock)) })
                 ended += items.count
                 if items.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
             }
@@ -95,6 +95,57 @@ struct SQLEnqueueTests {
             #expect(progress.state == .queued)
             #expect(progress.finishedAt == nil)
             #expect((progress.total, progress.done, progress.queued) == (2, 1, 1))
+        }
+    }
+
+    /// As a column of another program's table may have them.
+    private static let noURLs = "(NULL), (''), (' '), (char(9, 10)), (7), (7.5), (x'68')"
+
+    @Test func `A row without a URL ends at once, and the others of its statement are queued`() async throws {
+        try await withQueue { queue in
+            try queue.shell.expect(
+                """
+                CREATE TABLE feed (url);
+                INSERT INTO feed VALUES ('https://a.example/1'), \(Self.noURLs), ('https://a.example/2');
+                INSERT INTO jobs (name) VALUES ('feed');
+                INSERT INTO items (job, url) SELECT (SELECT last_insert_rowid()), url FROM feed;
+                """)
+            let progress = try await queue.progress(1)
+            #expect((progress.state, progress.total, progress.queued, progress.failed) == (.queued, 9, 2, 7))
+            let failures = "SELECT DISTINCT class, message, attempts, blacklisted, failed_at IS NOT NULL FROM failures;"
+            #expect(try queue.shell.expect(failures) == ["invalid-url|The item has no URL.|0|0|1"])
+            #expect(try queue.shell.expect("SELECT count(*) FROM results WHERE class = 'invalid-url';") == ["7"])
+            #expect(try await queue.claim().map(\.url) == ["https://a.example/1", "https://a.example/2"])
+            #expect(try queue.shell.expect("SELECT count(*) FROM blacklist_entries;") == ["0"])
+        }
+    }
+
+    @Test func `A job of nothing else is finished, and opens again for a URL`() async throws {
+        try await withQueue { queue in
+            try queue.shell.expect(
+                """
+                INSERT INTO jobs (urls) VALUES (json_array('', NULL, 7));
+                INSERT INTO jobs (name) VALUES ('empty');
+                INSERT INTO items (job, url) SELECT 2, column1 FROM (VALUES \(Self.noURLs));
+                """)
+            let progress = "SELECT job, state, total, failed, finished_at IS NOT NULL FROM progress;"
+            #expect(try queue.shell.expect(progress) == ["1|finished|3|3|1", "2|finished|7|7|1"])
+            try queue.shell.expect("INSERT INTO items (job, url) VALUES (1, 'https://a.example/1');")
+            #expect(try await queue.progress(1).state == .queued)
+            #expect(try await queue.store.control.retry(job: 2) == 7)
+        }
+    }
+
+    @Test func `A caller of the library is told of an empty URL instead`() async throws {
+        try await withQueue { queue in
+            for url in ["", "7", " "] {
+                let error = await #expect(throws: JobsError.self) {
+                    _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/1", url]))
+                }
+                #expect(error?.code == .refused)
+            }
+            let jobs = try queue.shell.expect("SELECT count(*) FROM jobs;")
+            #expect(jobs == ["0"])
         }
     }
 
@@ -134,7 +185,7 @@ struct SQLEnqueueTests {
                     (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n);
                 """)
             let items = try await queue.claim(500)
-            try await queue.store.finish(items.map { ($0, $0.completion(clock: queue.clock)) })
+            try await queue.store.queue.finish(items.map { ($0, $0.completion(clock: queue.clock)) })
             let row = try queue.shell.expect("SELECT state, total, ended, percent, queued, active, done FROM progress;")
             #expect(row == ["running|100000|500|0.5|99500|0|500"])
         }

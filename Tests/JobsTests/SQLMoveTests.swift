@@ -39,7 +39,8 @@ struct SQLMoveTests {
                 let way = Self.way(to: from).map { "UPDATE items SET \(Self.columns($0)) WHERE id = \(id);" }
                 try queue.shell.expect(way.joined())
                 let answer = try queue.shell.run("UPDATE items SET \(Self.columns(to)) WHERE id = \(id);")
-                let complaint = "an item can't move between these states; docs/job-life.md shows the moves it can make"
+                let complaint =
+                    "an item can't move between these states; docs/reference/sql.md shows the moves it can make"
                 #expect(answer.complaint == (from.canMove(to: to) ? "" : complaint), "\(from) to \(to)")
                 let now = try queue.shell.expect("SELECT state FROM items WHERE id = \(id);")
                 #expect(now == [from.canMove(to: to) ? to.rawValue : from.rawValue], "\(from) to \(to)")
@@ -54,7 +55,8 @@ struct SQLMoveTests {
                 let way = Self.way(to: from).map { "UPDATE jobs SET state = '\($0.rawValue)';" }
                 try queue.shell.expect("INSERT INTO jobs (id) VALUES (1);" + way.joined())
                 let answer = try queue.shell.run("UPDATE jobs SET state = '\(to.rawValue)';")
-                let complaint = "a job can't move between these states; docs/job-life.md shows the moves it can make"
+                let complaint =
+                    "a job can't move between these states; docs/reference/sql.md shows the moves it can make"
                 #expect(answer.complaint == (from.canMove(to: to) ? "" : complaint), "\(from) to \(to)")
                 let now = try queue.shell.expect("SELECT state FROM jobs;")
                 #expect(now == [from.canMove(to: to) ? to.rawValue : from.rawValue], "\(from) to \(to)")

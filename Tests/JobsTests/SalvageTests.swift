@@ -14,7 +14,7 @@ struct SalvageTests {
         let path = folder.appending("worker.db").string
         let store = try JobStore(path: path)
         for number in 0..<jobs {
-            _ = try await store.enqueue(NewJob(name: "job \(number)", urls: ["https://a.example/\(number).jpg"]))
+            _ = try await store.queue.enqueue(NewJob(name: "job \(number)", urls: ["https://a.example/\(number).jpg"]))
         }
         try await store.close()
         return path
@@ -50,23 +50,23 @@ struct SalvageTests {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder, jobs: 2)
             let store = try JobStore(path: path)
-            try await store.setLimits(LimitsRecord(host: "a.example", perHost: 3, rate: 2.5))
-            try await store.setLimits(LimitsRecord(host: "*", concurrency: 9))
-            let worker = try await store.register(host: "test", pid: 1)
-            let items = try await store.claim(limit: 9, worker: worker).items
+            try await store.hosts.setLimits(LimitsRecord(host: "a.example", perHost: 3, rate: 2.5))
+            try await store.hosts.setLimits(LimitsRecord(host: "*", concurrency: 9))
+            let worker = try await store.queue.register(host: "test", pid: 1)
+            let items = try await store.queue.claim(limit: 9, worker: worker).items
             for item in items {
                 var record = TryRecord(at: Self.now)
                 record.received = item.id
-                try await store.write { [record] in try JobStore.save(record, item: item.id, in: $0) }
+                try await store.database.write { [record] in try record.save(item: item.id, in: $0) }
                 let clock = TestClock()
-                #expect(try await store.finish([(item, item.completion(clock: clock))]) == [])
+                #expect(try await store.queue.finish([(item, item.completion(clock: clock))]) == [])
             }
             let lost = LostFile(key: "https://a.example/old.jpg", variant: "", blob: "00")
-            try await store.write { try JobStore.note([lost], now: Self.now, in: $0) }
-            try await store.pin([items[0].url])
-            try await store.unregister(worker: worker)
-            let limits = try await store.limits()
-            var totals = try await store.cacheTotals()
+            try await store.database.write { try CacheIndex.note([lost], now: Self.now, in: $0) }
+            try await store.cache.pin([items[0].url])
+            try await store.queue.unregister(worker: worker)
+            let limits = try await store.hosts.limits()
+            var totals = try await store.cache.totals()
             #expect(totals.misses == 2 && limits.count == 2)
             try await store.close()
             // One of the files is there no more.
@@ -74,14 +74,14 @@ struct SalvageTests {
             let report = try Salvage.run(database: path, now: Self.now) { [(hash: kept, size: Int64(10))] }
             #expect(report.isComplete && report.lostFiles == 1)
             let again = try JobStore(path: path)
-            #expect(try await again.limits() == limits)
-            for item in items { #expect(try await again.tries(ofURL: item.url).map(\.received) == [item.id]) }
+            #expect(try await again.hosts.limits() == limits)
+            for item in items { #expect(try await again.reports.tries(ofURL: item.url).map(\.received) == [item.id]) }
             (totals.blobs, totals.bytes) = (1, 10)
-            #expect(try await again.cacheTotals() == totals)
-            let names = try await again.lostFiles(limit: 9).map { "\($0.key) \($0.variant)" }
+            #expect(try await again.cache.totals() == totals)
+            let names = try await again.cache.lostFiles(limit: 9).map { "\($0.key) \($0.variant)" }
             #expect(names == ["\(items[1].url) ", "\(items[1].url) original", "\(lost.key) "].sorted())
-            #expect(try await again.pinned() == [items[0].url])
-            #expect(try await again.inconsistencies() == [])
+            #expect(try await again.cache.pinned() == [items[0].url])
+            #expect(try await again.maintenance.inconsistencies() == [])
             try await again.close()
         }
     }
@@ -91,13 +91,13 @@ struct SalvageTests {
             let path = try await make(folder, jobs: 0)
             let store = try JobStore(path: path)
             let urls = (0..<400).map { "https://a.example/\($0).jpg" }
-            _ = try await store.enqueue(NewJob(urls: urls))
-            let worker = try await store.register(host: "test", pid: 1)
-            let items = try await store.claim(limit: 400, worker: worker).items
+            _ = try await store.queue.enqueue(NewJob(urls: urls))
+            let worker = try await store.queue.register(host: "test", pid: 1)
+            let items = try await store.queue.claim(limit: 400, worker: worker).items
             let clock = TestClock()
-            _ = try await store.finish(items.map { ($0, $0.completion(clock: clock)) })
-            try await store.unregister(worker: worker)
-            try await store.write { db in
+            _ = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
+            try await store.queue.unregister(worker: worker)
+            try await store.database.write { db in
                 try db.execute(
                     sql: """
                         INSERT INTO renditions SELECT item, 'thumb', blob, size, format, width, height FROM renditions
@@ -123,7 +123,7 @@ struct SalvageTests {
             let report = try Salvage.run(database: path, now: Self.now) { files }
             #expect(!report.isComplete && (1..<400).contains(report.requeued))
             let again = try JobStore(path: path)
-            let halves = try await again.read { db in
+            let halves = try await again.database.read { db in
                 try Int.fetchOne(
                     db,
                     sql: """
@@ -132,8 +132,8 @@ struct SalvageTests {
                         """)
             }
             #expect(halves == 0)
-            #expect(try await again.backlog().queued == report.requeued)
-            #expect(try await again.inconsistencies() == [])
+            #expect(try await again.reports.backlog().queued == report.requeued)
+            #expect(try await again.maintenance.inconsistencies() == [])
             try await again.close()
         }
     }
@@ -157,7 +157,7 @@ struct SalvageTests {
             }
             #expect(fileNames(in: folder.string).filter { $0.contains("rebuilding") } == [])
             let store = try JobStore(path: path)
-            #expect(try await store.inconsistencies() == [])
+            #expect(try await store.maintenance.inconsistencies() == [])
             try await store.close()
         }
     }
@@ -219,8 +219,8 @@ struct SalvageTests {
             #expect(throws: JobsError.self) { try Salvage.run(database: path, now: Self.now) { throw NoCache() } }
             #expect(fileNames(in: folder.string).sorted() == before)
             let store = try JobStore(path: path)
-            _ = try await store.enqueue(NewJob(urls: ["https://a.example/4.jpg"]))
-            #expect(try await store.backlog().queued == 4)
+            _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/4.jpg"]))
+            #expect(try await store.reports.backlog().queued == 4)
             try await store.close()
         }
     }

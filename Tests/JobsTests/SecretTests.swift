@@ -42,9 +42,9 @@ struct SecretTests {
             let path = folder.appending("worker.db").string
             // The umask of a test is that of its machine, which lets all read.
             let store = try JobStore(path: path)
-            _ = try await store.enqueue(NewJob(urls: ["https://a.example/?sig=1"]))
+            _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/?sig=1"]))
             let copy = folder.appending("copy.db").string
-            try await store.backUp(to: copy)
+            try await store.maintenance.backUp(to: copy)
             for suffix in ["", "-wal", "-shm", ".lock"] {
                 let bits = try #require(mode(of: path + suffix))
                 #expect(bits & ~0o640 == 0, "\(suffix): \(String(bits, radix: 8))")

@@ -8,18 +8,18 @@ struct SharingTests {
         -> [Int64]
     {
         let store = try JobStore(path: path)
-        let worker = try await store.register(host: "test", pid: 1)
+        let worker = try await store.queue.register(host: "test", pid: 1)
         let clock = TestClock()
         var ended: [Int64] = []
         while true {
-            let items = try await store.claim(limit: 16, worker: worker).items
-            let fencedOut = try await store.finish(items.map { ($0, $0.completion(clock: clock)) })
+            let items = try await store.queue.claim(limit: 16, worker: worker).items
+            let fencedOut = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
             #expect(fencedOut == [])
             ended += items.map(\.id)
             if items.isEmpty, try await isOver() { break }
-            try await store.checkpoint(threshold: 1 << 16)
+            try await store.maintenance.checkpoint(threshold: 1 << 16)
         }
-        try await store.unregister(worker: worker)
+        try await store.queue.unregister(worker: worker)
         try await store.close()
         return ended
     }
@@ -29,12 +29,12 @@ struct SharingTests {
         _ options: String?, _ count: Int
     ) async throws {
         try await withQueue { queue in
-            let other = try await queue.store.register(host: "test", pid: 2)
+            let other = try await queue.store.queue.register(host: "test", pid: 2)
             for signature in 1...2 {
                 let urls = ["https://a.example/a.jpg?v=1&sig=\(signature)"]
-                _ = try await queue.store.enqueue(NewJob(urls: urls, options: options))
+                _ = try await queue.store.queue.enqueue(NewJob(urls: urls, options: options))
                 let worker = signature == 1 ? other : queue.worker
-                let claimed = try await queue.store.claim(limit: 1, worker: worker).items.count
+                let claimed = try await queue.store.queue.claim(limit: 1, worker: worker).items.count
                 #expect(claimed == (signature == 1 ? 1 : count))
             }
         }
@@ -54,8 +54,8 @@ struct SharingTests {
                 }
             }()
             let isOver: @Sendable () async throws -> Bool = {
-                let last = try await store.progress(latest: 1).first
-                let backlog = try await store.backlog()
+                let last = try await store.reports.progress(latest: 1).first
+                let backlog = try await store.reports.backlog()
                 return last?.job == JobID(rounds) && last?.state == .finished && backlog.isEmpty
             }
             async let one = Self.work(path, until: isOver)

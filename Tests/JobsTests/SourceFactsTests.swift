@@ -7,8 +7,8 @@ import Testing
 
 @Suite("What pixels told", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct SourceFactsTests {
-    private static func looks(_ hash: UInt64?) -> SourceLooks {
-        SourceLooks(
+    private static func looks(_ hash: UInt64?) -> ImagePlaceholders {
+        ImagePlaceholders(
             dominantColour: "#0a0b0c", blurHash: "L$HVCg2Y$5Sgl|azjtf7gcfjfQfj",
             thumbHash: "3wcKPZqAh4dwiIh4h3iHiICACPh3",
             perceptualHash: hash.map { Int64(bitPattern: $0) })
@@ -33,8 +33,8 @@ struct SourceFactsTests {
     func `They come back as they were stored`(hash: UInt64?) async throws {
         try await withQueue { queue in
             try await Self.end([hash], in: queue)
-            #expect(try await queue.store.source(key: "https://j.example/0.jpg")?.looks == Self.looks(hash))
-            let row = try #require(try await queue.store.results(job: 1, after: 0, limit: 9).first)
+            #expect(try await queue.store.cache.source(key: "https://j.example/0.jpg")?.looks == Self.looks(hash))
+            let row = try #require(try await queue.store.reports.results(job: 1, after: 0, limit: 9).first)
             #expect(row.dominantColour == "#0a0b0c" && row.blurHash == "L$HVCg2Y$5Sgl|azjtf7gcfjfQfj")
             #expect(row.thumbHash == "3wcKPZqAh4dwiIh4h3iHiICACPh3")
             #expect(row.perceptualHash == Self.looks(hash).perceptualHex)
@@ -44,14 +44,14 @@ struct SourceFactsTests {
     @Test func `They stay when the same bytes come again undecoded`() async throws {
         try await withQueue { queue in
             try await Self.end([7], in: queue)
-            var source = try #require(try await queue.store.source(key: "https://j.example/0.jpg"))
+            var source = try #require(try await queue.store.cache.source(key: "https://j.example/0.jpg"))
             source.looks = nil
             source.key = "https://other.example/"
-            _ = try await queue.store.enqueue(NewJob(urls: [source.key]))
+            _ = try await queue.store.queue.enqueue(NewJob(urls: [source.key]))
             let item = try #require(try await queue.claim().first)
             let completion = Completion(source: source, renditions: [], newVariants: [], isCached: false)
             try await queue.end(item, .done(completion))
-            #expect(try await queue.store.source(key: source.key)?.looks == Self.looks(7))
+            #expect(try await queue.store.cache.source(key: source.key)?.looks == Self.looks(7))
             #expect(
                 try queue.shell.expect("SELECT * FROM near_duplicates WHERE url = 'https://other.example/';")
                     == ["https://other.example/|https://j.example/0.jpg|0"])
@@ -85,7 +85,7 @@ struct SourceFactsTests {
     @Test(arguments: ["", " WHERE url = 'https://j.example/0.jpg'"])
     func `Look-alikes are looked up by their bands, whoever asks for one or all`(condition: String) async throws {
         try await withQueue { queue in
-            let plan = try await queue.store.read { db in
+            let plan = try await queue.store.database.read { db in
                 try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN SELECT * FROM near_duplicates" + condition)
                     .map { row -> String in row["detail"] }
             }
@@ -94,36 +94,6 @@ struct SourceFactsTests {
             }
             #expect(!plan.contains { $0.hasPrefix("SCAN a") || $0.hasPrefix("SCAN b") || $0.hasPrefix("SCAN other") })
             #expect(plan.contains { $0.hasPrefix("SCAN one") } == condition.isEmpty)
-        }
-    }
-}
-
-@Suite("Upgrading a database", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
-struct UpgradeTests {
-    @Test func `One without the facts keeps what it has and gets room for them`() async throws {
-        try await withTemporaryDirectory { folder in
-            let path = folder.appending("worker.db")
-            let old = try DatabaseQueue(path: path.string)
-            try Schema.migrator.migrate(old, upTo: "1-queue-and-cache-index")
-            try await old.write { db in
-                try db.execute(
-                    sql: """
-                        INSERT INTO jobs (urls) VALUES ('["https://a.example/1.jpg"]');
-                        INSERT INTO sources (key, hash, size, kept, format, fetched_at)
-                            VALUES ('https://a.example/1.jpg', 'aa', 9, 1, 'jpeg', 1);
-                        INSERT INTO blobs (hash, size, created_at, used_at) VALUES ('aa', 9, 1, 1);
-                        """)
-            }
-            try old.close()
-            let store = try JobStore(path: path.string, missing: .refuse)
-            let source = SourceRecord(
-                key: "https://a.example/1.jpg", hash: "aa", size: 9, isKept: true, format: "jpeg", fetchedAt: 1)
-            #expect(try await store.source(key: source.key) == source)
-            #expect(try await store.progress(job: 1)?.total == 1)
-            #expect(try await store.inconsistencies() == [])
-            try await store.close()
-            let migrations = try Shell(database: path).expect("SELECT identifier FROM grdb_migrations ORDER BY rowid;")
-            #expect(migrations.prefix(2) == ["1-queue-and-cache-index", "2-source-facts"])
         }
     }
 }

@@ -1,3 +1,4 @@
+import Core
 import SystemPackage
 import TestSupport
 import Testing
@@ -23,12 +24,12 @@ struct SteadyTimeTests {
             offset.advance(ahead - offset.now)
             let path = folder.appending("worker.db")
             let store = try JobStore(
-                path: path.string, now: { JobStore.wallClock() + offset.now }, uptime: { uptime.now })
-            try await store.keepCacheClock()
-            let worker = try await store.register(host: "test", pid: 1)
-            _ = try await store.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
-            let item = try #require(try await store.claim(limit: 1, worker: worker).items.first)
-            _ = try await store.finish([(item, .failed(FailureRecord(.http(404), "It is gone.")))])
+                path: path.string, now: { DatabaseGate.wallClock() + offset.now }, uptime: { uptime.now })
+            try await store.database.keepCacheClock()
+            let worker = try await store.queue.register(host: "test", pid: 1)
+            _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
+            let item = try #require(try await store.queue.claim(limit: 1, worker: worker).items.first)
+            _ = try await store.queue.finish([(item, .failed(Failure(.http(404), "It is gone.")))])
             try await body(Ahead(store: store, shell: Shell(database: path), offset: offset, uptime: uptime))
             try await store.close()
         }
@@ -44,13 +45,13 @@ struct SteadyTimeTests {
             #expect(try place.listed() == listed)
             // A worker has noticed.
             place.offset.advance(-ahead)
-            try await place.store.keepCacheClock()
+            try await place.store.database.keepCacheClock()
             #expect(try place.listed() == listed)
-            #expect(try await place.store.blacklist().map(\.url) == listed)
+            #expect(try await place.store.blacklist.entries().map(\.url) == listed)
             // Two days have passed, whatever the machine's clock says of them.
             place.uptime.advance(2 * 86_400_000)
-            try await place.store.keepCacheClock()
-            #expect(try await place.store.blacklist().isEmpty)
+            try await place.store.database.keepCacheClock()
+            #expect(try await place.store.blacklist.entries().isEmpty)
             #expect(try place.listed() == [])
         }
     }
@@ -58,7 +59,7 @@ struct SteadyTimeTests {
     @Test(.enabled(if: Shell.isThere, Shell.missing))
     func `A clock that can't be read is the machine's`() async throws {
         try await withListedURL(ahead: 0) { place in
-            try await place.store.setCacheProperty("clock", to: "what time is it?")
+            try await place.store.cache.setProperty("clock", to: "what time is it?")
             #expect(try place.listed() == ["https://a.example/a.jpg"])
             try place.shell.expect("UPDATE blacklist_entries SET expires_at = 1")
             #expect(try place.listed() == [])
@@ -73,22 +74,22 @@ struct SteadyTimeTests {
                 path: folder.appending("worker.db").string, now: { wall.now }, uptime: { uptime.now })
             let month: Int64 = 30 * 86_400_000
             func prune() async throws -> Int {
-                try await store.prune(endedBefore: store.cacheTime() - month).jobs
+                try await store.maintenance.prune(endedBefore: store.database.cacheTime() - month).jobs
             }
             func end() async throws {
-                let worker = try await store.register(host: "test", pid: 1)
-                _ = try await store.enqueue(NewJob(urls: ["https://a.example/a.jpg"], options: "retry-failed"))
-                let item = try #require(try await store.claim(limit: 1, worker: worker).items.first)
-                _ = try await store.finish([(item, .failed(FailureRecord(.notCached, "It is not there.")))])
+                let worker = try await store.queue.register(host: "test", pid: 1)
+                _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg"], options: "retry-failed"))
+                let item = try #require(try await store.queue.claim(limit: 1, worker: worker).items.first)
+                _ = try await store.queue.finish([(item, .failed(Failure(.notCached, "It is not there.")))])
             }
-            try await store.keepCacheClock()
+            try await store.database.keepCacheClock()
             try await end()
             wall.advance(jump)
             #expect(try await prune() == 0)
-            try await store.keepCacheClock()
+            try await store.database.keepCacheClock()
             #expect(try await prune() == 0)
             for clock in [wall, uptime] { clock.advance(month / 2) }
-            try await store.keepCacheClock()
+            try await store.database.keepCacheClock()
             try await end()
             // The one from before the jump, and then the one from after it.
             for clock in [wall, uptime] { clock.advance(month / 2 + 1_000) }
@@ -104,15 +105,15 @@ struct SteadyTimeTests {
             let (wall, uptime) = (TestClock(), TestClock())
             let store = try JobStore(
                 path: folder.appending("worker.db").string, now: { wall.now }, uptime: { uptime.now })
-            try await store.keepCacheClock()
-            let noted = try await store.cacheProperty("clock")
-            let first = try await store.keepCacheClock(unlessStill: nil)
+            try await store.database.keepCacheClock()
+            let noted = try await store.cache.property("clock")
+            let first = try await store.database.keepCacheClock(unlessStill: nil)
             for clock in [wall, uptime] { clock.advance(5_000) }
-            #expect(try await store.keepCacheClock(unlessStill: first) == first)
-            #expect(try await store.cacheProperty("clock") == noted)
+            #expect(try await store.database.keepCacheClock(unlessStill: first) == first)
+            #expect(try await store.cache.property("clock") == noted)
             wall.advance(86_400_000)
-            #expect(try await store.keepCacheClock(unlessStill: first) == first + 86_400_000)
-            #expect(try await store.cacheProperty("clock") != noted)
+            #expect(try await store.database.keepCacheClock(unlessStill: first) == first + 86_400_000)
+            #expect(try await store.cache.property("clock") != noted)
             try await store.close()
         }
     }

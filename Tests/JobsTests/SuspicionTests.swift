@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -10,7 +11,7 @@ struct SuspicionTests {
     private func die(_ queue: Queue, _ claim: (JobStore, Int64) async throws -> Claim) async throws -> [ClaimedItem] {
         let (worker, items) = try await claimAndLeave(queue, claim)
         // The lock ends with the store, and a program that another test starts at that moment has it until it is executed.
-        for _ in 0..<2_000 where queue.store.lockFile.isAlive(worker: worker) {
+        for _ in 0..<2_000 where queue.store.database.lockFile.isAlive(worker: worker) {
             try await Task.sleep(for: .milliseconds(5))
         }
         return items
@@ -20,7 +21,7 @@ struct SuspicionTests {
         _ queue: Queue, _ claim: (JobStore, Int64) async throws -> Claim,
     ) async throws -> (worker: Int64, items: [ClaimedItem]) {
         let store = try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
-        let worker = try await store.register(host: "test", pid: 2)
+        let worker = try await store.queue.register(host: "test", pid: 2)
         let items = try await claim(store, worker).items
         // Without a word: its lock ends, as it does when a process ends.
         try await store.close()
@@ -35,16 +36,17 @@ struct SuspicionTests {
             let guilty = Int64.random(in: 1...1_000, using: &random)
             var deaths = 0
             rounds: for _ in 0..<2_000 {
-                if try await queue.store.backlog().isEmpty { break }
-                _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+                if try await queue.store.reports.backlog().isEmpty { break }
+                _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
                 let window = Caution(inFlight: 0, hasSuspects: false, window: Suspicion.window(deaths: 1))
                 var take: (JobStore, Int64) async throws -> Claim = { store, worker in
-                    try await store.claim(limit: 256, worker: worker, caution: window)
+                    try await store.queue.claim(limit: 256, worker: worker, caution: window)
                 }
-                if let least = try await queue.store.leastSuspicion() {
-                    let rest = try await queue.store.claim(limit: 256, worker: queue.worker, caution: window).items
+                if let least = try await queue.store.queue.leastSuspicion() {
+                    let rest = try await queue.store.queue.claim(limit: 256, worker: queue.worker, caution: window)
+                        .items
                     if rest.isEmpty {
-                        take = { store, worker in try await store.claimSuspects(deaths: least, worker: worker) }
+                        take = { store, worker in try await store.queue.claimSuspects(deaths: least, worker: worker) }
                     } else {
                         for item in rest { try await queue.end(item, item.completion(clock: queue.clock)) }
                         continue rounds
@@ -66,7 +68,7 @@ struct SuspicionTests {
             #expect((progress.done, progress.failed) == (999, 1))
             let failure = try queue.shell.expect("SELECT id, class FROM items WHERE state = 'failed';")
             #expect(failure == ["\(guilty)|worker-crash"])
-            #expect(try await queue.store.blacklist().map(\.failure) == [.workerCrash])
+            #expect(try await queue.store.blacklist.entries().map(\.failure) == [.workerCrash])
         }
     }
 
@@ -75,22 +77,22 @@ struct SuspicionTests {
             _ = try await queue.job(3)
             for _ in 0..<20 {
                 let taken = try await die(queue) { store, worker in
-                    let claim = try await store.claim(limit: 3, worker: worker)
+                    let claim = try await store.queue.claim(limit: 3, worker: worker)
                     return claim.items.isEmpty
-                        ? try await store.claim(limit: 3, worker: worker, caution: nil) : claim
+                        ? try await store.queue.claim(limit: 3, worker: worker, caution: nil) : claim
                 }
-                _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+                _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
                 if taken.isEmpty { break }
             }
             #expect(try queue.shell.expect("SELECT DISTINCT state, deaths FROM items;") == ["queued|2"])
             // A worker that is only slow.
-            let least = try await queue.store.leastSuspicion()
+            let least = try await queue.store.queue.leastSuspicion()
             #expect(least == 2)
-            let taken = try await queue.store.claimSuspects(deaths: 2, worker: queue.worker).items
+            let taken = try await queue.store.queue.claimSuspects(deaths: 2, worker: queue.worker).items
             #expect(taken.count == 3)
-            queue.clock.advance(JobStore.leaseDuration + 1_000)
+            queue.clock.advance(DatabaseGate.leaseDuration + 1_000)
             let other = try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
-            #expect(try await other.takeBackDeadLeases(myself: nil) == 3)
+            #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 3)
             try await other.close()
             #expect(try queue.shell.expect("SELECT DISTINCT state, deaths FROM items;") == ["queued|2"])
         }
@@ -99,12 +101,12 @@ struct SuspicionTests {
     @Test func `An item that its worker has survived is suspected no more, and one given back still is`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(2)
-            _ = try await die(queue) { try await $0.claim(limit: 2, worker: $1) }
-            _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+            _ = try await die(queue) { try await $0.queue.claim(limit: 2, worker: $1) }
+            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
             let items = try await queue.claim()
             #expect(items.map(\.deaths) == [1, 1])
             try await queue.end(
-                items[0], .retry(at: queue.clock.now, FailureRecord(.timeout, "slow"), blockingHost: false))
+                items[0], .retry(at: queue.clock.now, Failure(.timeout, "slow"), blockingHost: false))
             try await queue.end(items[1], .release)
             #expect(try queue.shell.expect("SELECT deaths FROM items ORDER BY id;") == ["0", "1"])
         }
@@ -113,13 +115,13 @@ struct SuspicionTests {
     @Test func `Beside one that was active when a worker died no more than the window are claimed`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(300)
-            _ = try await die(queue) { try await $0.claim(limit: 200, worker: $1) }
-            _ = try await queue.store.takeBackDeadLeases(myself: queue.worker)
+            _ = try await die(queue) { try await $0.queue.claim(limit: 200, worker: $1) }
+            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
             let caution = Caution(inFlight: 0, hasSuspects: false, window: 64)
-            let first = try await queue.store.claim(limit: 200, worker: queue.worker, caution: caution).items
+            let first = try await queue.store.queue.claim(limit: 200, worker: queue.worker, caution: caution).items
             #expect(first.count == 64)
             let full = Caution(inFlight: 64, hasSuspects: true, window: 64)
-            #expect(try await queue.store.claim(limit: 200, worker: queue.worker, caution: full).items.isEmpty)
+            #expect(try await queue.store.queue.claim(limit: 200, worker: queue.worker, caution: full).items.isEmpty)
             for item in first { try await queue.end(item, item.completion(clock: queue.clock)) }
         }
     }

@@ -1,3 +1,4 @@
+import Core
 import Jobs
 import Testing
 
@@ -8,14 +9,15 @@ struct ViewTests {
             "progress",
             """
             job name state priority total ended percent queued active delayed done cached failed blacklisted cancelled \
-            bytes finished_count skipped_count created_at started_at finished_at error
+            bytes finished_count skipped_count not_new created_at started_at finished_at error
             """
         ),
         (
             "results",
             """
             job item url state cached variant format width height size blob path class http_status message finished_at \
-            dominant_colour blurhash thumbhash phash source_format source_width source_height frames has_alpha damage
+            dominant_colour blurhash thumbhash phash source_format source_width source_height frames has_alpha damage \
+            scale meta served_url
             """
         ),
         ("near_duplicates", "url near_url distance"),
@@ -25,14 +27,14 @@ struct ViewTests {
             "jobs",
             """
             id name urls variants options headers priority execution_order state total queued active delayed done cached \
-            failed blacklisted cancelled bytes created_at started_at finished_at error dedupe_key revision
+            failed blacklisted cancelled bytes not_new created_at started_at finished_at error dedupe_key revision
             """
         ),
         (
             "items",
             """
             id job url state lease attempts run_at class http_status message cached blacklisted source bytes started_at \
-            finished_at waits_for deaths
+            finished_at waits_for deaths meta priority variants headers sha256 size fallbacks fallback
             """
         ),
         ("waiting", "job item url host reason class attempts until"),
@@ -54,7 +56,7 @@ struct ViewTests {
             try await queue.end(items[0], items[0].completion(clock: queue.clock))
             try await queue.end(items[1], items[1].completion(cached: true, clock: queue.clock))
             try await queue.end(items[2], .failed(.http(404)))
-            try await queue.end(items[3], .blacklisted(try #require(try await queue.store.blacklist().first)))
+            try await queue.end(items[3], .blacklisted(try #require(try await queue.store.blacklist.entries().first)))
             try await queue.end(items[4], .wait(until: 1))
             let row = try queue.shell.expect(
                 """
@@ -62,7 +64,7 @@ struct ViewTests {
                     finished_count, skipped_count FROM progress;
                 """)
             #expect(row == ["8|4|50.0|2|1|1|1|1|1|1|0|10|4|2"])
-            try await queue.store.cancel(job: job)
+            try await queue.store.control.cancel(job: job)
             #expect(try queue.shell.expect("SELECT ended, percent, cancelled FROM progress;") == ["8|100.0|4"])
         }
     }
@@ -76,8 +78,8 @@ struct ViewTests {
             let hash = ClaimedItem.hash(of: items[0].id)
             #expect(
                 try queue.shell.expect("SELECT * FROM results ORDER BY item;") == [
-                    "1|1|https://j.example/0.jpg|done|0|original|jpeg|4|3|10|\(hash)|blobs/sha256/00/\(hash)||||2027-01-15T08:00:00.000Z|||||jpeg|4|3|||",
-                    "1|2|https://j.example/1.jpg|failed|0||||||||http-404|404|It went wrong.|2027-01-15T08:00:00.000Z||||||||||",
+                    "1|1|https://j.example/0.jpg|done|0|original|jpeg|4|3|10|\(hash)|blobs/sha256/00/\(hash)||||2027-01-15T08:00:00.000Z|||||jpeg|4|3||||1||",
+                    "1|2|https://j.example/1.jpg|failed|0||||||||http-404|404|It went wrong.|2027-01-15T08:00:00.000Z|||||||||||1||",
                 ])
             #expect(
                 try queue.shell.expect("SELECT * FROM failures;") == [
@@ -100,13 +102,13 @@ struct ViewTests {
             var pages: [[Int64]] = []
             var last: Int64 = 0
             while true {
-                let page = try await queue.store.results(job: job, after: last, limit: 3)
+                let page = try await queue.store.reports.results(job: job, after: last, limit: 3)
                 guard let end = page.last?.item else { break }
                 last = end
                 pages.append(page.map(\.item))
             }
             #expect(pages == [[1, 1, 2, 2, 3, 3], [4, 4]])
-            #expect(try await queue.store.results(job: job + 1, after: 0, limit: 3) == [])
+            #expect(try await queue.store.reports.results(job: job + 1, after: 0, limit: 3) == [])
         }
     }
 

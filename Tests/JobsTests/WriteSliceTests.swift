@@ -1,3 +1,4 @@
+import Core
 import Glibc
 import Synchronization
 import Testing
@@ -37,9 +38,9 @@ struct WriteSliceTests {
 
     @Test func `What takes long ends with the row it is at, and comes to one at least`() {
         let hour: Int64 = 3_600_000_000_000
-        #expect(JobStore.untilTimeIsUp(0..<1_000, within: hour) { _ in } == 1_000)
-        #expect(JobStore.untilTimeIsUp([Int](), within: hour) { _ in } == 0)
-        #expect(JobStore.untilTimeIsUp(0..<10) { _ in usleep(20_000) } == 1)
+        #expect(DatabaseGate.untilTimeIsUp(0..<1_000, within: hour) { _ in } == 1_000)
+        #expect(DatabaseGate.untilTimeIsUp([Int](), within: hour) { _ in } == 0)
+        #expect(DatabaseGate.untilTimeIsUp(0..<10) { _ in usleep(20_000) } == 1)
     }
 
     @Test func `Nothing is left out where each row takes a slice of its own`() async throws {
@@ -53,24 +54,24 @@ struct WriteSliceTests {
                     return nil
                 })
             let hashes = (0..<5).map { String(repeating: "\($0)", count: 64) }
-            let gone = try await queue.store.removeUnknown(hashes, in: slow)
+            let gone = try await queue.store.eviction.removeUnknown(hashes, in: slow)
             #expect(gone == hashes)
             #expect(removed.all == hashes)
-            #expect(queue.store.slices.longest[.orphans, default: 0] >= 20_000_000)
+            #expect(queue.store.database.slices.longest[.orphans, default: 0] >= 20_000_000)
         }
     }
 
     @Test func `Slow rows shrink a store's slices, and the longest is written down`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(1)
-            #expect(try await queue.store.longestSlices() == [:])
-            queue.store.slices.took(.eviction, nanoseconds: 70 * millisecond, handled: 16)
-            #expect(queue.store.slices.rows(.eviction) == 8)
-            #expect(queue.store.slices.rows(.prune) == 64)
-            try await queue.store.noteSlices()
-            queue.store.slices.took(.eviction, nanoseconds: 1 * millisecond, handled: 8)
-            try await queue.store.noteSlices()
-            #expect(try await queue.store.longestSlices() == [.eviction: 70_000])
+            #expect(try await queue.store.database.longestSlices() == [:])
+            queue.store.database.slices.took(.eviction, nanoseconds: 70 * millisecond, handled: 16)
+            #expect(queue.store.database.slices.rows(.eviction) == 8)
+            #expect(queue.store.database.slices.rows(.prune) == 64)
+            try await queue.store.database.noteSlices()
+            queue.store.database.slices.took(.eviction, nanoseconds: 1 * millisecond, handled: 8)
+            try await queue.store.database.noteSlices()
+            #expect(try await queue.store.database.longestSlices() == [.eviction: 70_000])
         }
     }
 
@@ -78,14 +79,14 @@ struct WriteSliceTests {
         try await withQueue { queue in
             let job = try await queue.job(1_200)
             while case let items = try await queue.claim(256), !items.isEmpty {
-                _ = try await queue.store.finish(
-                    items.map { ($0, .failed(FailureRecord(.notCached, "It is not there."))) })
+                _ = try await queue.store.queue.finish(
+                    items.map { ($0, .failed(Failure(.notCached, "It is not there."))) })
             }
             queue.clock.advance(1_000)
-            let pruned = try await queue.store.prune(endedBefore: queue.clock.now)
+            let pruned = try await queue.store.maintenance.prune(endedBefore: queue.clock.now)
             #expect((pruned.jobs, pruned.items) == (1, 1_200))
-            #expect(try await queue.store.progress(job: job) == nil)
-            #expect(try await queue.store.longestSlices()[.prune] != nil)
+            #expect(try await queue.store.reports.progress(job: job) == nil)
+            #expect(try await queue.store.database.longestSlices()[.prune] != nil)
         }
     }
 
@@ -93,7 +94,7 @@ struct WriteSliceTests {
         try await withQueue { queue in
             let hash = String(repeating: "a", count: 64)
             func end(_ urls: [String], isCached: Bool = false) async throws {
-                _ = try await queue.store.enqueue(NewJob(urls: urls))
+                _ = try await queue.store.queue.enqueue(NewJob(urls: urls))
                 let items = try await queue.claim(urls.count)
                 let group = items.map { item in
                     let source =
@@ -107,25 +108,26 @@ struct WriteSliceTests {
                             Completion(source: source, renditions: [rendition], newVariants: [], isCached: isCached))
                     )
                 }
-                _ = try await queue.store.finish(group)
+                _ = try await queue.store.queue.finish(group)
             }
             let folder = CacheFolder(exists: { _, _ in true }, remove: { _ in nil })
             let urls = (0..<300).map { "https://shared.example/\($0).png" }
             try await end(urls)
-            try await queue.store.pin([urls[7]])
+            try await queue.store.cache.pin([urls[7]])
             queue.clock.advance(3_600_000)
             // Used again, without the network.
             try await end([urls[3]], isCached: true)
             var forgotten = 0
-            while case let count = try await queue.store.forgetKeys(usedBefore: queue.clock.now, in: folder), count > 0
+            while case let count = try await queue.store.eviction.forgetKeys(usedBefore: queue.clock.now, in: folder),
+                count > 0
             {
                 forgotten += count
             }
             #expect(forgotten == 298)
-            #expect(try await queue.store.cacheEntry(ofURL: urls[3], variant: "original") != nil)
-            #expect(try await queue.store.cacheEntry(ofURL: urls[7], variant: "original") != nil)
-            #expect(try await queue.store.cacheEntry(ofURL: urls[8], variant: "original") == nil)
-            #expect(try await queue.store.cacheTotals().blobs == 1)
+            #expect(try await queue.store.cache.entry(ofURL: urls[3], variant: "original") != nil)
+            #expect(try await queue.store.cache.entry(ofURL: urls[7], variant: "original") != nil)
+            #expect(try await queue.store.cache.entry(ofURL: urls[8], variant: "original") == nil)
+            #expect(try await queue.store.cache.totals().blobs == 1)
         }
     }
 }

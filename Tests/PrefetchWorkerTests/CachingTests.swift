@@ -8,7 +8,7 @@ import Testing
 @Suite("Sources in the cache", .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct CachingTests {
     /// A clock that stands still, so that a slow machine makes nothing stale.
-    private let start = JobStore.wallClock()
+    private let start = DatabaseGate.wallClock()
 
     /// Runs a job for each of these options, `after` so many milliseconds each.
     private func run(
@@ -69,7 +69,7 @@ struct CachingTests {
         }
         try await withWorkplace { (place) async throws in
             for size in ["1", "1", "2"] {
-                _ = try await place.store.enqueue(
+                _ = try await place.store.queue.enqueue(
                     NewJob(urls: [origin.url("/a")], options: "http-cache", headers: ["X-Size": size]))
                 try await place.drain()
             }
@@ -155,13 +155,13 @@ struct CachingTests {
             #expect(origin.requests.map(\.path) == ["/a.jpg?sig=1"])
             // What a rule has put under another key is found by the URL as it was enqueued.
             let url = origin.url("/a.jpg?sig=2")
-            #expect(try await place.store.keys(ofURL: url) == [url, origin.url("/a.jpg")])
-            #expect(try await place.store.cacheEntry(ofURL: url, variant: "original")?.key == origin.url("/a.jpg"))
-            #expect(try await place.store.cacheEntry(ofURL: origin.url("/a.jpg?sig=8"), variant: "original") == nil)
-            try await place.store.pin([url])
-            #expect(try await place.store.pinned() == [url])
-            #expect(try await place.store.unpin([url]) == 1)
-            #expect(try await place.store.pinned().isEmpty)
+            #expect(try await place.store.cache.keys(ofURL: url) == [url, origin.url("/a.jpg")])
+            #expect(try await place.store.cache.entry(ofURL: url, variant: "original")?.key == origin.url("/a.jpg"))
+            #expect(try await place.store.cache.entry(ofURL: origin.url("/a.jpg?sig=8"), variant: "original") == nil)
+            try await place.store.cache.pin([url])
+            #expect(try await place.store.cache.pinned() == [url])
+            #expect(try await place.store.cache.unpin([url]) == 1)
+            #expect(try await place.store.cache.pinned().isEmpty)
             #expect(try await run(place, origin.url("/a.jpg?sig=9"), nil).done == 1)
         }
     }
@@ -173,7 +173,7 @@ struct CachingTests {
         try await withWorkplace { (place) async throws in
             func ended(_ path: String, _ secret: String?) async throws -> String? {
                 let job = try #require(
-                    try await place.store.enqueue(
+                    try await place.store.queue.enqueue(
                         NewJob(
                             urls: [origin.url(path)], options: "from-loader-only",
                             headers: secret.map { ["Authorization": "Bearer \($0)"] } ?? [:])))
@@ -181,11 +181,11 @@ struct CachingTests {
                 return try await place.item(job).failure
             }
             #expect(try await ended("/a.jpg", "wrong") == "http-401")
-            #expect(try await place.store.blacklist().isEmpty)
+            #expect(try await place.store.blacklist.entries().isEmpty)
             #expect(try await ended("/a.jpg", "right") == nil)
             // Who says nothing of himself is listed, and no others for it.
             #expect(try await ended("/b.jpg", nil) == "http-401")
-            #expect(try await place.store.blacklist().map(\.url) == [origin.url("/b.jpg")])
+            #expect(try await place.store.blacklist.entries().map(\.url) == [origin.url("/b.jpg")])
             #expect(try await ended("/b.jpg", nil) == "http-401")
             #expect(origin.requestCount("/b.jpg") == 1)
             #expect(try await ended("/b.jpg", "right") == nil)
@@ -199,7 +199,7 @@ struct CachingTests {
                 _ = try await run(place, origin.url("/a.jpg?sig=\(signature)"), "cache-key=drop-query")
             }
             #expect(origin.requests.count == 1)
-            #expect(try await place.store.blacklist().map(\.url) == [origin.url("/a.jpg")])
+            #expect(try await place.store.blacklist.entries().map(\.url) == [origin.url("/a.jpg")])
         }
     }
 }

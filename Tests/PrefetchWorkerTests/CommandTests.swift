@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Glibc
 import Jobs
 import SystemPackage
@@ -7,15 +8,23 @@ import Testing
 
 @testable import Imaging
 @testable import PrefetchWorker
+@testable import Variants
 
 /// Programs of a few lines of shell, run as commands.
 @Suite(.timeLimit(.minutes(15))) struct CommandTests {
     private static let answer = #"IFS= read -r line; echo '{"ok":true}'; cat"#
 
-    /// - Returns: what it answered, or its failure's sentence.
+    private struct Refusal: Error, Equatable {
+        let failureClass: FailureClass
+        let message: String
+
+        static func failed(_ message: String) -> Refusal { Refusal(failureClass: .delegate, message: message) }
+    }
+
+    /// - Returns: what it answered, or its failure.
     private func run(
         _ script: String, input: String = "line\npicture", limits change: (inout CommandLimits) -> Void = { _ in },
-    ) async throws -> Result<String, CommandFailure> {
+    ) async throws -> Result<String, Refusal> {
         try await withTemporaryDirectory { folder in
             let command = try InstalledCommand(TransformCommand(name: "it", path: try program(script, in: folder)))
             var limits = CommandLimits()
@@ -24,12 +33,12 @@ import Testing
             let file = try cache.makeFile()
             try file.descriptor.writeAll(input.utf8)
             let reading = try file.openedForReading()
-            do throws(CommandFailure) {
+            do throws(Failure) {
                 return .success(
                     String(decoding: try await CommandRun(command: command, limits: limits).run(reading), as: UTF8.self)
                 )
             } catch {
-                return .failure(error)
+                return .failure(Refusal(failureClass: error.failureClass, message: error.message))
             }
         }
     }
@@ -59,7 +68,7 @@ import Testing
         ("kill -9 $$", "was ended by signal 9"), ("head -c 3000000 /dev/zero >&2; exit 4", "ended with code 4"),
     ])
     func whatGoesWrongIsSaid(script: String, words: String) async throws {
-        guard case .failure(.failed(let message)) = try await run(script) else {
+        guard case .failure(let refusal) = try await run(script), case let message = refusal.message else {
             Issue.record("it went well")
             return
         }
@@ -107,7 +116,7 @@ import Testing
         let task = Task { try await run("\(mark)=1; export \(mark); sleep 60") }
         try await Task.sleep(for: .milliseconds(500))
         task.cancel()
-        #expect(try await task.value == .failure(.cancelled))
+        #expect(try await task.value == .failure(Refusal(failureClass: .cancelled, message: "The worker is stopping.")))
         try await waitUntilGone(mark)
     }
 
@@ -163,7 +172,7 @@ import Testing
             delegates.transforms["c"] = version
             for effect in ["command:c", "command:c:x", "delegate:c", "delegate:c:x"] {
                 let spec = try VariantSpec.parse("v=20x,\(effect)")
-                identities.insert(variantIdentity(source: "s", spec: spec, coder: "c", delegates: delegates))
+                identities.insert(RenditionIdentities(coder: "c", delegates: delegates).identity(of: spec, source: "s"))
             }
         }
         #expect(identities.count == 8)
@@ -193,7 +202,7 @@ import Testing
             let item = try await place.item(bad)
             #expect(item.failure == "delegate" && item.message?.contains(words) == true, "\(item.message ?? "")")
             #expect(try await place.item(good).state == .done)
-            #expect(try await place.store.blacklist(.url(origin.url("/a"))).isEmpty)
+            #expect(try await place.store.blacklist.entries(.url(origin.url("/a"))).isEmpty)
         }
         origin.stop()
     }

@@ -1,3 +1,4 @@
+import Core
 import Foundation
 import Jobs
 import PrefetchWorker
@@ -11,23 +12,23 @@ struct DelegateHookTests {
     private struct Delegate: WorkerDelegate {
         struct Refusal: Error {}
 
-        func allows(_ url: String, job: JobID) async throws -> Bool {
+        func allows(_ url: String, item: DelegatedItem) async throws -> Bool {
             if url.hasSuffix("/throws") { throw Refusal() }
             return !url.hasSuffix("/no")
         }
 
-        func cacheKey(of url: String, job: JobID) async -> String? {
+        func cacheKey(of url: String, item: DelegatedItem) async -> String? {
             url.replacingOccurrences(of: "session=", with: "")
         }
 
-        func request(_ request: DelegatedRequest, job: JobID) async -> DelegatedRequest {
+        func request(_ request: DelegatedRequest, item: DelegatedItem) async -> DelegatedRequest {
             var request = request
             request.headers = ["X-Added": "1"]
             request.url += "?signed=1"
             return request
         }
 
-        func status(of response: DelegatedResponse, job: JobID) async -> Int {
+        func status(of response: DelegatedResponse, item: DelegatedItem) async -> Int {
             response.url.hasSuffix("/gone") ? 404 : response.status
         }
 
@@ -42,11 +43,11 @@ struct DelegateHookTests {
             let urls = ["/a", "/no", "/throws", "/gone"].map { origin.url($0) }
             let job = try await place.enqueue(urls)
             try await place.drain()
-            let results = try await place.store.results(job: job, after: 0, limit: 10)
+            let results = try await place.store.reports.results(job: job, after: 0, limit: 10)
             #expect(results.map(\.failure) == [nil, "denied", "delegate", "http-404"])
             #expect(origin.requests.map(\.path).sorted() == ["/a?signed=1", "/gone?signed=1"])
             #expect(origin.requests.allSatisfy { $0.header("X-Added") == "1" })
-            #expect(try await place.store.blacklist() == [])
+            #expect(try await place.store.blacklist.entries() == [])
             // The refusal fails that item only, and the key is what it says.
             let again = try await place.enqueue([origin.url("/a")])
             try await place.drain()
@@ -54,9 +55,40 @@ struct DelegateHookTests {
         }
     }
 
+    private struct Chooser: WorkerDelegate {
+        let hooks: Set<DelegateHook> = [.options]
+
+        func settings(_ settings: ItemSettings, of url: String, item: DelegatedItem) async -> ItemSettings {
+            var settings = settings
+            if url.hasSuffix("/b") { settings.variants = "small=8x6,png" }
+            if url.hasSuffix("/c") { settings.options = "discard-original" }
+            if url.hasSuffix("/d") { settings.headers["X-Own"] = "d" }
+            if url.hasSuffix("/e") { settings.variants = "no variant" }
+            return settings
+        }
+    }
+
+    @Test func `Variants, options and headers may be another's for each item`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: { $0.delegate = Chooser() }) { place in
+            let job = try await place.enqueue(
+                ["/a", "/b", "/c", "/d", "/e"].map { origin.url($0) }, variants: "v=20x,webp")
+            try await place.drain()
+            let results = try await place.store.reports.results(job: job, after: 0, limit: 20)
+            func names(_ path: String) -> [String] {
+                results.filter { $0.url == origin.url(path) }.compactMap(\.variant).sorted()
+            }
+            #expect(names("/a") == ["original", "v"])
+            #expect(names("/b") == ["original", "small"])
+            #expect(names("/c") == ["v"])
+            #expect(results.first { $0.url == origin.url("/e") }?.failure == "delegate")
+            #expect(origin.requests.filter { $0.header("X-Own") == "d" }.map(\.path) == ["/d"])
+        }
+    }
+
     @Test func `A header that it can't send is its own failure, and never tried again`() async throws {
         struct Smuggler: WorkerDelegate {
-            func request(_ request: DelegatedRequest, job: JobID) async -> DelegatedRequest {
+            func request(_ request: DelegatedRequest, item: DelegatedItem) async -> DelegatedRequest {
                 DelegatedRequest(url: request.url, headers: ["X-Key": "1\r\nHost: evil"])
             }
         }
@@ -70,7 +102,7 @@ struct DelegateHookTests {
             #expect(item.message?.hasPrefix("The header X-Key has a value that can't be sent") == true)
             #expect(item.attempts == 1)
             #expect(origin.requests.isEmpty)
-            #expect(try await place.store.blacklist() == [])
+            #expect(try await place.store.blacklist.entries() == [])
         }
     }
 
@@ -78,7 +110,7 @@ struct DelegateHookTests {
     private struct Mover: WorkerDelegate {
         let hooks: Set<DelegateHook> = [.request]
 
-        func request(_ request: DelegatedRequest, job: JobID) async -> DelegatedRequest {
+        func request(_ request: DelegatedRequest, item: DelegatedItem) async -> DelegatedRequest {
             var request = request
             if !request.url.hasSuffix("/stays") {
                 request.url = request.url.replacingOccurrences(of: "127.0.0.1", with: "localhost")
@@ -104,7 +136,7 @@ struct DelegateHookTests {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.delegate = Mover() }) { place in
             let urls = ["/stays", "/moves", "/keeps"].map { origin.url($0) }
-            _ = try await place.store.enqueue(NewJob(urls: urls, headers: Self.secrets))
+            _ = try await place.store.queue.enqueue(NewJob(urls: urls, headers: Self.secrets))
             try await place.drain()
             let all = [
                 "Authorization: Bearer secret", "Cookie: a=secret", "X-Added: 1", "X-Changed: 2", "X-Key: secret",
@@ -132,7 +164,7 @@ struct DelegateHookTests {
                 $0.delegateCommand = try? DelegateCommand(parsing: "\(path):request")
             }) { place in
                 let urls = ["/moves", "/named", "/stays"].map { origin.url($0) }
-                _ = try await place.store.enqueue(NewJob(urls: urls, headers: ["X-Key": "secret"]))
+                _ = try await place.store.queue.enqueue(NewJob(urls: urls, headers: ["X-Key": "secret"]))
                 try await place.drain()
                 #expect(headers(origin, "/moves") == [])
                 #expect(headers(origin, "/named") == ["X-Key: secret"])
@@ -146,7 +178,7 @@ struct DelegateHookTests {
     ) async throws {
         struct Judge: WorkerDelegate {
             let status: Int
-            func status(of response: DelegatedResponse, job: JobID) async -> Int { status }
+            func status(of response: DelegatedResponse, item: DelegatedItem) async -> Int { status }
         }
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.delegate = Judge(status: status) }) { place in
@@ -188,11 +220,11 @@ struct DelegateHookTests {
                 let job = try await place.enqueue(
                     ["/a", "/no", "/error", "/nonsense", "/gone"].map { origin.url($0) })
                 try await place.drain()
-                let results = try await place.store.results(job: job, after: 0, limit: 10)
+                let results = try await place.store.reports.results(job: job, after: 0, limit: 10)
                 #expect(results.map(\.failure) == [nil, "denied", "delegate", "delegate", "http-410"])
                 #expect(results[2].message?.contains("not today") == true)
                 #expect(origin.requests.allSatisfy { $0.header("X-Added") == "1" })
-                #expect(try await place.store.blacklist() == [])
+                #expect(try await place.store.blacklist.entries() == [])
                 // What is stored is what the command gave, to the byte.
                 let stored = try #require(results.first?.path)
                 let bytes = try Data(contentsOf: URL(filePath: place.configuration.cache + "/" + stored))
@@ -207,12 +239,14 @@ struct DelegateHookTests {
         let origin = try LoopbackOrigin { $0.path == "/secret" ? .ok(swapped) : .ok(Array("no picture at all".utf8)) }
         struct Decrypting: WorkerDelegate {
             let hooks: Set<DelegateHook> = [.bytes]
-            func bytes(_ bytes: [UInt8], of url: String, job: JobID) async -> [UInt8]? { bytes.map { $0 ^ 0x55 } }
+            func bytes(_ bytes: [UInt8], of url: String, item: DelegatedItem) async -> [UInt8]? {
+                bytes.map { $0 ^ 0x55 }
+            }
         }
         try await withWorkplace(configure: { $0.delegate = Decrypting() }) { place in
             let job = try await place.enqueue([origin.url("/secret"), origin.url("/text")], variants: "it=8x8,png")
             try await place.drain()
-            let results = try await place.store.results(job: job, after: 0, limit: 10)
+            let results = try await place.store.reports.results(job: job, after: 0, limit: 10)
             #expect(results.map(\.failure) == [nil, nil, "not-an-image"])
         }
     }

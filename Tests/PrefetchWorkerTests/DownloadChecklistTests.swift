@@ -34,7 +34,7 @@ struct DownloadChecklistTests {
             let other = try JobStore(path: place.configuration.database)
             let first = try await place.enqueue((0..<20).map { origin.url("/\($0)") })
             let second = try #require(
-                try await other.enqueue(NewJob(urls: (10..<30).map { origin.url("/\($0)") })))
+                try await other.queue.enqueue(NewJob(urls: (10..<30).map { origin.url("/\($0)") })))
             try await other.close()
             try await place.drain()
             #expect(origin.requests.count == 30)
@@ -56,8 +56,8 @@ struct DownloadChecklistTests {
             let progress = try await place.progress(job)
             #expect((counts.ended, counts.failed) == (2_000, 200))
             #expect((progress.total, progress.ended, progress.failed) == (2_000, 2_000, 200))
-            #expect(try await place.store.results(job: job, after: 0, limit: 3_000).count == 2_000)
-            #expect(try await place.store.hostStatuses().first?.failures == ["http-404": 200])
+            #expect(try await place.store.reports.results(job: job, after: 0, limit: 3_000).count == 2_000)
+            #expect(try await place.store.hosts.statuses().first?.failures == ["http-404": 200])
         }
     }
 
@@ -80,7 +80,7 @@ struct DownloadChecklistTests {
             try await place.drain()
             let item = try await place.item(job)
             #expect((item.failure, item.blob) == (failure, nil))
-            #expect(try await place.store.blacklist().count == (isListed ? 1 : 0))
+            #expect(try await place.store.blacklist.entries().count == (isListed ? 1 : 0))
         }
     }
 
@@ -97,12 +97,12 @@ struct DownloadChecklistTests {
             let some = try await place.enqueue(
                 paths.map { origin.url($0) }, options: "content-types=image/jpeg+image/png")
             try await place.drain()
-            let failures = try await place.store.results(job: some, after: 0, limit: 10).map(\.failure)
+            let failures = try await place.store.reports.results(job: some, after: 0, limit: 10).map(\.failure)
             #expect(failures == [nil, nil, "not-an-image", "not-an-image", "not-an-image"])
             let all = try await place.enqueue(
                 paths.map { origin.url($0 + "?again") }, options: "content-types=image/*")
             try await place.drain()
-            let others = try await place.store.results(job: all, after: 0, limit: 10).map(\.failure)
+            let others = try await place.store.reports.results(job: all, after: 0, limit: 10).map(\.failure)
             #expect(others == [nil, nil, "not-an-image", nil, "not-an-image"])
         }
     }
@@ -112,9 +112,9 @@ struct DownloadChecklistTests {
         try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { place in
             let job = try await place.enqueue(["http://127.0.0.1:\(port)/a", "http://nowhere.invalid/a"])
             try await place.drain()
-            let results = try await place.store.results(job: job, after: 0, limit: 9)
+            let results = try await place.store.reports.results(job: job, after: 0, limit: 9)
             #expect(results.map(\.failure) == ["connect", "dns"])
-            #expect(try await place.store.blacklist() == [])
+            #expect(try await place.store.blacklist.entries() == [])
         }
     }
 
@@ -128,7 +128,9 @@ struct DownloadChecklistTests {
             try await place.drain()
             #expect(origin.requests.count == 1)
             for (size, job) in zip(1...10, jobs) {
-                let widths = try await place.store.results(job: job, after: 0, limit: 9).filter { $0.variant == "v" }
+                let widths = try await place.store.reports.results(job: job, after: 0, limit: 9).filter {
+                    $0.variant == "v"
+                }
                 #expect(widths.map(\.width) == [size])
             }
         }
@@ -145,7 +147,7 @@ struct DownloadChecklistTests {
                 _ = try await place.enqueue([origin.url("/a")])
                 try await Task.sleep(for: .milliseconds(10))
             }
-            #expect(try await eventually { try await place.store.backlog().isEmpty })
+            #expect(try await eventually { try await place.store.reports.backlog().isEmpty })
             stop.request()
             let counts = try await run.counts
             #expect(counts.ended == 200)

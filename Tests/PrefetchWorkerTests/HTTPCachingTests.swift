@@ -1,3 +1,4 @@
+import Core
 import Download
 import Jobs
 import PrefetchWorker
@@ -14,7 +15,8 @@ struct HTTPCachingTests {
         _ place: Workplace, _ url: String, _ options: String? = "http-cache", variants: String? = nil,
         headers: [String: String] = [:],
     ) async throws -> RunStatistics.Counts {
-        _ = try await place.store.enqueue(NewJob(urls: [url], variants: variants, options: options, headers: headers))
+        _ = try await place.store.queue.enqueue(
+            NewJob(urls: [url], variants: variants, options: options, headers: headers))
         return try await place.drain().counts
     }
 
@@ -43,8 +45,8 @@ struct HTTPCachingTests {
 
     @Test func `Credentials that a delegate adds are credentials`() async throws {
         struct Signer: WorkerDelegate {
-            func request(_ request: DelegatedRequest, job: JobID) async -> DelegatedRequest {
-                DelegatedRequest(url: request.url, headers: ["Authorization": "Bearer of job \(job)"])
+            func request(_ request: DelegatedRequest, item: DelegatedItem) async -> DelegatedRequest {
+                DelegatedRequest(url: request.url, headers: ["Authorization": "Bearer of job \(item.job)"])
             }
         }
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg, headers: Self.fresh) }
@@ -84,7 +86,7 @@ struct HTTPCachingTests {
             _ = try await run(place, url, nil)
             isNew.withLock { $0 = true }
             #expect(try await run(place, url, "refresh-cached").done == 1)
-            let source = try #require(try await place.store.source(key: url))
+            let source = try #require(try await place.store.cache.source(key: url))
             #expect((source.format, source.etag) == ("png", "\"2\""))
             #expect(try await run(place, url, "refresh-cached").cached == 1)
         }
@@ -118,7 +120,7 @@ struct HTTPCachingTests {
             #expect(try await run(place, url, options, headers: ["X-Size": "2"]).failed == 1)
             #expect(try await run(place, url, options, headers: ["X-Size": "1"]).cached == 1)
             // The failure that nobody saw is the host's all the same.
-            #expect(try await place.store.hostStatuses().first?.failures == ["http-503": 2])
+            #expect(try await place.store.hosts.statuses().first?.failures == ["http-503": 2])
         }
     }
 
@@ -127,7 +129,7 @@ struct HTTPCachingTests {
         try await withWorkplace { (place) async throws in
             let url = origin.url("/a.jpg")
             #expect(try await run(place, url, "content-types=image/png").failed == 1)
-            #expect(try await place.store.blacklist().isEmpty)
+            #expect(try await place.store.blacklist.entries().isEmpty)
             #expect(try await run(place, url, nil).done == 1)
         }
     }
@@ -136,9 +138,9 @@ struct HTTPCachingTests {
         let origin = try LoopbackOrigin { _ in .status(503, headers: [("Retry-After", "600")]) }
         try await withWorkplace(configure: { $0.retries.maxTries = 1 }) { (place) async throws in
             #expect(try await run(place, origin.url("/a.jpg"), nil).failed == 1)
-            let status = try #require(try await place.store.hostStatuses().first)
+            let status = try #require(try await place.store.hosts.statuses().first)
             #expect(status.reason == "asked")
-            #expect((status.notBefore ?? 0) - place.store.currentTime > 300_000)
+            #expect((status.notBefore ?? 0) - place.store.database.currentTime > 300_000)
         }
     }
 }

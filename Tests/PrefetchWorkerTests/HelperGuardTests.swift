@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Dispatch
 import Glibc
 import Jobs
@@ -9,6 +10,7 @@ import Testing
 
 @testable import Imaging
 @testable import PrefetchWorker
+@testable import Variants
 
 /// Real helpers behind a pool: what their sandbox leaves them able to do, and when they are replaced.
 @Suite(.timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt)) struct HelperGuardTests {
@@ -27,7 +29,7 @@ import Testing
                 for format in ImageFormat.allCases {
                     let outcome = await pool.transform(
                         try file(SampleImage.bytes(of: format), in: cache), into: variants)
-                    guard case .made(let report, let blobs) = outcome else {
+                    guard case .success(.made(let report, let blobs)) = outcome else {
                         Issue.record("\(format): \(outcome)")
                         continue
                     }
@@ -48,7 +50,7 @@ import Testing
             $0.requiresSandbox = true
         } body: { pool, cache in
             let outcome = await pool.transform(try file(TestImages.png(800, 600), in: cache), into: variants)
-            guard case .made(_, let blobs) = outcome else {
+            guard case .success(.made(_, let blobs)) = outcome else {
                 Issue.record("\(outcome)")
                 return
             }
@@ -136,7 +138,7 @@ import Testing
             $0.requiresSandbox = true
         } body: { pool, cache in
             let outcome = await pool.transform(try file(TestImages.png(8, 8), in: cache), into: [])
-            guard case .unavailable = outcome else {
+            guard case .failure(let failure) = outcome, failure.failureClass == .diskError else {
                 Issue.record("\(outcome)")
                 return
             }
@@ -161,11 +163,11 @@ import Testing
         } body: { pool, cache in
             let spec = try VariantSpec.parse("v=8x,delegate:spin:600000")
             let outcome = await pool.transform(try file(TestImages.png(20, 20), in: cache), into: [spec])
-            guard case .failed(let failure, _) = outcome else {
+            guard case .failure(let failure) = outcome else {
                 Issue.record("\(outcome)")
                 return
             }
-            #expect(failure == .delegate, "\(failure)")
+            #expect(failure.failureClass == .delegate, "\(failure)")
             try await expectMade(pool, cache)
         }
     }
@@ -178,11 +180,11 @@ import Testing
         } body: { pool, cache in
             let spec = try VariantSpec.parse("v=x,png,pad:0:6000:6000:0,blur:200")
             let outcome = await pool.transform(try file(TestImages.png(20, 20), in: cache), into: [spec])
-            guard case .failed(let failure, let message) = outcome else {
+            guard case .failure(let failure) = outcome else {
                 Issue.record("\(outcome)")
                 return
             }
-            #expect(failure == .transform && message.contains("2 s of CPU"), "\(failure) \(message)")
+            #expect(failure.failureClass == .transform && failure.message.contains("2 s of CPU"), "\(failure)")
             try await expectMade(pool, cache)
         }
     }
@@ -206,7 +208,7 @@ import Testing
                     group.addTask { await pool.transform(source, into: [spec]) }
                 }
                 for try await outcome in group {
-                    guard case .made = outcome else {
+                    guard case .success(.made) = outcome else {
                         Issue.record("\(outcome)")
                         continue
                     }
@@ -256,7 +258,7 @@ import Testing
     private func expectMade(_ pool: HelperPool, _ cache: ContentCache) async throws {
         let outcome = await pool.transform(
             try file(TestImages.png(16, 16), in: cache), into: [try VariantSpec.parse("small=8x8,fill,jpeg")])
-        guard case .made(_, let blobs) = outcome else {
+        guard case .success(.made(_, let blobs)) = outcome else {
             Issue.record("\(outcome)")
             return
         }

@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Glibc
 import Imaging
 import Jobs
@@ -17,7 +18,7 @@ import Testing
     /// What a pool with such a helper makes of one image.
     private func outcome(
         of script: String, wallSeconds: Int = 30, in folder: FilePath,
-    ) async throws -> HelperOutcome {
+    ) async throws -> Result<HelperAnswer, Failure> {
         var configuration = HelperConfiguration(count: 1, executable: "/bin/sh", arguments: ["-c", script])
         configuration.wallSeconds = wallSeconds
         let cache = try ContentCache(directory: folder.appending("cache"))
@@ -34,8 +35,8 @@ import Testing
         }
     }
 
-    private func failure(of outcome: HelperOutcome) -> FailureClass? {
-        if case .failed(let failure, _) = outcome { return failure }
+    private func failure(of outcome: Result<HelperAnswer, Failure>) -> FailureClass? {
+        if case .failure(let failure) = outcome { return failure.failureClass }
         return nil
     }
 
@@ -83,11 +84,11 @@ import Testing
                     return true
                 }
                 for _ in 0..<5 {
-                    group.addTask { if case .stopped = await pool.transform(source, into: []) { true } else { false } }
+                    group.addTask { failure(of: await pool.transform(source, into: [])) == .cancelled }
                 }
                 while access(asked.string, F_OK) != 0 { await Task.yield() }
                 pool.abandon()
-                group.addTask { if case .stopped = await pool.transform(source, into: []) { true } else { false } }
+                group.addTask { failure(of: await pool.transform(source, into: [])) == .cancelled }
                 return await group.reduce(true) { $0 && $1 }
             }
             #expect(isStopped)
@@ -97,7 +98,7 @@ import Testing
     @Test(arguments: ["exit 1", "printf hello >&0; sleep 1"])
     func aHelperThatNeverGetsReadyIsNoImagesFault(script: String) async throws {
         try await withTemporaryDirectory { folder in
-            guard case .unavailable = try await outcome(of: script, in: folder) else {
+            guard failure(of: try await outcome(of: script, in: folder)) == .diskError else {
                 Issue.record("The image was blamed.")
                 return
             }

@@ -29,10 +29,10 @@ struct HostPatienceTests {
             #expect(try await place.progress(good).failed == 0)
             let item = try await place.history("http://127.0.0.1:\(port)/99.jpg")
             #expect(item.failure == "connect")
-            #expect(try await place.store.blacklist().isEmpty)
+            #expect(try await place.store.blacklist.entries().isEmpty)
             // It was probed while it was waited for, and not by each of its items.
             let failures =
-                try await place.store.hostStatuses().first { $0.host == "127.0.0.1" }?.failures["connect"] ?? 0
+                try await place.store.hosts.statuses().first { $0.host == "127.0.0.1" }?.failures["connect"] ?? 0
             #expect((8..<100).contains(failures))
         }
     }
@@ -77,7 +77,7 @@ struct HostPatienceTests {
             #expect(ContinuousClock.now - start < .seconds(60))
             let progress = try await place.progress(job)
             #expect((progress.done + progress.cached, progress.failed) == (25, 6))
-            #expect(try await place.store.hostMemories().allSatisfy { $0.width ?? 1 >= 1 })
+            #expect(try await place.store.hosts.memories().allSatisfy { $0.width ?? 1 >= 1 })
         }
     }
 
@@ -95,17 +95,17 @@ struct HostPatienceTests {
             async let summary = place.drain()
             #expect(await eventually { origin.requests.count == 2 })
             let seen = ContinuousClock.now
-            #expect(try await eventually { try await place.store.hostWaits(job: job).first?.items == 4 })
+            #expect(try await eventually { try await place.store.hosts.waits(job: job).first?.items == 4 })
             // Twice what it may take: the machine of a test is busy.
             #expect(ContinuousClock.now - seen < .seconds(4))
-            let wait = try #require(try await place.store.hostWaits().first)
+            let wait = try #require(try await place.store.hosts.waits().first)
             #expect(wait.reason == "127.0.0.1 has its 2 requests at once (--per-host).")
             #expect(wait.until == nil)
-            let status = try await place.store.hostStatuses().first
+            let status = try await place.store.hosts.statuses().first
             #expect(status?.why == wait.reason)
             isOpen.withLock { $0 = true }
             _ = try await summary
-            #expect(try await place.store.hostWaits().isEmpty)
+            #expect(try await place.store.hosts.waits().isEmpty)
         }
     }
 }

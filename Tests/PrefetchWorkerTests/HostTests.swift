@@ -24,14 +24,14 @@ struct HostTests {
             async let summary = place.run(stop)
             #expect(try await eventually { try await place.progress(job).delayed == 50 })
             let status = try await eventually {
-                try await place.store.hostStatuses().first?.reason == "parked"
+                try await place.store.hosts.statuses().first?.reason == "parked"
             }
             #expect(status)
             let item = try await place.history("http://127.0.0.1:\(port)/49.jpg")
             #expect(item.failure == "connect")
-            #expect(item.runAt ?? 0 > place.store.currentTime + 20_000)
+            #expect(item.runAt ?? 0 > place.store.database.currentTime + 20_000)
             // Who only waited has not failed at the host: no more were asked for than its places, and probes.
-            let failures = try await place.store.hostStatuses().first?.failures["connect"] ?? 0
+            let failures = try await place.store.hosts.statuses().first?.failures["connect"] ?? 0
             #expect((1..<20).contains(failures))
             stop.request()
             _ = try await summary
@@ -105,7 +105,7 @@ struct HostTests {
         }
         try await withWorkplace(configure: { configuration in
             configuration.downloads.concurrency = 1
-            configuration.now = { JobStore.wallClock() + offset.withLock { $0 } }
+            configuration.now = { DatabaseGate.wallClock() + offset.withLock { $0 } }
         }) { (place) async throws in
             let job = try await place.enqueue((0..<20).map { origin.url("/\($0)") })
             let summary = try await place.drain()
@@ -124,7 +124,7 @@ struct HostTests {
             _ = try await place.enqueue((0..<20).map { origin.url("/\($0)") })
             async let summary = place.drain()
             #expect(await eventually { origin.requests.count == 2 })
-            try await place.store.setLimits(LimitsRecord(host: "*", concurrency: 9, perHost: 9))
+            try await place.store.hosts.setLimits(LimitsRecord(host: "*", concurrency: 9, perHost: 9))
             #expect(await eventually { origin.requests.count == 9 })
             isOpen.withLock { $0 = true }
             #expect(try await summary.counts.done + summary.counts.cached == 20)
@@ -134,7 +134,7 @@ struct HostTests {
     @Test func `A rate holds the requests of its host apart`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { (place) async throws in
-            try await place.store.setLimits(LimitsRecord(host: "127.0.0.1", rate: 10, burst: 2))
+            try await place.store.hosts.setLimits(LimitsRecord(host: "127.0.0.1", rate: 10, burst: 2))
             _ = try await place.enqueue((0..<7).map { origin.url("/\($0)") })
             let started = ContinuousClock.now
             #expect(try await place.drain().counts.failed == 0)
@@ -155,7 +155,7 @@ struct HostTests {
                 (0..<60).map { "http://localhost:\(healthy.port)/\($0)" })
             #expect(try await eventually { try await place.progress(quick).ended == 60 })
             #expect(healthy.maxSimultaneous == 6)
-            try await place.store.cancel(job: slow)
+            try await place.store.control.cancel(job: slow)
             stop.request()
             _ = try await run
         }
@@ -170,9 +170,9 @@ struct HostTests {
             let job = try await place.enqueue(urls + ["http://localhost:\(healthy.port)/last"])
             async let run = place.run(stop)
             #expect(try await eventually { try await place.progress(job).done == 1 })
-            let waiting = try await place.store.hostStatuses().first { $0.host == "127.0.0.1" }
+            let waiting = try await place.store.hosts.statuses().first { $0.host == "127.0.0.1" }
             #expect(waiting?.waiting ?? 0 > 0)
-            try await place.store.cancel(job: job)
+            try await place.store.control.cancel(job: job)
             stop.request()
             _ = try await run
         }
@@ -205,7 +205,7 @@ struct HostTests {
             let second = try await place.enqueue([origin.url("/a.jpg")])
             async let summary = place.drain()
             #expect(await eventually { origin.requests.count == 1 })
-            try await place.store.cancel(job: first)
+            try await place.store.control.cancel(job: first)
             try await Task.sleep(for: .milliseconds(800))
             isOpen.withLock { $0 = true }
             _ = try await summary

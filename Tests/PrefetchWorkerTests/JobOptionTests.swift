@@ -11,7 +11,7 @@ struct JobOptionTests {
     private func results(_ place: Workplace, _ urls: [String], _ options: String?) async throws -> [String?] {
         let job = try await place.enqueue(urls, options: options)
         try await place.drain()
-        return try await place.store.results(job: job, after: 0, limit: 10).map(\.failure)
+        return try await place.store.reports.results(job: job, after: 0, limit: 10).map(\.failure)
     }
 
     @Test func `handle-cookies: the job's own, and nobody else's`() async throws {
@@ -62,7 +62,8 @@ struct JobOptionTests {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { (place) async throws in
             let headers = ["X-Key": "1\r\nHost: evil"]
-            let job = try #require(try await place.store.enqueue(NewJob(urls: [origin.url("/a")], headers: headers)))
+            let job = try #require(
+                try await place.store.queue.enqueue(NewJob(urls: [origin.url("/a")], headers: headers)))
             try await place.drain()
             let progress = try await place.progress(job)
             #expect(progress.state == .failed)
@@ -94,7 +95,7 @@ struct JobOptionTests {
             func row(_ options: String?) async throws -> ResultRow {
                 let job = try await place.enqueue([url], variants: "v=20x,webp", options: options)
                 try await place.drain()
-                return try #require(try await place.store.results(job: job, after: 0, limit: 10).last)
+                return try #require(try await place.store.reports.results(job: job, after: 0, limit: 10).last)
             }
             let before = try await row(nil)
             #expect(before.failure == "truncated" && before.damage == nil)

@@ -1,6 +1,7 @@
 import Imaging
 import Jobs
 import Testing
+import Variants
 
 @testable import PrefetchWorker
 
@@ -48,7 +49,7 @@ struct JobPlanTests {
 
     static let badHeaders: [(name: String, value: String, part: String)] = [
         ("X-Key", "1\r\nHost: evil", "The header X-Key has a value that can't be sent"), ("X-Key", "a\u{7F}", "X-Key"),
-        ("X\r\nY", "1", "A header named 'XY' can't be sent"), ("", "1", "A header without a name can't be sent"),
+        ("X\r\nY", "1", "A header named 'X Y' can't be sent"), ("", "1", "A header without a name can't be sent"),
         ("content-length", "3", "The header content-length can't be chosen: the worker sets it itself."),
         ("Transfer-Encoding", "chunked", "Transfer-Encoding"), ("Connection", "close", "Connection"),
         ("Range", "bytes=0-9", "Range"), ("If-Range", "\"1\"", "If-Range"), ("If-None-Match", "*", "If-None-Match"),
@@ -78,19 +79,19 @@ struct JobPlanTests {
     }
 
     @Test func `A rendition's identity differs by source, spec and coder, and by nothing else`() throws {
-        let base = variantIdentity(source: "s", spec: try spec("a=10x20,webp,q80"), coder: "c")
+        let base = RenditionIdentities(coder: "c").identity(of: try spec("a=10x20,webp,q80"), source: "s")
         #expect(base.count == 64)
-        #expect(variantIdentity(source: "s", spec: try spec("a=10x20,webp,q80"), coder: "c") == base)
-        #expect(variantIdentity(source: "s", spec: try spec("other=10x20,webp,q80"), coder: "c") == base)
-        #expect(variantIdentity(source: "s", spec: try spec("a=10x20,q80,webp"), coder: "c") == base)
+        #expect(RenditionIdentities(coder: "c").identity(of: try spec("a=10x20,webp,q80"), source: "s") == base)
+        #expect(RenditionIdentities(coder: "c").identity(of: try spec("other=10x20,webp,q80"), source: "s") == base)
+        #expect(RenditionIdentities(coder: "c").identity(of: try spec("a=10x20,q80,webp"), source: "s") == base)
         var others: Set<String> = [base]
         for text in [
             "a=10x21,webp,q80", "a=10x20,webp,q81", "a=10x20,jpeg,q80", "a=10x20,cover,webp,q80", "a=20x10,webp,q80",
         ] {
-            others.insert(variantIdentity(source: "s", spec: try spec(text), coder: "c"))
+            others.insert(RenditionIdentities(coder: "c").identity(of: try spec(text), source: "s"))
         }
-        others.insert(variantIdentity(source: "t", spec: try spec("a=10x20,webp,q80"), coder: "c"))
-        others.insert(variantIdentity(source: "s", spec: try spec("a=10x20,webp,q80"), coder: "d"))
+        others.insert(RenditionIdentities(coder: "c").identity(of: try spec("a=10x20,webp,q80"), source: "t"))
+        others.insert(RenditionIdentities(coder: "d").identity(of: try spec("a=10x20,webp,q80"), source: "s"))
         #expect(others.count == 8)
     }
 }

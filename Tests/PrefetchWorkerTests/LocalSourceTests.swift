@@ -29,7 +29,7 @@ struct LocalSourceTests {
             }) { place in
                 let job = try await place.enqueue(urls, variants: "small=8x8,png")
                 try await place.drain()
-                let results = try await place.store.results(job: job, after: 0, limit: 20)
+                let results = try await place.store.reports.results(job: job, after: 0, limit: 20)
                     .filter { $0.variant != "original" }
                 #expect(
                     results.map { $0.failure ?? "\($0.width ?? 0)" } == [
@@ -40,7 +40,7 @@ struct LocalSourceTests {
             try await withWorkplace { place in
                 let job = try await place.enqueue(Array(urls.prefix(3)))
                 try await place.drain()
-                let results = try await place.store.results(job: job, after: 0, limit: 20)
+                let results = try await place.store.reports.results(job: job, after: 0, limit: 20)
                 #expect(results.map(\.failure) == ["denied", "denied", "denied"])
             }
         }

@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Jobs
 import Logging
 import SystemPackage
@@ -16,8 +17,8 @@ private struct Press: Sendable {
     let worker: Int64
 
     func claim(_ count: Int) async throws -> [ClaimedItem] {
-        _ = try await store.enqueue(NewJob(urls: (0..<count).map { "https://a.example/\($0)" }))
-        return try await store.claim(limit: count, worker: worker).items
+        _ = try await store.queue.enqueue(NewJob(urls: (0..<count).map { "https://a.example/\($0)" }))
+        return try await store.queue.claim(limit: count, worker: worker).items
     }
 
     func blob(_ text: String) throws -> PendingBlob {
@@ -42,26 +43,25 @@ private func withPress<R>(_ body: (Press) async throws -> R) async throws -> R {
         let disk = DiskWatch(cache: cache, minimumFree: 0)
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let publisher = Publisher(store: store, cache: cache, disk: disk, logger: logger)
-        let worker = try await store.register(host: "test", pid: 1)
+        let worker = try await store.queue.register(host: "test", pid: 1)
         async let running: Void = publisher.run()
         let result = try await body(
             Press(store: store, cache: cache, disk: disk, publisher: publisher, worker: worker))
         publisher.close()
         await running
-        #expect(try await store.inconsistencies() == [])
+        #expect(try await store.maintenance.inconsistencies() == [])
         try await store.close()
         return result
     }
 }
 
-extension PublishedEnding {
+extension ItemEnding? {
     fileprivate var name: String {
         switch self {
-        case .committed(.done): "done"
-        case .committed(.release): "released"
-        case .committed: "committed"
-        case .fencedOut: "fenced out"
-        case .abandoned: "abandoned"
+        case .done: "done"
+        case .release: "released"
+        case nil: "none"
+        default: "other"
         }
     }
 }
@@ -77,7 +77,10 @@ struct PublisherTests {
             // It waited for company, and not for long.
             #expect(monotonicMilliseconds() - start >= Publisher.groupMilliseconds - 20)
             #expect(press.cache.exists(blob.hash, size: 1))
-            #expect(try await press.store.renditions(ofURL: item.url, named: "original").map(\.blob) == [blob.hash.hex])
+            #expect(
+                try await press.store.cache.renditions(ofURL: item.url, named: "original").map(\.blob) == [
+                    blob.hash.hex
+                ])
         }
     }
 
@@ -91,7 +94,7 @@ struct PublisherTests {
                 }
                 for await name in group { #expect(name == "done") }
             }
-            let known = try await press.store.known(blobs: blobs.map(\.hash.hex))
+            let known = try await press.store.cache.known(blobs: blobs.map(\.hash.hex))
             #expect(known == Publisher.groupBlobs)
         }
     }
@@ -112,7 +115,7 @@ struct PublisherTests {
             }
             #expect(items.map { names[$0.id] } == ["done", "released", "done"])
             #expect(press.disk.trouble() == "A new blob has another length than was written.")
-            let progress = try #require(try await press.store.progress(job: items[0].job))
+            let progress = try #require(try await press.store.reports.progress(job: items[0].job))
             #expect((progress.done, progress.queued) == (2, 1))
         }
     }
@@ -120,12 +123,12 @@ struct PublisherTests {
     @Test func `An item that somebody else has by now is fenced out`() async throws {
         try await withPress { press in
             let items = try await press.claim(2)
-            try await press.store.cancel(job: items[0].job)
+            try await press.store.control.cancel(job: items[0].job)
             let blob = try press.blob("x")
             #expect(
-                await press.publisher.commit(items[0], press.ending(items[0], blob), blobs: [blob]).name == "fenced out"
+                await press.publisher.commit(items[0], press.ending(items[0], blob), blobs: [blob]).name == "none"
             )
-            let known = try await press.store.known(blobs: [blob.hash.hex])
+            let known = try await press.store.cache.known(blobs: [blob.hash.hex])
             #expect(known == 0)
         }
     }
@@ -133,11 +136,11 @@ struct PublisherTests {
     @Test func `What was handed in before closing is published, what comes after is abandoned`() async throws {
         try await withPress { press in
             let items = try await press.claim(2)
-            async let first = press.publisher.commit(items[0], .failed(FailureRecord(.denied, "m")))
+            async let first = press.publisher.commit(items[0], .failed(Failure(.denied, "m")))
             try await Task.sleep(for: .milliseconds(50))
             press.publisher.close()
-            #expect(await first.name == "committed")
-            #expect(await press.publisher.commit(items[1], .release).name == "abandoned")
+            #expect(await first.name == "other")
+            #expect(await press.publisher.commit(items[1], .release).name == "none")
             #expect(press.publisher.failure == nil)
         }
     }
@@ -151,11 +154,11 @@ struct PublisherTests {
             let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
             let publisher = Publisher(store: broken, cache: press.cache, disk: press.disk, logger: logger)
             async let running: Void = publisher.run()
-            #expect(await publisher.commit(item, press.ending(item, blob), blobs: [blob]).name == "abandoned")
+            #expect(await publisher.commit(item, press.ending(item, blob), blobs: [blob]).name == "none")
             #expect(publisher.failure != nil)
             publisher.close()
             await running
-            let known = try await press.store.known(blobs: [blob.hash.hex])
+            let known = try await press.store.cache.known(blobs: [blob.hash.hex])
             #expect(known == 0)
         }
     }

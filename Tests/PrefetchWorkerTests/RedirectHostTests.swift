@@ -28,7 +28,7 @@ struct RedirectHostTests {
     }
 
     private func statuses(_ place: Workplace) async throws -> [String: HostStatus] {
-        Dictionary(uniqueKeysWithValues: try await place.store.hostStatuses().map { ($0.host, $0) })
+        Dictionary(uniqueKeysWithValues: try await place.store.hosts.statuses().map { ($0.host, $0) })
     }
 
     @Test func `Retry-After holds for the host that said it`() async throws {

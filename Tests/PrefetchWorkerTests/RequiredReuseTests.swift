@@ -10,14 +10,14 @@ struct RequiredReuseTests {
     typealias Headers = [(name: String, value: String)]
 
     /// A clock that stands still, so that a slow machine makes nothing stale.
-    private let start = JobStore.wallClock()
+    private let start = DatabaseGate.wallClock()
 
     /// Runs a job `after` so many milliseconds.
     private func run(
         _ place: Workplace, _ url: String, _ options: String = "http-cache", headers: [String: String] = [:],
         after: Int64 = 0,
     ) async throws -> RunStatistics.Counts {
-        _ = try await place.store.enqueue(NewJob(urls: [url], options: options, headers: headers))
+        _ = try await place.store.queue.enqueue(NewJob(urls: [url], options: options, headers: headers))
         return try await place.with { configuration in
             configuration.now = { [start] in start + after }
         }.drain().counts
@@ -42,7 +42,7 @@ struct RequiredReuseTests {
         try await withWorkplace { (place) async throws in
             for _ in 0..<2 { #expect(try await run(place, origin.url("/a.jpg")).failed == 0) }
             #expect(origin.requests.count == requests)
-            #expect(try await place.store.source(key: origin.url("/a.jpg"))?.size == Int64(length))
+            #expect(try await place.store.cache.source(key: origin.url("/a.jpg"))?.size == Int64(length))
         }
     }
 
@@ -98,7 +98,7 @@ struct RequiredReuseTests {
             #expect(origin.requests.last?.header("If-None-Match") == "\"1\"")
             #expect(try await run(place, url, after: 130_000).cached == 1)
             #expect(origin.requests.count == (given.asksAgain ? 3 : 2))
-            let source = try #require(try await place.store.source(key: url))
+            let source = try #require(try await place.store.cache.source(key: url))
             #expect((source.size, source.etag, source.format) == (Int64(Pictures.jpeg.count), "\"1\"", "jpeg"))
         }
     }
@@ -183,7 +183,7 @@ struct RequiredReuseTests {
             let url = origin.url("/a")
             _ = try await run(place, url, options, headers: ["X-Size": "1"])
             _ = try await run(place, url, options, headers: ["X-Size": "2"])
-            #expect(try await place.store.source(key: url)?.format == "png")
+            #expect(try await place.store.cache.source(key: url)?.format == "png")
             #expect(origin.requests.last?.header("If-Modified-Since") == nil)
             _ = try await run(place, url, options, headers: ["X-Size": "2"], after: 90 * 86_400_000)
             #expect(origin.requests.last?.header("If-Modified-Since") == dates["2"])
@@ -205,7 +205,7 @@ struct RequiredReuseTests {
             #expect(try await run(place, url, "refresh-cached").cached == 1)
             target.withLock { $0 = "/two" }
             #expect(try await run(place, url, "refresh-cached").done == 1)
-            #expect(try await place.store.source(key: url)?.format == "png")
+            #expect(try await place.store.cache.source(key: url)?.format == "png")
         }
     }
 

@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import SystemPackage
 import TestSupport
 import Testing
@@ -56,14 +57,12 @@ struct RunningTests {
         let entry = BlacklistEntry(
             url: "u", host: "h", failure: .http(404), httpStatus: 404, message: nil, count: 1, firstAt: 1, lastAt: 1,
             expiresAt: 2)
-        let record = FailureRecord(.badImage, "m")
+        let record = Failure(.badImage, "m")
         let endings: [ItemEnding] = [
-            .done(done), .done(cached), .failed(record), .failed(FailureRecord(.dns, "m")), .blacklisted(entry),
+            .done(done), .done(cached), .failed(record), .failed(Failure(.dns, "m")), .blacklisted(entry),
             .retry(at: 1, record, blockingHost: false), .wait(until: 1), .release,
         ]
-        for ending in endings { statistics.count(.committed(ending)) }
-        statistics.count(.fencedOut)
-        statistics.count(.abandoned)
+        for ending in endings { statistics.count(ending) }
         statistics.saw(jobs: [1, 2, 1])
         var expected = RunStatistics.Counts()
         (expected.done, expected.cached, expected.failed, expected.blacklisted) = (1, 1, 2, 1)

@@ -52,8 +52,8 @@ struct SharedLimitsTests {
             #expect(await eventually { origin.requests.count >= before + 100 })
             #expect(origin.maxSimultaneous <= 4)
             // More than its half.
-            #expect(try await eventually { try await place.store.hostStatuses().first?.running ?? 0 > 2 })
-            try await place.store.cancel(job: job)
+            #expect(try await eventually { try await place.store.hosts.statuses().first?.running ?? 0 > 2 })
+            try await place.store.control.cancel(job: job)
             stops[1].request()
             _ = try await two
         }

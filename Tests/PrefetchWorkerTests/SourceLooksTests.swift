@@ -5,7 +5,7 @@ import Testing
 @testable import PrefetchWorker
 
 @Suite("Placeholders from a helper", .timeLimit(.minutes(15)))
-struct SourceLooksTests {
+struct ImagePlaceholdersTests {
     private func placeholders(
         _ colour: String? = "#0a0b0c", blur: String = "L$HVCg2Y$5Sgl|azjtf7gcfjfQfj", thumb: String = "3wcKPZqA+/=="
     ) -> Placeholders {
@@ -13,19 +13,19 @@ struct SourceLooksTests {
     }
 
     @Test func `Those that can be true are taken`() {
-        let looks = SourceLooks(placeholders())
+        let looks = ImagePlaceholders(placeholders())
         #expect(looks?.dominantColour == "#0a0b0c" && looks?.perceptualHash == 7)
-        #expect(SourceLooks(placeholders(nil)) != nil)
+        #expect(ImagePlaceholders(placeholders(nil)) != nil)
     }
 
     @Test(arguments: ["", "#12345", "1234567", "#12345g", "#<b>0ac", "red;}"])
     func `What is no colour is refused`(colour: String) {
-        #expect(SourceLooks(placeholders(colour)) == nil)
+        #expect(ImagePlaceholders(placeholders(colour)) == nil)
     }
 
     @Test(arguments: ["<script>", "a b", "a\u{1B}[2J", "\"", "'", "&amp;", String(repeating: "0", count: 65)])
     func `What is no hash is refused`(text: String) {
-        #expect(SourceLooks(placeholders(blur: text)) == nil)
-        #expect(SourceLooks(placeholders(thumb: text)) == nil)
+        #expect(ImagePlaceholders(placeholders(blur: text)) == nil)
+        #expect(ImagePlaceholders(placeholders(thumb: text)) == nil)
     }
 }

@@ -13,15 +13,15 @@ struct WaitingTests {
     /// Waits until so many items stand there, and looks at the other places where they do.
     private func check(_ place: Workplace, _ items: Int, for host: String, _ reason: String) async throws {
         let start = ContinuousClock.now
-        #expect(try await eventually { try await place.store.hostWaits().first?.items == items })
+        #expect(try await eventually { try await place.store.hosts.waits().first?.items == items })
         #expect(ContinuousClock.now - start < Self.limit)
-        let wait = try #require(try await place.store.hostWaits().first)
+        let wait = try #require(try await place.store.hosts.waits().first)
         #expect((wait.host, wait.reason, wait.until) == (host, reason, nil))
-        let status = try await place.store.hostStatuses().first { $0.host == host }
+        let status = try await place.store.hosts.statuses().first { $0.host == host }
         #expect(status?.why == reason)
         var told: [String] = []
         for item in 1...20 as ClosedRange<Int64> {
-            if let wait = try await place.store.heldReason(of: item) { told.append(wait.reason) }
+            if let wait = try await place.store.hosts.heldReason(of: item) { told.append(wait.reason) }
         }
         #expect(told == Array(repeating: reason, count: items))
     }
@@ -36,13 +36,15 @@ struct WaitingTests {
         try await withWorkplace { (place) async throws in
             let job = try await place.enqueue(
                 (0..<5).map { origin.url("/\($0)") }, options: "respect-robots-txt")
+            // However the test ends, the run has to.
+            defer { isOpen.withLock { $0 = true } }
             async let summary = place.drain()
             #expect(await eventually { origin.requestCount("/robots.txt") == 1 })
             try await check(place, 5, for: "127.0.0.1", "The robots.txt of 127.0.0.1 is asked for first.")
             isOpen.withLock { $0 = true }
             _ = try await summary
             #expect(try await place.progress(job).done == 5)
-            #expect(try await place.store.hostWaits().isEmpty)
+            #expect(try await place.store.hosts.waits().isEmpty)
         }
     }
 
@@ -63,7 +65,7 @@ struct WaitingTests {
                 place, 5, for: "helper processes", "The helper process is at work on another picture (--transforms).")
             for helper in helpers { kill(helper, SIGCONT) }
             #expect(try await eventually { try await place.progress(job).done + place.progress(others).done == 6 })
-            #expect(try await eventually { try await place.store.hostWaits().isEmpty })
+            #expect(try await eventually { try await place.store.hosts.waits().isEmpty })
             stop.request()
             _ = try await summary
         }

@@ -20,7 +20,7 @@ struct WorkerTests {
             #expect(summary.counts.bytes == bytes)
             let progress = try await place.progress(job)
             #expect((progress.state, progress.done, progress.bytes) == (.finished, 3, bytes))
-            let results = try await place.store.results(job: job, after: 0, limit: 10)
+            let results = try await place.store.reports.results(job: job, after: 0, limit: 10)
             #expect(results.map(\.variant) == Array(repeating: ["original", "small", "tiny"], count: 3).flatMap { $0 })
             #expect(results.map(\.width) == Array(repeating: [16, 8, 4], count: 3).flatMap { $0 })
             #expect(results.map(\.format) == ["jpeg", "webp", "png", "png", "webp", "png", "webp", "webp", "png"])
@@ -43,7 +43,7 @@ struct WorkerTests {
         try await withWorkplace { place in
             let job = try await place.enqueue((0..<5).map { origin.url("/\($0).jpg") }, variants: "small=8x8")
             try await place.drain()
-            let blobs = try await place.store.results(job: job, after: 0, limit: 10).map(\.blob)
+            let blobs = try await place.store.reports.results(job: job, after: 0, limit: 10).map(\.blob)
             #expect((blobs.count, Set(blobs).count) == (10, 2))
         }
     }
@@ -57,7 +57,7 @@ struct WorkerTests {
             let job = try await place.enqueue(
                 (0..<60).map { origin.url("/\($0).jpg") }, variants: variants.isEmpty ? nil : variants)
             try await place.drain()
-            let rows = try await place.store.results(job: job, after: 0, limit: 200)
+            let rows = try await place.store.reports.results(job: job, after: 0, limit: 200)
             #expect(
                 rows.count == (variants.isEmpty ? 60 : 120) && rows.allSatisfy { $0.failure == nil && $0.width != nil })
             // A group ends at one time. They are more than items only where each waits for the last.
@@ -121,7 +121,7 @@ struct WorkerTests {
             try await place.drain()
             #expect(try await place.item(job).failure == "not-cached")
             #expect(origin.requests.isEmpty)
-            #expect(try await place.store.blacklist() == [])
+            #expect(try await place.store.blacklist.entries() == [])
         }
     }
 
@@ -139,7 +139,7 @@ struct WorkerTests {
             try await place.drain()
             #expect(try await place.progress(third).done == 1)
             #expect(origin.requests.count == 2)
-            #expect(try await place.store.blacklist() == [])
+            #expect(try await place.store.blacklist.entries() == [])
         }
     }
 
@@ -173,7 +173,7 @@ struct WorkerTests {
     static let wrong: [(reply: LoopbackReply, failure: String)] = [
         (.ok(Array("<html>not here</html>".utf8)), "not-an-image"), (.ok([]), "bad-image"),
         (.ok(Array(Pictures.jpeg.prefix(40)) + [UInt8](repeating: 0, count: 400)), "truncated"),
-        (.closeEarly(afterBytes: 0, of: 100), "truncated"), (.noReply, "connection-lost"),
+        (.closeEarly(afterBytes: 0, of: 100), "connection-lost"), (.noReply, "connection-lost"),
     ]
 
     @Test(arguments: wrong.indices)
@@ -193,7 +193,7 @@ struct WorkerTests {
         try await withWorkplace(configure: { $0.downloads.addresses = .publicOnly }) { place in
             let job = try await place.enqueue([origin.url("/a.jpg"), "not a url"])
             try await place.drain()
-            let results = try await place.store.results(job: job, after: 0, limit: 10)
+            let results = try await place.store.reports.results(job: job, after: 0, limit: 10)
             #expect(results.map(\.failure) == ["forbidden-address", "invalid-url"])
             #expect(origin.requests.isEmpty)
         }

@@ -21,10 +21,10 @@ struct TestHelper {
         var count = 0
         while ContinuousClock.now < end {
             let url = "https://commits.example/\(getpid())/\(count)"
-            guard let job = try await store.enqueue(NewJob(urls: [url])) else { continue }
+            guard let job = try await store.queue.enqueue(NewJob(urls: [url])) else { continue }
             print("\(job) \(url)")
             count += 1
-            if count % 5 == 0 { try await store.checkpoint(threshold: 0) }
+            if count % 5 == 0 { try await store.maintenance.checkpoint(threshold: 0) }
         }
         try await store.close()
     }

@@ -1,3 +1,4 @@
+internal import Core
 import Glibc
 public import SystemPackage
 

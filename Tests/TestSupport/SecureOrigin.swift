@@ -1,3 +1,4 @@
+internal import Core
 import FoundationEssentials
 import Glibc
 public import SystemPackage

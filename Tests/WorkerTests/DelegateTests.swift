@@ -101,7 +101,7 @@ import Testing
         try await withWorker { w in
             try await w.run("init")
             let line = try #require(try await w.run("doctor").lines.first { $0.hasPrefix("ok: coders: ") })
-            #expect(line.hasPrefix("ok: coders: bmp (1), ") && line.contains("jpeg (vips "))
+            #expect(line.hasPrefix("ok: coders: qoi (1), bmp (1), ") && line.contains("jpeg (vips "))
         }
     }
 

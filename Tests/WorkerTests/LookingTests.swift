@@ -60,7 +60,8 @@ import Testing
             #expect(
                 csv.lines[0] == """
                     job,item,url,state,cached,variant,format,width,height,size,path,class,message,dominant_colour,\
-                    blurhash,thumbhash,phash,source_format,source_width,source_height,frames,has_alpha,damage
+                    blurhash,thumbhash,phash,source_format,source_width,source_height,frames,has_alpha,damage,scale,\
+                    served_url,meta
                     """)
             #expect(csv.lines.count == 4)
             #expect(csv.lines[2].contains(",thumb,webp,16,12,"))
@@ -176,6 +177,15 @@ import Testing
             let findings = try await w.run("doctor", "--json").json([Finding].self)
             #expect(findings.map(\.part) == ["libraries", "coders", "database", "cache", "helper", "sandbox"])
             #expect(findings.allSatisfy { $0.verdict != "failure" })
+        }
+    }
+
+    @Test func doctorMakesNothing() async throws {
+        try await withWorker { w in
+            let found = try await w.run("doctor", "--cache", "\(w.place("new"))/cache", "--db", w.place("new.db"))
+            #expect(found.output.contains("warning: cache: There is no cache at "))
+            #expect(found.output.contains("ok: helper: "))
+            #expect(access(w.place("new"), F_OK) != 0 && access(w.place("new.db"), F_OK) != 0)
         }
     }
 

@@ -113,7 +113,6 @@ import Testing
     @Test func badInputIsRefusedByTheStatement() async throws {
         let refusals = [
             ("INSERT INTO jobs (urls) VALUES ('https://a/b')", "urls must be a JSON array of strings"),
-            ("INSERT INTO jobs (urls) VALUES (json_array(1))", "one of its elements is not a string"),
             (
                 "INSERT INTO jobs (urls, priority) VALUES ('[]', 101)",
                 "priority must be a whole number from -100 to 100"
@@ -124,7 +123,6 @@ import Testing
             ),
             ("INSERT INTO jobs (urls, headers) VALUES ('[]', '[]')", "headers must be a JSON object of strings"),
             ("INSERT INTO items (job, url) VALUES (99, 'https://a/b')", "no open job has this id"),
-            ("INSERT INTO items (job, url) VALUES (1, x'07')", "an item needs a url, as text"),
         ]
         try await withWorker { w in
             try await w.run("init")
@@ -134,6 +132,23 @@ import Testing
                 #expect(refused.errors.contains(reason), "\(refused.errors)")
             }
             #expect(try await w.value("SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM items)") == "0")
+        }
+    }
+
+    /// The prefetcher skips what is no URL, too.
+    @Test func aBadURLKeepsNoOtherOut() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            try await w.sql(
+                "INSERT INTO jobs (urls) VALUES (json_array('\(w.url("/1.png"))', '', 'nonsense', NULL, 'ftp://x/y'))")
+            try await w.drain(expecting: 2)
+            #expect(try await w.counts("1") == "1|0|4|0|0")
+            #expect(
+                try await w.rows("SELECT DISTINCT state, class FROM results WHERE url = ''") == ["failed|invalid-url"])
+            #expect(try await w.value("SELECT count(*) FROM failures WHERE class = 'invalid-url'") == "4")
+            #expect(try await w.value("SELECT count(*) FROM blacklist") == "0")
+            #expect(try await w.run("results", "1").output.contains("The item has no URL."))
+            #expect(try await w.run("enqueue", "", expecting: nil).exit != .code(0))
         }
     }
 

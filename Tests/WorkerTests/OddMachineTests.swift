@@ -213,7 +213,7 @@ import Testing
                 try await w.value("SELECT active FROM jobs") == "1"
             }
             let drain = try await w.drain("--max-tries", "1", expecting: nil)
-            let sentence = "Waiting: 1 item is in the hands of the worker of process \(other.pid)"
+            let sentence = "Waiting: 1 item is active in the worker of process \(other.pid)"
             #expect(drain.errors.contains(sentence), "\(drain.errors)")
         }
     }

@@ -23,4 +23,21 @@ import Testing
             #expect(try w.bytes(of: try await w.path(slow.url("/slow.webp"))) == webP)
         }
     }
+
+    @Test(arguments: ["jpeg", "png", "png,progressive", "gif"])
+    func aPictureThatComesFromTheTopIsSeenToo(format: String) async throws {
+        try await withWorker({ _ in .ok(Scene.png(1)) }) { w in
+            try await w.enqueue(w.url("/1.png"), "--variant", "v=900x,enlarge,\(format)")
+            try await w.drain()
+            let file = try w.bytes(of: try await w.path(w.url("/1.png"), variant: "v"))
+            let slow = try LoopbackOrigin { _ in .slowly(file, pieces: 12, pause: 300) }
+            defer { slow.stop() }
+            let folder = w.place("previews")
+            try await w.enqueue(slow.url("/slow"), "--option", "progressive")
+            let run = try w.start("--drain", "--quiet", "--previews", folder)
+            try await w.eventually("a preview is there") { fileNames(in: folder).contains { $0.hasSuffix(".webp") } }
+            #expect(try await run.wait() == .code(0))
+            #expect(try await w.counts("2") == "1|0|0|0|0")
+        }
+    }
 }

@@ -9,7 +9,7 @@ import Testing
     private static let page: String = {
         let root = FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent()
         return String(
-            decoding: ProcessTable.contents(of: root.appending("docs").appending("cache.md").string) ?? [],
+            decoding: ProcessTable.contents(of: root.appending("docs/reference/cache.md").string) ?? [],
             as: UTF8.self)
     }()
 

@@ -3,14 +3,14 @@ import Glibc
 /// Which addresses may be connected to. URLs come from feeds, so by default only public ones.
 ///
 /// The address that is really connected to is judged, at every connection, redirect and reuse; names are not. An IPv4
-/// address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo) is judged as that IPv4 address, and one that ISATAP
-/// tunnels to as well as its network.
+/// address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo) is judged as that IPv4 address, and one that
+/// ISATAP tunnels to as well as its network.
 public struct AddressPolicy: Sendable {
     /// Refuses everything that is not a public unicast address.
     public static let publicOnly = AddressPolicy(allowed: [])
 
     private let allowed: [AddressRange]
-    /// What is allowed besides public addresses, as it was given; empty for nothing.
+    /// Networks that are allowed besides public addresses, as they were given; empty for none.
     public let text: String
 
     private init(allowed: [AddressRange], text: String = "") {
@@ -47,7 +47,7 @@ public struct AddressPolicy: Sendable {
         }
     }
 
-    /// Whether a numeric address may be connected to. What is not a numeric address may not.
+    /// Whether a numeric address may be connected to. Other text is refused.
     public func allows(_ address: String) -> Bool {
         IPAddress(address).map(allows) ?? false
     }
@@ -62,8 +62,8 @@ public struct AddressPolicy: Sendable {
         return Self.reachable.contains { $0.contains(address) } || !Self.refused.contains { $0.contains(address) }
     }
 
-    /// What IANA's special-purpose registries call globally reachable, inside of ranges that aren't: anycast addresses, AMT,
-    /// AS112, ORCHIDv2 and drones.
+    /// What IANA's special-purpose registries call globally reachable, inside of ranges that aren't: anycast addresses,
+    /// AMT, AS112, ORCHIDv2 and drones.
     private static let reachable = ranges(
         "192.0.0.9", "192.0.0.10", "2001:1::1", "2001:1::2", "2001:1::3", "2001:3::/32", "2001:4:112::/48",
         "2001:20::/28", "2001:30::/28",

@@ -13,23 +13,22 @@ public struct Freshness: Sendable, Hashable {
     public let isForAuthorized: Bool
     /// `must-revalidate` and its like: never to be used when it is stale, not even when the origin fails.
     public let isStrict: Bool
-    /// For so long after it has become stale it may be used when the origin fails (RFC 5861, section 4); nil where nothing is
-    /// said of that.
+    /// For so long after it has become stale it may be used when the origin fails (RFC 5861, section 4); nil where
+    /// nothing is said of that.
     private let staleIfError: Int64?
 
     /// - Parameters:
     ///   - status: some say nothing of how long they hold unless that is said (RFC 9110, section 15.1).
-    ///   - askedAt: when the request was sent.
-    ///   - answeredAt: when its response came.
+    ///   - times: when the request was sent, and when its response came.
     public init(
         status: Int = 200, cacheControl: String?, expires: String?, date: String?, age: String?, lastModified: String?,
-        askedAt: Int64, answeredAt: Int64,
+        times: (asked: Int64, answered: Int64),
     ) {
         let directives = Self.directives(cacheControl ?? "")
-        let date = date.flatMap(Self.time) ?? answeredAt
+        let date = date.flatMap(Self.time) ?? times.answered
         let told = age.flatMap(Self.age) ?? 0
-        initialAge = max(max(0, answeredAt - date), told + max(0, answeredAt - askedAt))
-        self.answeredAt = answeredAt
+        initialAge = max(max(0, times.answered - date), told + max(0, times.answered - times.asked))
+        answeredAt = times.answered
         mustAsk = ["no-cache", "no-store", "private"].contains { directives[$0] != nil }
         isForAuthorized = ["public", "must-revalidate", "s-maxage"].contains { directives[$0] != nil }
         isStrict = ["must-revalidate", "proxy-revalidate", "s-maxage", "no-cache", "no-store"].contains {
@@ -82,7 +81,7 @@ public struct Freshness: Sendable, Hashable {
         return found
     }
 
-    /// Statuses of a body that may be used again though nobody has said for how long.
+    /// Statuses of a body that may be used again without a stated lifetime.
     private static let heuristic: Set<Int> = [200, 203, 204, 206]
 
     /// The first of a list; one that can't be read is none (RFC 9111, section 5.1).

@@ -4,9 +4,9 @@ extension DownloadConfiguration {
         request.isAuthorized || headers.contains { $0.name.lowercased() == "authorization" }
     }
 
-    /// The headers that a response's `Vary` names, as they are sent with this request, and its credentials, whether named or
-    /// not; nil for what never matches: `*`, and `Cookie` where a jar decides. Values are told by their hashes, since any may
-    /// be a secret.
+    /// The headers that a response's `Vary` names, as they are sent with this request, and its credentials, whether
+    /// named or not; nil for what never matches: `*`, and `Cookie` where a jar decides. Values are told by their
+    /// hashes, since any may be a secret.
     public func varied(_ request: DownloadRequest, by vary: String?) -> String? {
         guard vary != nil || isAuthorized(request) else { return "" }
         var names = Set((vary ?? "").lowercased().split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } })
@@ -22,10 +22,10 @@ extension DownloadConfiguration {
         }.sorted().joined(separator: "\n")
     }
 
-    /// What a request says in a header, by itself or with all others; empty where it says nothing.
+    /// A header's value as it is sent; empty where none is.
     public func value(of name: String, in request: DownloadRequest) -> String { sent(name, with: request) }
 
-    /// A header as somebody has said it; empty where nobody has.
+    /// The header's value in the request or the configuration; empty where neither has it.
     private func sent(_ name: String, with request: DownloadRequest) -> String {
         let own = request.headers.filter { $0.name.lowercased() == name }
         if own.isEmpty, name == "authorization", request.isAuthorized { return request.url }

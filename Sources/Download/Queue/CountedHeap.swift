@@ -1,6 +1,6 @@
 import HeapModule
 
-/// A heap that counts what is put in and taken out: what a queue costs can be held to without a clock.
+/// A heap that counts its insertions and removals, so that tests can bound the cost of a queue without a clock.
 struct CountedHeap<Element: Comparable> {
     private var heap: Heap<Element>
     private(set) var steps: Int
@@ -36,6 +36,6 @@ struct CountedHeap<Element: Comparable> {
 }
 
 extension WaitingQueue {
-    /// What its heaps have been asked so far.
+    /// Operations of all its heaps so far.
     var steps: Int { heads.steps + ages.steps + releases.steps + hosts.values.reduce(0) { $0 + $1.places.steps } }
 }

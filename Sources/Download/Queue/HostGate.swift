@@ -1,8 +1,10 @@
+import Core
+
 /// When the next request may go to a host.
 ///
-/// Four things hold requests back: the number that run already, a token bucket, a window that shrinks when the host says
-/// that it is too much (429, 503) and grows again with every success, and a block: because the host asked for one, or
-/// because it could not be reached. After such a block one request probes the host alone.
+/// Four things hold requests back: the number that run already, a token bucket, a window that shrinks when the host
+/// says that it is too much (429, 503) and grows again with every success, and a block: because the host asked for one,
+/// or because it could not be reached. After such a block one request probes the host alone.
 struct HostGate {
     private(set) var limits: HostLimits
     let parking: ParkingRules
@@ -15,7 +17,7 @@ struct HostGate {
     private(set) var blockedUntil: ContinuousClock.Instant?
     private(set) var block: HostBlock?
     private(set) var started: Int64 = 0
-    /// What this worker has of the host's limits, where others have some as well; nil for all.
+    /// This worker's share of the host's limits; nil for all.
     var share: HostShare?
 
     init(limits: HostLimits, parking: ParkingRules) {
@@ -26,11 +28,11 @@ struct HostGate {
 
     var window: Double { min(width.narrowed ?? .infinity, Double(limits.perHost)) }
     var hasAnswered: Bool { reach.hasAnswered }
-    var parks: Int { reach.parks }
+    var circuitOpenCount: Int { reach.circuitOpenCount }
 
     /// Whether it has nothing to remember that a new one would not know.
     var isPristine: Bool {
-        width.narrowed == nil && block == nil && heldUntil == nil && reach.lastFailure == nil && parks == 0
+        width.narrowed == nil && block == nil && heldUntil == nil && reach.lastFailure == nil && circuitOpenCount == 0
             && (limits.rate == nil || refilledAt == nil)
     }
 
@@ -65,7 +67,7 @@ struct HostGate {
         refilledAt = now
     }
 
-    /// Ends what is over.
+    /// Ends blocks and pauses whose time is over.
     mutating func release(_ now: ContinuousClock.Instant) {
         if let until = heldUntil, until <= now { heldUntil = nil }
         if let until = blockedUntil, until <= now {
@@ -81,14 +83,14 @@ struct HostGate {
         block = reason
     }
 
-    /// What the host was like before a restart.
-    mutating func restore(window: Double?, parks: Int) {
+    /// Restores the state from before a restart.
+    mutating func restore(window: Double?, circuitOpenCount: Int) {
         if let window, window < Double(limits.perHost) { width.restore(window) }
-        reach.restore(parks: parks, failures: parking.failures)
+        reach.restore(circuitOpenCount: circuitOpenCount, failures: parking.failures)
     }
 
-    /// What another worker knows of it.
-    mutating func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: DownloadFailure) {
+    /// Takes over failures that another worker has seen.
+    mutating func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure) {
         reach.adopt(since: since, last: last, failure)
     }
 
@@ -101,7 +103,7 @@ struct HostGate {
 
     /// Leaves it alone now that it has had its time.
     mutating func park(_ now: ContinuousClock.Instant) {
-        let time = min(parking.longest, parking.time * (1 << reach.parks))
+        let time = min(parking.longest, parking.time * (1 << reach.circuitOpenCount))
         reach.parked()
         // One that has never answered is asked again and again while its items wait, since that is not for long.
         block(until: now + (reach.hasAnswered ? time : min(time, parking.probing(isGivenUp(now)))), .parked)
@@ -114,9 +116,9 @@ struct HostGate {
     }
 
     /// Learns from the end of a request that began at `start`.
-    mutating func learn(_ lesson: HostLesson, start: ContinuousClock.Instant, now: ContinuousClock.Instant) {
+    mutating func learn(_ signal: HostSignal, start: ContinuousClock.Instant, now: ContinuousClock.Instant) {
         let limit = Double(limits.perHost)
-        switch lesson {
+        switch signal {
         case .nothing: break
         case .answered:
             width.widen(upTo: limit)
@@ -138,8 +140,8 @@ struct HostGate {
     }
 }
 
-/// What the end of a request tells about its host.
-enum HostLesson: Sendable {
+/// What an outcome says about its host.
+enum HostSignal: Sendable {
     case nothing
     case answered
     /// 503, to a URL that was asked for the first time or again.
@@ -147,21 +149,22 @@ enum HostLesson: Sendable {
     /// 429, or 503 with a `Retry-After`.
     case tooMuch
     /// It took the request and closed the connection without an answer.
-    case hungUp(DownloadFailure)
-    case unreachable(DownloadFailure)
+    case hungUp(Failure)
+    case unreachable(Failure)
 
     /// - Parameter isRepeated: whether the same URL has failed before.
-    init(_ outcome: DownloadOutcome, isRepeated: Bool = false) {
+    init(_ outcome: DownloadOutcome<BodyFile>, isRepeated: Bool = false) {
         guard case .failed(let failure) = outcome else {
             self = .answered
             return
         }
-        switch failure.code {
+        switch failure.failureClass {
+        case .connectionLost where !failure.hasAsked: self = .nothing
         case .dns, .connect, .timeout, .tlsHandshake: self = .unreachable(failure)
         case .connectionLost where failure.response == nil: self = .hungUp(failure)
         case .http(429): self = .tooMuch
         case .http(503): self = failure.retryAfter == nil ? .unavailable(isFirst: !isRepeated) : .tooMuch
-        case .cancelled, .internalError, .invalidURL, .invalidRequest, .forbiddenAddress, .disk: self = .nothing
+        case .cancelled, .invalidURL, .delegate, .forbiddenAddress, .diskFull, .diskError: self = .nothing
         default: self = .answered
         }
     }

@@ -1,3 +1,5 @@
+import Core
+
 /// Whether a host can be reached, as its requests tell.
 struct HostReach {
     /// Whether it has ever said anything.
@@ -5,20 +7,17 @@ struct HostReach {
     /// Failures to reach it, in a row.
     private(set) var failures = 0
     /// How often it was parked without an answer since.
-    private(set) var parks = 0
+    private(set) var circuitOpenCount = 0
     /// Since when it has failed, where it has never answered.
     private(set) var failingSince: ContinuousClock.Instant?
-    private(set) var lastFailure: (at: ContinuousClock.Instant, failure: DownloadFailure)?
-
-    /// After so long without a failure, one that has never answered is as good as new.
-    static let memory = Duration.seconds(60)
+    private(set) var lastFailure: (at: ContinuousClock.Instant, failure: Failure)?
 
     mutating func answered() {
-        (hasAnswered, failures, parks, failingSince, lastFailure) = (true, 0, 0, nil, nil)
+        (hasAnswered, failures, circuitOpenCount, failingSince, lastFailure) = (true, 0, 0, nil, nil)
     }
 
     /// - Parameter counts: whether it is one of those in a row after which a host is parked.
-    mutating func failed(_ failure: DownloadFailure, counts: Bool, now: ContinuousClock.Instant) {
+    mutating func failed(_ failure: Failure, counts: Bool, now: ContinuousClock.Instant) {
         if failure.response != nil { hasAnswered = true }
         if counts, failures < .max { failures += 1 }
         forgetOld(now)
@@ -26,27 +25,27 @@ struct HostReach {
         lastFailure = (now, failure)
     }
 
-    mutating func parked() { parks = min(parks + 1, 20) }
+    mutating func parked() { circuitOpenCount = min(circuitOpenCount + 1, 20) }
 
-    mutating func restore(parks: Int, failures: Int) {
-        self.parks = min(max(0, parks), 20)
-        if parks > 0 { self.failures = failures }
+    mutating func restore(circuitOpenCount: Int, failures: Int) {
+        self.circuitOpenCount = min(max(0, circuitOpenCount), 20)
+        if circuitOpenCount > 0 { self.failures = failures }
     }
 
     /// Takes over what another worker knows, or knew before a restart.
-    mutating func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: DownloadFailure) {
+    mutating func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure) {
         guard !hasAnswered else { return }
         failingSince = min(since, failingSince ?? since)
         lastFailure = (max(last, lastFailure?.at ?? last), failure)
     }
 
     private mutating func forgetOld(_ now: ContinuousClock.Instant) {
-        if let last = lastFailure?.at, now - last > Self.memory { failingSince = nil }
+        if let last = lastFailure?.at, now - last > ParkingRules.memory { failingSince = nil }
     }
 
     /// Whether it has had its time: nothing came from it since it failed first.
     func isGivenUp(after patience: Duration, now: ContinuousClock.Instant) -> Bool {
         guard !hasAnswered, let failingSince, let last = lastFailure?.at else { return false }
-        return now - last <= Self.memory && now - failingSince >= patience
+        return now - last <= ParkingRules.memory && now - failingSince >= patience
     }
 }

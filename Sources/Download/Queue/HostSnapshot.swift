@@ -1,3 +1,5 @@
+public import Core
+
 /// A host as it stands now.
 public struct HostSnapshot: Sendable, Hashable {
     public var host: String
@@ -11,12 +13,12 @@ public struct HostSnapshot: Sendable, Hashable {
     /// How long the block lasts yet.
     public var blockedFor: Duration?
     /// How often it was parked without an answer since.
-    public var parks = 0
+    public var circuitOpenCount = 0
     /// Requests begun since the downloader started.
     public var started: Int64 = 0
     /// Why the next request to it has to wait; nil where nothing holds it back but the places of all downloads.
     public var wait: HostWait?
-    /// What it has failed with, where it can't be reached.
+    /// Its latest failures, where it can't be reached.
     public var silence: HostSilence?
     public var hasAnswered = false
 }
@@ -25,7 +27,7 @@ public struct HostSnapshot: Sendable, Hashable {
 public struct HostWait: Sendable, Hashable {
     /// A sentence that names the host.
     public let reason: String
-    /// Until then nothing starts; nil where nobody knows.
+    /// Until then nothing starts; nil where that is unknown.
     public let time: Duration?
 }
 
@@ -35,22 +37,15 @@ public struct HostSilence: Sendable, Hashable {
     public let since: Duration
     /// How long ago the last one was.
     public let last: Duration
-    public let failure: DownloadFailure.Code
+    public let failure: FailureClass
     public let message: String
 
-    public init(since: Duration, last: Duration, failure: DownloadFailure.Code, message: String) {
+    public init(since: Duration, last: Duration, failure: FailureClass, message: String) {
         self.since = since
         self.last = last
         self.failure = failure
         self.message = message
     }
-}
-
-/// A request that waits in the queue.
-public struct DownloadWait: Sendable, Hashable {
-    /// ``DownloadRequest/id``.
-    public let id: Int64
-    public let host: String
 }
 
 extension WaitingQueue {
@@ -61,7 +56,7 @@ extension WaitingQueue {
                 host: name, running: host.running, waiting: host.live, window: host.gate.window,
                 widest: host.gate.limits.perHost, block: host.gate.block,
                 blockedFor: host.gate.blockedUntil.map { max(.zero, $0 - now) },
-                parks: host.gate.parks, started: host.gate.started)
+                circuitOpenCount: host.gate.circuitOpenCount, started: host.gate.started)
             snapshot.hasAnswered = host.gate.hasAnswered
             snapshot.wait = host.gate.wait(of: name, running: host.running, now: now)
             snapshot.silence = host.gate.silence(now)
@@ -69,11 +64,11 @@ extension WaitingQueue {
         }
     }
 
-    /// What has waited for so long, and has a number of its caller's.
+    /// Requests with an id that have waited for so long.
     func waits(longerThan time: Duration, now: ContinuousClock.Instant) -> [DownloadWait] {
         waiting.values.compactMap { place in
-            guard let id = place.ticket.request.id, now - place.since >= time else { return nil }
-            return DownloadWait(id: id, host: place.ticket.host)
+            guard let id = place.queued.request.id, now - place.since >= time else { return nil }
+            return DownloadWait(id: id, host: place.queued.host)
         }
     }
 }
@@ -82,7 +77,8 @@ extension HostGate {
     func silence(_ now: ContinuousClock.Instant) -> HostSilence? {
         guard let (at, failure) = reach.lastFailure else { return nil }
         return HostSilence(
-            since: now - (reach.failingSince ?? at), last: now - at, failure: failure.code, message: failure.message)
+            since: now - (reach.failingSince ?? at), last: now - at, failure: failure.failureClass,
+            message: failure.message)
     }
 
     func wait(of host: String, running: Int, now: ContinuousClock.Instant) -> HostWait? {

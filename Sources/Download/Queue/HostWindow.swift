@@ -1,8 +1,8 @@
-/// How many requests a host takes at once, as its answers tell: fewer after it said that it is too much (429, 503), one more
-/// after each round of others.
+/// How many requests a host takes at once, as its answers tell: fewer after it said that it is too much (429, 503), one
+/// more after each round of others.
 ///
-/// One URL that answers 503 again and again while its neighbours are answered is at fault itself, so a second 503 of the same
-/// URL tells nothing. It falls below one, to one request every few seconds, only where the host said so (429,
+/// One URL that answers 503 again and again while its neighbours are answered is at fault itself, so a second 503 of
+/// the same URL tells nothing. It falls below one, to one request every few seconds, only where the host said so (429,
 /// `Retry-After`) or answers most URLs with 503.
 struct HostWindow {
     /// Nil for as many as the limit allows.

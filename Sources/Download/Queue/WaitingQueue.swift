@@ -2,8 +2,8 @@
 /// fewest transfers first; then by rank. Hosts that may not start anything are passed over.
 ///
 /// Each host has a heap of its own; the hosts that may start something stand in a heap of heads. Whatever has been
-/// re-ranked, cancelled or overtaken is left in the heaps and recognised when it comes up, so every operation is
-/// O(log n). One start of sixteen goes to whoever has waited longest, whatever its priority, so that an endless stream of
+/// re-ranked, cancelled or overtaken is left in the heaps and recognised when it comes up, so every operation is O(log
+/// n). One start of sixteen goes to the transfer that has waited longest, whatever its priority, so that an endless stream of
 /// urgent requests slows others down and never stops them.
 struct WaitingQueue {
     static let turnsPerElder = 16
@@ -35,87 +35,88 @@ struct WaitingQueue {
     /// When the next host that is held back is free again.
     var nextRelease: ContinuousClock.Instant? { releases.min?.until }
 
-    mutating func insert(_ ticket: Ticket) {
-        let request = ticket.request
+    mutating func insert(_ queued: QueuedTransfer) {
+        let request = queued.request
         let (priority, rank) = request.currentPlace?() ?? (request.priority, request.rank)
-        let place = Place(priority: priority, rank: rank, ticket: ticket.id, version: 0)
-        waiting[ticket.id] = Waiting(ticket: ticket, place: place, since: .now)
-        ages.insert(ticket.id)
-        if let name = request.id { named[name, default: []].insert(ticket.id) }
-        enqueue(place, host: ticket.host)
+        let place = Place(priority: priority, rank: rank, id: queued.id, version: 0)
+        waiting[queued.id] = Waiting(queued: queued, place: place, since: .now)
+        ages.insert(queued.id)
+        if let name = request.id { named[name, default: []].insert(queued.id) }
+        enqueue(place, host: queued.host)
     }
 
-    mutating func remove(_ id: UInt64) -> Ticket? {
-        guard let ticket = waiting.removeValue(forKey: id)?.ticket else { return nil }
-        if let name = ticket.request.id {
+    mutating func remove(_ id: UInt64) -> QueuedTransfer? {
+        guard let queued = waiting.removeValue(forKey: id)?.queued else { return nil }
+        if let name = queued.request.id {
             named[name]?.remove(id)
             if named[name]?.isEmpty == true { named[name] = nil }
         }
-        hosts[ticket.host]?.live -= 1
-        forget(ticket.host)
-        return ticket
+        hosts[queued.host]?.live -= 1
+        forget(queued.host)
+        return queued
     }
 
     /// Takes out everything that waits; what runs goes on counting against its host.
-    mutating func removeWaiting() -> [Ticket] {
-        waiting.keys.compactMap { remove($0) }
-    }
+    mutating func removeWaiting() -> [QueuedTransfer] { waiting.keys.compactMap { remove($0) } }
 
-    mutating func removeAll() -> [Ticket] {
-        let tickets = waiting.values.map(\.ticket)
+    mutating func removeAll() -> [QueuedTransfer] {
+        let transfers = waiting.values.map(\.queued)
         self = WaitingQueue(limits: limits, parking: parking)
-        return tickets
+        return transfers
     }
 
-    /// Moves what the caller calls `name`; what is already running stays as it is.
+    /// Re-ranks the waiting requests whose id is `name`.
     mutating func update(priority: Int, rank: Int64, for name: Int64) {
         for id in named[name] ?? [] {
             guard let old = waiting[id] else { continue }
-            let place = Place(priority: priority, rank: rank, ticket: id, version: old.place.version + 1)
+            let place = Place(priority: priority, rank: rank, id: id, version: old.place.version + 1)
             waiting[id]?.place = place
-            hosts[old.ticket.host]?.live -= 1
-            enqueue(place, host: old.ticket.host)
+            hosts[old.queued.host]?.live -= 1
+            enqueue(place, host: old.queued.host)
         }
     }
+
+    /// Whether a request whose id is `name` waits.
+    func isWaiting(_ name: Int64) -> Bool { named[name]?.contains { waiting[$0] != nil } ?? false }
 
     /// The next request that may start now; its host counts it as running until ``finished(host:_:start:now:)``.
     ///
     /// - Parameters:
     ///   - room: free places. A host's silent transfers leave theirs to other hosts, but not to itself.
-    ///   - isGuest: only of a host of which nothing runs.
-    mutating func start(now: ContinuousClock.Instant, room: Int = .max, isGuest: Bool = false) -> Ticket? {
+    ///   - isOvercommit: only of a host of which nothing runs.
+    mutating func start(now: ContinuousClock.Instant, room: Int = .max, isOvercommit: Bool = false) -> QueuedTransfer? {
         release(now)
         var passedOver: [Head] = []
         defer { for head in passedOver { heads.insert(head) } }
-        while let head = firstHead(), isGuest ? head.running > 0 : hosts[head.host]?.silent ?? 0 >= room {
+        while let head = firstHead(), isOvercommit ? head.running > 0 : hosts[head.host]?.silent ?? 0 >= room {
             heads.removeMin()
             passedOver.append(head)
         }
         guard let head = firstHead() else { return nil }
-        turn += isGuest ? 0 : 1
-        if !isGuest, turn % Self.turnsPerElder == 0, let elder = elder(below: head.place.priority, room) {
+        turn += isOvercommit ? 0 : 1
+        if !isOvercommit, turn % Self.turnsPerElder == 0, let elder = elder(below: head.place.priority, room) {
             return begin(elder, now)
         }
         heads.removeMin()
         hosts[head.host]?.places.removeMin()
-        return begin(head.place.ticket, now)
+        return begin(head.place.id, now)
     }
 
-    private mutating func begin(_ id: UInt64, _ now: ContinuousClock.Instant) -> Ticket? {
-        guard let ticket = waiting[id]?.ticket else { return nil }
-        hosts[ticket.host]?.running += 1
-        hosts[ticket.host]?.gate.started(at: now)
-        if let held = hosts[ticket.host]?.gate.heldUntil { releases.insert(Release(until: held, host: ticket.host)) }
+    private mutating func begin(_ id: UInt64, _ now: ContinuousClock.Instant) -> QueuedTransfer? {
+        guard let queued = waiting[id]?.queued else { return nil }
+        hosts[queued.host]?.running += 1
+        hosts[queued.host]?.gate.started(at: now)
+        if let held = hosts[queued.host]?.gate.heldUntil { releases.insert(Release(until: held, host: queued.host)) }
         _ = remove(id)
-        offer(ticket.host)
-        return ticket
+        offer(queued.host)
+        return queued
     }
 
     mutating func finished(
-        host: String, _ lesson: HostLesson = .nothing, start: ContinuousClock.Instant, now: ContinuousClock.Instant,
+        host: String, _ signal: HostSignal = .nothing, start: ContinuousClock.Instant, now: ContinuousClock.Instant,
     ) {
         hosts[host]?.running -= 1
-        hosts[host]?.gate.learn(lesson, start: start, now: now)
+        hosts[host]?.gate.learn(signal, start: start, now: now)
         if hosts[host]?.gate.hasAnswered == true, answered.count < 100_000 { answered.insert(host) }
         noteBlock(host)
         offer(host)
@@ -128,9 +129,9 @@ struct WaitingQueue {
         noteBlock(host)
     }
 
-    mutating func restore(_ host: String, window: Double?, parks: Int) {
+    mutating func restore(_ host: String, window: Double?, circuitOpenCount: Int) {
         makeHost(host)
-        hosts[host]?.gate.restore(window: window, parks: parks)
+        hosts[host]?.gate.restore(window: window, circuitOpenCount: circuitOpenCount)
     }
 
     func blocked(_ host: String) -> (until: ContinuousClock.Instant, reason: HostBlock)? {
@@ -151,7 +152,7 @@ struct WaitingQueue {
 
 extension WaitingQueue {
     struct Waiting {
-        let ticket: Ticket
+        let queued: QueuedTransfer
         var place: Place
         let since: ContinuousClock.Instant
     }
@@ -172,13 +173,13 @@ extension WaitingQueue {
         let priority: Int
         let rank: Int64
         /// Counts up, so that equals start in the order they came.
-        let ticket: UInt64
+        let id: UInt64
         let version: Int
 
         static func < (a: Place, b: Place) -> Bool {
             if a.priority != b.priority { return a.priority > b.priority }
             if a.rank != b.rank { return a.rank < b.rank }
-            if a.ticket != b.ticket { return a.ticket < b.ticket }
+            if a.id != b.id { return a.id < b.id }
             return a.version < b.version
         }
     }
@@ -186,7 +187,7 @@ extension WaitingQueue {
     struct Head: Comparable {
         let place: Place
         let host: String
-        /// What ran there when it was put forward.
+        /// Transfers of the host when this head was made.
         let running: Int
 
         static func < (a: Head, b: Head) -> Bool {
@@ -222,7 +223,7 @@ extension WaitingQueue {
     private mutating func first(of host: String) -> Place? {
         compact(host)
         while let place = hosts[host]?.places.min {
-            if waiting[place.ticket]?.place == place { return place }
+            if waiting[place.id]?.place == place { return place }
             hosts[host]?.places.removeMin()
         }
         return nil
@@ -232,7 +233,7 @@ extension WaitingQueue {
     private mutating func compact(_ host: String) {
         guard let all = hosts[host]?.places, all.count > 2 * (hosts[host]?.live ?? 0) + 64 else { return }
         hosts[host]?.places = CountedHeap(
-            all.unordered.filter { waiting[$0.ticket]?.place == $0 }, after: all.steps)
+            all.unordered.filter { waiting[$0.id]?.place == $0 }, after: all.steps)
     }
 
     /// Puts a host's next request forward, if the host may start one.
@@ -254,7 +255,7 @@ extension WaitingQueue {
         return nil
     }
 
-    /// Who has waited longest of those that may start, if that is somebody less urgent.
+    /// The request that has waited longest of those that may start, if it is less urgent.
     private mutating func elder(below priority: Int, _ room: Int) -> UInt64? {
         if ages.count > 2 * waiting.count + 64 { ages = CountedHeap(waiting.keys, after: ages.steps) }
         var passedOver: [UInt64] = []
@@ -262,7 +263,7 @@ extension WaitingQueue {
         // Some hosts may be held back; a look at a few of them is enough for a turn that comes again.
         while passedOver.count < 32, let id = ages.popMin() {
             guard let found = waiting[id] else { continue }
-            let host = found.ticket.host
+            let host = found.queued.host
             if found.place.priority < priority, mayStart(host), hosts[host]?.silent ?? 0 < room { return id }
             passedOver.append(id)
         }
@@ -291,7 +292,7 @@ extension WaitingQueue {
 
     private mutating func forget(_ host: String) {
         guard let state = hosts[host], state.live == 0, state.running == 0 else { return }
-        // What was learnt of a host is kept, but not of any number of them.
+        // The state of hosts is kept, up to a number of them.
         guard state.gate.isPristine || (hosts.count > 10_000 && state.gate.block == nil) else { return }
         hosts.removeValue(forKey: host)
     }

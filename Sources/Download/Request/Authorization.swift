@@ -5,7 +5,7 @@ struct Authorization: Sendable, Hashable {
     let scheme: Scheme
     let credentials: DownloadURL.Credentials
 
-    /// Nil for a header that is meant to be sent as it is: what a client sends has no colon (Basic, Bearer) or has names
+    /// Nil for a header to be sent as it is: finished credentials have no colon (Basic, Bearer) or have names
     /// and quotes (Digest).
     init?(_ value: String) {
         let words = value.split(separator: " ", maxSplits: 1)

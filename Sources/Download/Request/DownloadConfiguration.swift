@@ -1,12 +1,14 @@
+public import Core
+
 /// The limits and habits of a ``Downloader``. Each limit is a promise: what exceeds it ends in a class of its own.
 public struct DownloadConfiguration: Sendable {
-    /// Transfers at once, and at once to one host name. Where no place has become free for a second, hosts of which nothing
-    /// runs get one more each, half as many in all.
+    /// Transfers at once, and at once to one host name. Where no place has become free for a second, hosts of which
+    /// nothing runs get one more each, half as many in all.
     public var concurrency = 6
     public var perHost = 6
     /// Requests a second to one host; nil for as many as the other limits let through.
     public var rate: Double?
-    /// Requests to one host that may follow each other at once after a pause; only with a rate.
+    /// Burst size: requests to one host that may follow each other without a pause; only with a rate.
     public var burst = 1
     /// When a host that can't be reached is left alone.
     public var parking = ParkingRules()
@@ -14,8 +16,8 @@ public struct DownloadConfiguration: Sendable {
     public var patience = Duration.milliseconds(500)
     /// Once no more is wanted than what runs, a transfer that gets nothing for so long is cancelled.
     public var settlingPatience = Duration.seconds(3)
-    /// A transfer starts only while running transfers and bodies nobody has consumed yet are together fewer than this. What it
-    /// is over ``concurrency`` it stays when that is changed while the downloader runs.
+    /// A transfer starts only while running transfers and unconsumed bodies are together fewer than this. The excess
+    /// over ``concurrency`` stays the same when that is changed while the downloader runs.
     public var maxUnconsumedBodies = 32
     /// Bytes of bodies that broke off and are kept for a later try to go on with.
     public var maxPartialBytes: Int64 = 256 << 20
@@ -36,7 +38,7 @@ public struct DownloadConfiguration: Sendable {
     public var userAgent = "PrefetchWorker/1"
     /// Sent to every host, but where the request has its own header of that name.
     public var headers: [(name: String, value: String)] = []
-    /// The same, with the kinds of bodies that we ask for where nobody says otherwise.
+    /// The same, with a default `Accept`.
     var commonHeaders: [(name: String, value: String)] {
         if headers.contains(where: { $0.name.lowercased() == "accept" }) { return headers }
         return headers + [("Accept", "image/*,*/*;q=0.8")]
@@ -50,8 +52,8 @@ public struct DownloadConfiguration: Sendable {
 
     public init() {}
 
-    /// - Throws: `invalidRequest`, with what is wrong with the headers or the user agent.
-    public func check() throws(DownloadFailure) {
+    /// - Throws: `delegate`, with a sentence on the headers or the user agent.
+    public func check() throws(Failure) {
         try HeaderRules.check(headers)
         try HeaderRules.check(userAgent, of: "User-Agent")
     }

@@ -11,15 +11,15 @@ public struct DownloadRequest: Sendable {
     public var priority: Int
     /// The order inside a priority: smaller starts first. The caller encodes FIFO as +age and LIFO as −age.
     public var rank: Int64
-    /// Validators of what is cached. With either given, a 304 is ``DownloadOutcome/notModified(_:)``.
+    /// Validators of the cached source. With either given, a 304 is ``DownloadOutcome/notModified(_:)``.
     public var etag: String?
     public var lastModified: String?
     /// Accept any certificate from this URL's servers.
-    public var allowInvalidCertificates: Bool
-    /// Who looks at the body while it arrives.
+    public var allowInvalidCertificates = false
+    /// Shown the body while it arrives.
     public var watch: BodyWatch?
-    /// Whose cookies are sent and kept, by a number of the caller's; nil for none. A jar lives while it is used, and some
-    /// time longer.
+    /// Whose cookies are sent and kept, by a number of the caller's; nil for none. A jar lives while it is used, and
+    /// some time longer.
     public var cookieJar: Int64?
     /// Do not take what `X-Robots-Tag` keeps from machines (`noai`, `noimageai`).
     public var respectsRobotsTag = false
@@ -33,8 +33,18 @@ public struct DownloadRequest: Sendable {
     var takesBeginning = false
     /// Whether the body is shown to the inspector.
     public var isInspected = true
+    /// These instead of the configuration's.
+    public var timeouts = Timeouts()
+    /// Nil takes any body.
+    public var filter: BodyFilter?
     /// The media types that are taken, in lower case, `image/*` for all of a kind; nil takes any.
     public var contentTypes: [String]?
+
+    public struct Timeouts: Hashable, Sendable {
+        public var silence, connect, total: Duration?
+
+        public init() {}
+    }
 
     /// Whether a response may say that it is this.
     public func accepts(contentType: String?) -> Bool {
@@ -45,7 +55,7 @@ public struct DownloadRequest: Sendable {
     }
     /// The caller's own name for this download, for ``Downloader/update(priority:rank:for:)``.
     public var id: Int64?
-    /// Asked when the request takes its place in the line, for whoever may have been re-ranked on the way there. Must
+    /// Asked when the request takes its place in the line, since the item may have been re-ranked meanwhile. Must
     /// not call the downloader.
     public var currentPlace: (@Sendable () -> (priority: Int, rank: Int64)?)?
 
@@ -56,7 +66,6 @@ public struct DownloadRequest: Sendable {
         rank: Int64 = 0,
         etag: String? = nil,
         lastModified: String? = nil,
-        allowInvalidCertificates: Bool = false,
         id: Int64? = nil,
     ) {
         self.url = url
@@ -65,7 +74,6 @@ public struct DownloadRequest: Sendable {
         self.rank = rank
         self.etag = etag
         self.lastModified = lastModified
-        self.allowInvalidCertificates = allowInvalidCertificates
         self.id = id
     }
 

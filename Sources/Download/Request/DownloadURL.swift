@@ -1,4 +1,5 @@
 import CCurl
+import Core
 import Glibc
 
 /// A URL that can be sent: absolute, http or https, with a host, percent-encoded, its credentials set apart.
@@ -24,44 +25,44 @@ struct DownloadURL: Sendable, Hashable {
     var host: String { origin.host }
 
     /// - Throws: `invalidURL`, with a sentence that says what is wrong and does not repeat the URL.
-    init(_ text: String, maxBytes: Int) throws(DownloadFailure) {
+    init(_ text: String, maxBytes: Int) throws(Failure) {
         let bytes = Array(text.utf8).trimmingSpaces()
         try self.init(bytes, relativeTo: nil, maxBytes: maxBytes)
     }
 
     /// Resolves a `Location` header's raw bytes, which may be relative and need not be UTF-8.
-    init(location: [UInt8], relativeTo base: DownloadURL, maxBytes: Int) throws(DownloadFailure) {
+    init(location: [UInt8], relativeTo base: DownloadURL, maxBytes: Int) throws(Failure) {
         try self.init(location, relativeTo: base.text, maxBytes: maxBytes)
     }
 
-    private init(_ bytes: [UInt8], relativeTo base: String?, maxBytes: Int) throws(DownloadFailure) {
+    private init(_ bytes: [UInt8], relativeTo base: String?, maxBytes: Int) throws(Failure) {
         guard bytes.count <= maxBytes else {
-            throw DownloadFailure(.invalidURL, "The URL is longer than \(maxBytes) bytes.")
+            throw Failure(.invalidURL, "The URL is longer than \(maxBytes) bytes.")
         }
-        guard !bytes.contains(0) else { throw DownloadFailure(.invalidURL, "The URL contains a NUL byte.") }
+        guard !bytes.contains(0) else { throw Failure(.invalidURL, "The URL contains a NUL byte.") }
         let parts = try URLParts()
         if let base { try parts.set(CURLUPART_URL, Array(base.utf8)) }
         try parts.set(CURLUPART_URL, bytes)
         try self.init(parts, maxBytes: maxBytes)
     }
 
-    private init(_ parts: borrowing URLParts, maxBytes: Int) throws(DownloadFailure) {
+    private init(_ parts: borrowing URLParts, maxBytes: Int) throws(Failure) {
         let scheme = try parts.get(CURLUPART_SCHEME).lowercased()
         guard scheme == "http" || scheme == "https" else {
-            throw DownloadFailure(.invalidURL, "The URL's scheme is neither http nor https.")
+            throw Failure(.invalidURL, "The URL's scheme is neither http nor https.")
         }
         var host = try parts.get(CURLUPART_HOST, asASCII: true).lowercased()
         if host.hasSuffix(".") { host.removeLast() }
-        guard !host.isEmpty else { throw DownloadFailure(.invalidURL, "The URL has no host.") }
+        guard !host.isEmpty else { throw Failure(.invalidURL, "The URL has no host.") }
         let user = parts.find(CURLUPART_USER)
         let password = parts.find(CURLUPART_PASSWORD)
         credentials = user == nil && password == nil ? nil : Credentials(user: user ?? "", password: password ?? "")
         for part in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_FRAGMENT] { try parts.clear(part) }
         origin = Origin(scheme: scheme, host: host, port: try parts.get(CURLUPART_PORT))
         text = try parts.get(CURLUPART_URL, asASCII: true)
-        // Percent-encoding can triple what was given.
+        // Percent-encoding can triple the length.
         guard text.utf8.count <= maxBytes else {
-            throw DownloadFailure(.invalidURL, "The URL is longer than \(maxBytes) bytes once it is encoded.")
+            throw Failure(.invalidURL, "The URL is longer than \(maxBytes) bytes once it is encoded.")
         }
     }
 }
@@ -70,25 +71,25 @@ struct DownloadURL: Sendable, Hashable {
 private struct URLParts: ~Copyable {
     private let handle: OpaquePointer
 
-    init() throws(DownloadFailure) {
-        guard let handle = curl_url() else { throw DownloadFailure(.internalError, "There is no memory for a URL.") }
+    init() throws(Failure) {
+        guard let handle = curl_url() else { throw Failure.internalFault("There is no memory for a URL.") }
         self.handle = handle
     }
 
     deinit { curl_url_cleanup(handle) }
 
-    func set(_ part: CURLUPart, _ bytes: [UInt8]) throws(DownloadFailure) {
+    func set(_ part: CURLUPart, _ bytes: [UInt8]) throws(Failure) {
         // Browsers send a space as %20; without ALLOW_SPACE the parser refuses it before it could be encoded.
         let flags = UInt32(CURLU_URLENCODE | CURLU_ALLOW_SPACE)
         let code = (bytes + [0]).withUnsafeBytes { curl_url_set(handle, part, $0.baseAddress, flags) }
         try Self.check(code)
     }
 
-    func clear(_ part: CURLUPart) throws(DownloadFailure) {
+    func clear(_ part: CURLUPart) throws(Failure) {
         try Self.check(curl_url_set(handle, part, nil, 0))
     }
 
-    func get(_ part: CURLUPart, asASCII: Bool = false) throws(DownloadFailure) -> String {
+    func get(_ part: CURLUPart, asASCII: Bool = false) throws(Failure) -> String {
         // The port is wanted whether it was written or not, the URL without the one that goes without saying.
         let port = part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : CURLU_NO_DEFAULT_PORT
         let flags = port | (asASCII ? CURLU_PUNYCODE : 0)
@@ -110,14 +111,14 @@ private struct URLParts: ~Copyable {
         return text.map { String(cString: $0) }
     }
 
-    private static func check(_ code: CURLUcode) throws(DownloadFailure) {
+    private static func check(_ code: CURLUcode) throws(Failure) {
         guard code != CURLUE_OK else { return }
         let reason = curl_url_strerror(code).map { String(cString: $0) } ?? "error \(code.rawValue)"
-        throw DownloadFailure(.invalidURL, "The URL cannot be read: \(reason).")
+        throw Failure(.invalidURL, "The URL cannot be read: \(reason).")
     }
 }
 
-/// libidn2 reads host names in the thread's character set, which is ASCII unless somebody called setlocale.
+/// libidn2 reads host names in the thread's character set, which is ASCII unless setlocale was called.
 private func withUTF8Locale<R>(_ body: () -> R) -> R {
     guard let locale = UTF8Locale.handle else { return body() }
     let previous = uselocale(locale)
@@ -128,4 +129,18 @@ private func withUTF8Locale<R>(_ body: () -> R) -> R {
 private enum UTF8Locale {
     /// Made once and never freed or changed, so that threads may share it.
     nonisolated(unsafe) static let handle = newlocale(LC_CTYPE_MASK, "C.UTF-8", nil)
+}
+
+/// The one spelling of a host's name that budgets and blocks go by: lower case, ASCII, no brackets, no trailing dot.
+enum HostName {
+    static func normal(_ host: String) -> String {
+        guard host.utf8.allSatisfy({ $0 < 0x80 }) else {
+            // Text that is no host name stands for itself; it is never requested.
+            return (try? DownloadURL("http://\(host)/", maxBytes: 8_192).host) ?? host
+        }
+        var name = Substring(host.lowercased())
+        if name.hasPrefix("["), name.hasSuffix("]") { name = name.dropFirst().dropLast() }
+        if name.hasSuffix(".") { name = name.dropLast() }
+        return String(name)
+    }
 }

@@ -14,7 +14,7 @@ enum HTTPDate {
         return nil
     }
 
-    /// The same for one that is spelled as the standard has it, and nil for what is only like it.
+    /// The same, strictly: nil for a spelling that the standard doesn't have.
     static func parseStrictly(_ text: [UInt8]) -> Int64? {
         let shape = String(decoding: text.map(shape), as: UTF8.self)
         let isDay = words(text).first.map { days.contains($0) || longDays.contains($0) } ?? false

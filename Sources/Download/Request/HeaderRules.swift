@@ -1,38 +1,40 @@
-/// What may stand in a request's headers: nothing that could end the header and begin another, and nothing that changes what
-/// the answer means or where the next request on the connection begins.
+public import Core
+
+/// What may stand in a request's headers: nothing that could end the header and begin another, and nothing that changes
+/// what the answer means or where the next request on the connection begins.
 public enum HeaderRules {
-    /// What only the downloader can say rightly, in lower case.
+    /// Headers that the downloader sets itself, in lower case.
     private static let ours: Set<String> = [
         "connection", "content-length", "expect", "if-modified-since", "if-none-match", "if-range", "keep-alive",
         "proxy-connection", "range", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
-    /// - Throws: `invalidRequest`, with a sentence that names the header and doesn't repeat its value.
-    public static func check(_ headers: [(name: String, value: String)]) throws(DownloadFailure) {
+    /// - Throws: `delegate`, with a sentence that names the header and doesn't repeat its value.
+    public static func check(_ headers: [(name: String, value: String)]) throws(Failure) {
         for header in headers {
             guard isToken(header.name) else {
                 let name = header.name.isEmpty ? "without a name" : "named '\(header.name.prefix(100))'"
-                throw DownloadFailure(
-                    .invalidRequest, "A header \(name) can't be sent: names are letters, digits and hyphens.")
+                throw Failure(
+                    .delegate, "A header \(name) can't be sent: names are letters, digits and hyphens.")
             }
             guard !ours.contains(header.name.lowercased()) else {
-                throw DownloadFailure(
-                    .invalidRequest, "The header \(header.name) can't be chosen: the worker sets it itself.")
+                throw Failure(
+                    .delegate, "The header \(header.name) can't be chosen: the worker sets it itself.")
             }
             try check(header.value, of: header.name)
         }
     }
 
-    static func check(_ request: DownloadRequest) throws(DownloadFailure) {
+    static func check(_ request: DownloadRequest) throws(Failure) {
         try check(request.headers)
         if let etag = request.etag { try check(etag, of: "If-None-Match") }
         if let date = request.lastModified { try check(date, of: "If-Modified-Since") }
     }
 
-    static func check(_ value: String, of name: String) throws(DownloadFailure) {
+    static func check(_ value: String, of name: String) throws(Failure) {
         guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-            throw DownloadFailure(
-                .invalidRequest,
+            throw Failure(
+                .delegate,
                 "The header \(name.prefix(100)) has a value that can't be sent: there is a control character in it.")
         }
     }

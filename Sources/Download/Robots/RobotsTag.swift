@@ -1,7 +1,8 @@
-/// The `X-Robots-Tag` header: directives between commas, each perhaps for one robot only, as in `somebot: noindex, noai`.
+/// The `X-Robots-Tag` header: directives between commas, each perhaps for one robot only, as in `somebot: noindex,
+/// noai`.
 enum RobotsTag {
     private static let refusals: Set<Substring> = ["noai", "noimageai"]
-    /// What stands before a colon and is no robot's name.
+    /// Directives with a value; the word before their colon is no robot's name.
     private static let valued: Set<Substring> = [
         "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview",
     ]

@@ -9,7 +9,7 @@ struct RobotsText: Sendable, Equatable {
 
     static let allowsAll = RobotsText()
 
-    /// What it takes in memory, about.
+    /// Its size in memory, about.
     var bytes: Int { rules.reduce(0) { $0 + $1.pattern.count + 64 } }
 
     private init() {}
@@ -47,13 +47,13 @@ struct RobotsText: Sendable, Equatable {
         rules = hasOurs ? ours : everybodys
     }
 
-    /// Whether a path, with its query, may be asked for: the longest rule that matches says so, and of two as long the one
-    /// that allows.
+    /// Whether a path, with its query, may be asked for: the longest rule that matches says so, and of two as long the
+    /// one that allows.
     func allows(_ path: String) -> Bool {
         let path = Self.normal(Array(path.utf8)[...])
         if path == Array("/robots.txt".utf8) { return true }
         var best: Rule?
-        var steps = Self.mostSteps
+        var steps = Self.maxSteps
         for rule in rules where Self.matches(rule.pattern, path, &steps) {
             guard let known = best else {
                 best = rule
@@ -62,12 +62,12 @@ struct RobotsText: Sendable, Equatable {
             let isLonger = rule.pattern.count > known.pattern.count
             if isLonger || (rule.pattern.count == known.pattern.count && rule.isAllowed) { best = rule }
         }
-        // Whoever's rules take so long to read may mean anything.
+        // Rules that take so long to match are treated as unreadable.
         return steps > 0 && best?.isAllowed ?? true
     }
 
-    /// Bytes that are compared for one path, at most; what is meant to be read takes far fewer.
-    private static let mostSteps = 16_000_000
+    /// Bytes that are compared for one path, at most; real rules take far fewer.
+    private static let maxSteps = 16_000_000
 
     private static func field(_ line: ArraySlice<UInt8>) -> (String, ArraySlice<UInt8>)? {
         let text = line.prefix { $0 != UInt8(ascii: "#") }

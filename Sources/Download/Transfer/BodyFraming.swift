@@ -3,9 +3,9 @@ enum BodyFraming: Equatable {
     /// By `Content-Length`; what no number can hold is the largest there is.
     case length(Int64)
     case chunked
-    /// By the end of the connection, so that nobody can tell a whole body from one that broke off.
+    /// By the end of the connection, so that a whole body looks like one that broke off.
     case untilClose
-    /// Headers that contradict each other or can't be read: where the body ends, nobody knows.
+    /// Headers that contradict each other or can't be read: the end of the body is unknown.
     case unsound
 
     /// - Parameters:

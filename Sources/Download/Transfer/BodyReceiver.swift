@@ -1,3 +1,4 @@
+import Core
 import SystemPackage
 
 /// Takes in a body: counts it, shows its beginning to the inspector, writes and hashes it.
@@ -10,7 +11,7 @@ final class BodyReceiver {
     private var writer: BodyWriter?
     /// The first bytes, kept until the inspector has decided.
     private var beginning: [UInt8]? = []
-    /// What it was taken for.
+    /// The inspector's name for the body.
     private var kind: String?
 
     private let watch: BodyWatch?
@@ -37,6 +38,8 @@ final class BodyReceiver {
         set { if !newValue { beginning = nil } }
     }
 
+    var filter: BodyFilter?
+
     /// Whether of a body over the limit that much is taken, and the rest left.
     var takesBeginning = false
     /// Whether no more is wanted.
@@ -48,7 +51,7 @@ final class BodyReceiver {
     /// The bytes so far, for a later try; this receiver has none then.
     func giveUp() -> BodyWriter? { writer.take() }
 
-    /// What becomes of a transfer after some of its body has come.
+    /// Whether a transfer goes on after a part of its body.
     enum Reception {
         case goOn
         case stop
@@ -59,11 +62,12 @@ final class BodyReceiver {
     /// - Parameter onRoom: called when a transfer that pauses may go on.
     func receive(
         _ all: UnsafeRawBufferPointer, onRoom: @escaping @Sendable () -> Void = {},
-    ) throws(DownloadFailure) -> Reception {
+    ) throws(Failure) -> Reception {
         isFull = size + Int64(all.count) > limit
         guard !isFull || takesBeginning else {
-            throw DownloadFailure(.tooLarge, "The body from \(host) is larger than \(limit) bytes.")
+            throw Failure(.tooLarge, "The body from \(host) is larger than \(limit) bytes.")
         }
+        if let filter { try filter.check(received: size.addingSaturated(Int64(all.count))) }
         let bytes = isFull ? UnsafeRawBufferPointer(rebasing: all.prefix(Int(max(0, limit - size)))) : all
         // Before anything else sees the bytes, since they come again after a pause.
         guard try onDisk({ try openWriter().makeRoom(for: bytes.count, onAnswer: onRoom) }) else { return .pause }
@@ -82,7 +86,7 @@ final class BodyReceiver {
     }
 
     /// - Parameter onConsumed: called when the body no longer counts as unconsumed.
-    func finish(onConsumed: @escaping @Sendable () -> Void) throws(DownloadFailure) -> BodyFile {
+    func finish(onConsumed: @escaping @Sendable () -> Void) throws(Failure) -> BodyFile {
         try onDisk { try openWriter().finish(kind: kind, onConsumed: onConsumed) }
     }
 
@@ -93,38 +97,36 @@ final class BodyReceiver {
         return made
     }
 
-    private func inspect(_ bytes: UnsafeRawBufferPointer) throws(DownloadFailure) {
+    private func inspect(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
         guard let seen = beginning else { return }
-        let verdict: BodyVerdict
         // Most bodies are decided by their first chunk, which then need not be copied.
-        if seen.isEmpty, bytes.count >= Self.inspected {
-            verdict = tools.inspect(UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.inspected)))
-        } else if seen.isEmpty {
-            verdict = tools.inspect(bytes)
-        } else {
-            let all = seen + bytes.prefix(Self.inspected - seen.count)
-            verdict = all.withUnsafeBytes(tools.inspect)
-        }
-        switch verdict {
+        if seen.isEmpty { return try judge(UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.inspected))) }
+        let all = seen + bytes.prefix(Self.inspected - seen.count)
+        try all.withUnsafeBytes { prefix in Result { () throws(Failure) in try judge(prefix) } }.get()
+    }
+
+    private func judge(_ prefix: UnsafeRawBufferPointer) throws(Failure) {
+        switch tools.inspect(prefix) {
         case .accept: beginning = nil
         case .acceptAs(let kind): (beginning, self.kind) = (nil, kind)
-        case .refuse(let code, let message): throw DownloadFailure(.refusedBody(code), message)
-        case .undecided:
-            let all = seen + bytes.prefix(Self.inspected - seen.count)
-            beginning = all.count < Self.inspected ? all : nil
+        case .refuse(let failure): throw failure
+        case .undecided: beginning = prefix.count < Self.inspected ? Array(prefix) : nil
         }
+        guard beginning == nil, let filter, let size = tools.measure(prefix) else { return }
+        try filter.check(width: size.width, height: size.height)
     }
 
     /// The disk's errors are never the origin's.
-    private func onDisk<R>(_ body: () throws -> R) throws(DownloadFailure) -> R {
+    private func onDisk<R>(_ body: () throws -> R) throws(Failure) -> R {
         do {
             return try body()
         } catch {
             let errno = error as? Errno ?? .ioError
             if errno == .fileTooLarge {
-                throw DownloadFailure(.tooLarge, "The body from \(host) is larger than what may be stored in all.")
+                throw Failure(.tooLarge, "The body from \(host) is larger than what may be stored in all.")
             }
-            throw DownloadFailure(.disk(errno), "The body from \(host) could not be stored: \(error).")
+            let isFull = errno == .noSpace || errno == .diskQuotaExceeded
+            throw Failure(isFull ? .diskFull : .diskError, "The body from \(host) could not be stored: \(error).")
         }
     }
 }

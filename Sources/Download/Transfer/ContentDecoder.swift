@@ -1,9 +1,10 @@
 import CInflate
+import Core
 
-/// Undoes a content coding as a body arrives, and knows whether all of it has come: libcurl takes a compressed body that
-/// breaks off for a whole one.
+/// Undoes a content coding as a body arrives, and knows whether all of it has come: libcurl takes a compressed body
+/// that breaks off for a whole one.
 final class ContentDecoder {
-    /// What we ask for.
+    /// The codings that requests accept.
     static let accepted = "gzip, deflate"
 
     private let isGzip: Bool
@@ -22,7 +23,7 @@ final class ContentDecoder {
         case after
     }
 
-    /// Nil where the bytes are as they are meant: without a coding, or with what is none, such as `utf-8`.
+    /// Nil for bytes without a coding, or with a name that is none, such as `utf-8`.
     ///
     /// - Parameter header: the value of `Content-Encoding`.
     init?(_ header: String?) {
@@ -33,13 +34,13 @@ final class ContentDecoder {
         }
     }
 
-    /// Whether the bytes are packed in a way that nobody has asked for.
+    /// Whether the bytes have a coding that wasn't asked for.
     static func isUnknown(_ header: String?) -> Bool {
         let codings = codings(header)
         return !codings.isEmpty && ContentDecoder(header) == nil
     }
 
-    /// Without what is none.
+    /// Without names that are no codings.
     private static func codings(_ header: String?) -> [String] {
         (header ?? "").lowercased().split(separator: ",").map {
             String(decoding: Array($0.utf8).trimmingSpaces(), as: UTF8.self)
@@ -54,13 +55,13 @@ final class ContentDecoder {
     /// Whether all has come that was coded.
     var isWhole: Bool { phase == .after }
 
-    /// - Parameter take: gets what comes of the bytes, in pieces; a piece that it pauses at comes again.
-    /// - Returns: what becomes of the transfer. After a pause the same bytes are to be given again, and what was undone of
-    ///   them already isn't undone twice.
+    /// - Parameter take: gets the decoded bytes in pieces; a piece that it pauses at comes again.
+    /// - Returns: whether the transfer goes on. After a pause the same bytes are to be given again, and what was
+    ///   decoded of them already isn't undone twice.
     func decode(
         _ bytes: UnsafeRawBufferPointer, from host: String,
-        _ take: (UnsafeRawBufferPointer) throws(DownloadFailure) -> BodyReceiver.Reception,
-    ) throws(DownloadFailure) -> BodyReceiver.Reception {
+        _ take: (UnsafeRawBufferPointer) throws(Failure) -> BodyReceiver.Reception,
+    ) throws(Failure) -> BodyReceiver.Reception {
         if pending > 0 {
             let reception = try take(made(pending))
             guard case .goOn = reception else { return reception }
@@ -86,11 +87,11 @@ final class ContentDecoder {
         return try drain(host, bytes.count, take)
     }
 
-    /// What the decoder still holds though it has all bytes.
+    /// Output that the decoder still holds after the last input.
     private func drain(
         _ host: String, _ count: Int,
-        _ take: (UnsafeRawBufferPointer) throws(DownloadFailure) -> BodyReceiver.Reception,
-    ) throws(DownloadFailure) -> BodyReceiver.Reception {
+        _ take: (UnsafeRawBufferPointer) throws(Failure) -> BodyReceiver.Reception,
+    ) throws(Failure) -> BodyReceiver.Reception {
         while phase == .inside {
             let (step, result) = inflateOnce(UnsafeRawBufferPointer(start: nil, count: 0))
             if result == Z_STREAM_END { phase = .after }
@@ -105,13 +106,14 @@ final class ContentDecoder {
         return .goOn
     }
 
-    /// Hands over a piece. Where it isn't taken yet, it is kept until the bytes come again, `count` of which are used up.
+    /// Hands over a piece. Where it isn't taken yet, it is kept until the bytes come again, `count` of which are used
+    /// up.
     ///
     /// - Returns: nil where more may follow.
     private func give(
         _ size: Int, of count: Int,
-        _ take: (UnsafeRawBufferPointer) throws(DownloadFailure) -> BodyReceiver.Reception,
-    ) throws(DownloadFailure) -> BodyReceiver.Reception? {
+        _ take: (UnsafeRawBufferPointer) throws(Failure) -> BodyReceiver.Reception,
+    ) throws(Failure) -> BodyReceiver.Reception? {
         guard size > 0 else { return nil }
         let reception = try take(made(size))
         switch reception {
@@ -122,7 +124,7 @@ final class ContentDecoder {
         return reception
     }
 
-    private func begin(_ bytes: Slice<UnsafeRawBufferPointer>, _ host: String) throws(DownloadFailure) {
+    private func begin(_ bytes: Slice<UnsafeRawBufferPointer>, _ host: String) throws(Failure) {
         switch phase {
         case .inside: return
         case .after:
@@ -132,7 +134,7 @@ final class ContentDecoder {
             let first = Int(bytes.first ?? 0)
             let isZlib = first & 15 == 8 && first >> 4 <= 7
             guard cinflate_init(&stream, isGzip ? 31 : isZlib ? 15 : -15) == Z_OK else {
-                throw DownloadFailure(.internalError, "There is no memory to unpack the body from \(host).")
+                throw Failure.internalFault("There is no memory to unpack the body from \(host).")
             }
         }
         phase = .inside
@@ -153,7 +155,7 @@ final class ContentDecoder {
         return ((given - Int(stream.avail_in), output.count - Int(stream.avail_out)), result)
     }
 
-    private static func broken(_ host: String) -> DownloadFailure {
-        DownloadFailure(.truncated, "The body from \(host) can't be unpacked as its Content-Encoding says.")
+    private static func broken(_ host: String) -> Failure {
+        Failure(.truncated, "The body from \(host) can't be unpacked as its Content-Encoding says.")
     }
 }

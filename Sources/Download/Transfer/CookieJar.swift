@@ -1,6 +1,8 @@
 import CCurl
+import Core
 
-/// The cookies of one of the caller's jobs, shared by its transfers. Used by the curl thread alone, so it needs no locks.
+/// The cookies of one of the caller's jobs, shared by its transfers. Used by the curl thread alone, so it needs no
+/// locks.
 ///
 /// See https://curl.se/libcurl/c/curl_share_setopt.html
 final class CookieJar {
@@ -18,23 +20,14 @@ final class CookieJar {
     deinit { curl_share_cleanup(pointer) }
 }
 
-/// The jars in use, and those used last.
+/// The jars used last; those in use live as long as their transfers.
 struct CookieJars {
-    private static let most = 64
-    private var jars: [Int64: (jar: CookieJar, use: Int)] = [:]
-    private var uses = 0
+    private var jars = LRUCache<Int64, CookieJar>(countLimit: 64)
 
     mutating func jar(_ name: Int64) throws(EasyHandle.OptionError) -> CookieJar {
-        uses += 1
-        if let known = jars[name]?.jar {
-            jars[name]?.use = uses
-            return known
-        }
-        if jars.count >= Self.most, let oldest = jars.min(by: { $0.value.use < $1.value.use })?.key {
-            jars[oldest] = nil
-        }
+        if let known = jars.value(name) { return known }
         let made = try CookieJar()
-        jars[name] = (made, uses)
+        jars.insert(made, for: name)
         return made
     }
 }

@@ -53,7 +53,7 @@ final class EasyHandle {
         try Self.check(ccurl_set_pointer(pointer, option, value), option)
     }
 
-    /// Sends and keeps cookies. Cookies stay with a handle for good, so it can't be used for anybody else.
+    /// Sends and keeps cookies. Cookies stay with a handle for good, so no other job can use it.
     func use(_ jar: CookieJar) throws(OptionError) {
         self.jar = jar
         try set(CURLOPT_SHARE, jar.pointer)
@@ -73,7 +73,7 @@ final class EasyHandle {
         }
         let old = headers
         headers = list
-        // Only now does nobody read the old ones any more.
+        // Only now the old ones are no longer read.
         defer { curl_slist_free_all(old) }
         try Self.check(ccurl_set_pointer(pointer, CURLOPT_HTTPHEADER, list), CURLOPT_HTTPHEADER)
     }
@@ -86,7 +86,7 @@ final class EasyHandle {
 
     func text(_ info: CURLINFO) -> String { ccurl_get_text(pointer, info).map { String(cString: $0) } ?? "" }
 
-    /// What went wrong, in curl's words.
+    /// curl's own message.
     func explain(_ code: CURLcode) -> String {
         let detail = String(cString: errorText)
         return detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail

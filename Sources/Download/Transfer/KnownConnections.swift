@@ -1,38 +1,38 @@
+import Core
 import Glibc
 
-/// The connections that transfers have used, and hosts that send what nobody asked for. Used by the curl thread alone.
+/// The connections that transfers have used, and hosts that send unsolicited bytes. Used by the curl thread alone.
 ///
-/// HTTP/1.1 has nothing that tells whose answer one is: a second answer that comes late on a connection would be taken for
-/// that of the next request. So a connection on which anything has come while nobody used it isn't used again, and neither
-/// is any other of its host.
+/// HTTP/1.1 has nothing that tells whose answer one is: a second answer that comes late on a connection would be taken
+/// for that of the next request. So a connection on which bytes have come while it was idle isn't used again, and
+/// neither is any other of its host.
 final class KnownConnections {
-    /// One connection, as long as somebody uses it or may again.
+    /// One connection that is in use or may be used again.
     final class Connection {
         let socket: CInt
         let remotePort: CInt
         var users = 0
-        /// Many requests at once: what comes is told apart by its number.
+        /// HTTP/2: many requests at once, told apart by their stream numbers.
         var isMultiplexed = false
 
         init(socket: CInt, remotePort: CInt) { (self.socket, self.remotePort) = (socket, remotePort) }
     }
 
     private var byPort: [CInt: Connection] = [:]
-    private var distrusted: [String: ContinuousClock.Instant] = [:]
+    private var distrusted = LRUCache<String, ContinuousClock.Instant>(countLimit: 10_000)
     /// For so long a host is distrusted after the last time: it may have been mended.
     private static let distrustDuration = Duration.seconds(3_600)
 
     /// Whether a host's connections are used once only.
     func distrusts(_ host: String, now: ContinuousClock.Instant = .now) -> Bool {
-        guard let since = distrusted[host] else { return false }
+        guard let since = distrusted.peek(host) else { return false }
         if now - since < Self.distrustDuration { return true }
-        distrusted[host] = nil
+        distrusted.remove(host)
         return false
     }
 
     func distrust(_ host: String, now: ContinuousClock.Instant = .now) {
-        if distrusted.count >= 10_000 { distrusted.removeAll() }
-        distrusted[host] = now
+        distrusted.insert(now, for: host)
     }
 
     /// The connection between two ports.
@@ -51,17 +51,18 @@ final class KnownConnections {
         return known
     }
 
-    /// What has come on a connection that nobody uses.
+    /// The bytes that have come on an idle connection.
     enum Unasked {
         /// Or its end and no more, which libcurl sees as well.
         case nothing
-        /// A farewell, or what TLS says of itself: the connection isn't used again, and its host has done nothing wrong.
+        /// A farewell, or what TLS says of itself: the connection isn't used again, and its host has done nothing
+        /// wrong.
         case other
         /// An answer, or more of one.
         case bytes
     }
 
-    /// - Parameter isSecure: whether it is spoken to by TLS. Of its records nobody but TLS can tell what is inside: a ticket
+    /// - Parameter isSecure: whether it uses TLS. Only TLS can read its records: a ticket
     ///   for later sessions, which may come at any time, looks like a short answer, and only what is longer is one.
     func unasked(on connection: Connection, isSecure: Bool) -> Unasked {
         guard connection.users == 0, !connection.isMultiplexed else { return .nothing }

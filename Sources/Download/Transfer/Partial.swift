@@ -1,3 +1,5 @@
+import Core
+
 /// A body that broke off, kept so that the next try can go on where it ended (RFC 9110, section 14).
 struct Partial {
     /// Whose bytes these are, at the end of all redirects.
@@ -10,49 +12,40 @@ struct Partial {
     var since = ContinuousClock.now
 }
 
-/// What belongs to one request and to no other.
+/// All that has to be the same for a later request to resume a body.
 struct PartialKey: Hashable {
     let beginning: DownloadURL.Origin
     let url: String
     let headers: [String]
     let allowInvalidCertificates: Bool
 
-    init(_ ticket: Ticket) {
+    init(_ queued: QueuedTransfer) {
         // It decides whether the headers are sent.
-        beginning = ticket.beginning.origin
-        url = ticket.url.text
-        headers = ticket.request.headers.map { "\($0.name.lowercased()): \($0.value)" }.sorted()
-        allowInvalidCertificates = ticket.request.allowInvalidCertificates
+        beginning = queued.beginning.origin
+        url = queued.url.text
+        headers = queued.request.headers.map { "\($0.name.lowercased()): \($0.value)" }.sorted()
+        allowInvalidCertificates = queued.request.allowInvalidCertificates
     }
 }
 
 /// Bodies that broke off lately: a few, and not for long.
 struct PartialStore {
-    private static let most = 32
     private static let lifetime = Duration.seconds(600)
-    let bytes: Int64
-    private var partials: [PartialKey: Partial] = [:]
+    private var partials: LRUCache<PartialKey, Partial>
 
-    init(bytes: Int64) { self.bytes = bytes }
+    init(bytes: Int64) { partials = LRUCache(countLimit: 32, costLimit: bytes) }
 
     var count: Int { partials.count }
 
-    mutating func take(_ key: PartialKey) -> Partial? { partials.removeValue(forKey: key) }
+    mutating func take(_ key: PartialKey) -> Partial? { partials.remove(key) }
 
     /// Asked for again and again, also where nothing is downloaded: each has an open file and its room on the disk.
     mutating func forgetOld(now: ContinuousClock.Instant) {
-        guard partials.contains(where: { $0.value.since <= now - Self.lifetime }) else { return }
-        partials = partials.filter { $0.value.since > now - Self.lifetime }
+        partials.removeAll { $0.since <= now - Self.lifetime }
     }
 
     mutating func keep(_ partial: Partial, _ key: PartialKey) {
-        partials[key] = partial
-        // One alone may be too much as well.
-        while partials.count > Self.most || partials.values.reduce(0, { $0 + $1.writer.size }) > bytes,
-            let oldest = partials.min(by: { $0.value.since < $1.value.since })?.key
-        {
-            partials[oldest] = nil
-        }
+        partials.insert(partial, for: key, cost: partial.writer.size)
     }
 }
 
@@ -89,7 +82,7 @@ struct Assembly {
     /// Where the body does.
     let total: Int64
 
-    /// Nil where the response doesn't go on from what there is, or nobody knows where the body ends.
+    /// Nil where the response doesn't go on from the earlier bytes, or the end of the body is unknown.
     ///
     /// - Parameter length: of the response's own body, where it says so.
     init?(_ range: ContentRange, after partial: Partial, length: Int64?) {

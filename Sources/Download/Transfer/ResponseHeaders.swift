@@ -1,4 +1,4 @@
-/// The fields of one response that somebody downstream asks for.
+/// The fields of one response that the worker uses.
 struct ResponseHeaders {
     private var lengths: [String] = []
     private var encodings: [String] = []

@@ -1,15 +1,16 @@
 import CCurl
+import Core
 import SystemPackage
 
-/// What one host is asked for a download while it runs: its hops there, its phase, its limits. Used by the curl thread alone.
+/// A running transfer: its hops on one host, its phase, its limits. Used by the curl thread alone.
 final class Transfer {
-    let ticket: Ticket
+    let queued: QueuedTransfer
     let easy: EasyHandle
     let configuration: DownloadConfiguration
     let tools: Tools
     let jar: CookieJar?
-    let connections: KnownConnections
-    /// What an earlier try got of the body.
+    var connections: KnownConnections { tools.connections }
+    /// The bytes that an earlier try got of the body.
     let resume: Partial?
 
     /// The URL that is being asked now.
@@ -30,8 +31,8 @@ final class Transfer {
     private(set) var usesOwnConnection = false
     /// Where a body that is gone on with has to end.
     var assembly: Assembly?
-    /// Why we ended the transfer ourselves. It outranks whatever libcurl says about that.
-    private(set) var cut: DownloadFailure?
+    /// Why the downloader ended the transfer. It outranks libcurl's own error.
+    private(set) var cut: Failure?
     /// Whether it waits for room on the disk: its silence is not the origin's.
     var isPaused = false
     /// Called, from any thread, when there is room again.
@@ -43,11 +44,13 @@ final class Transfer {
     /// The last byte, once there is a connection.
     private var lastByte: ContinuousClock.Instant?
 
-    /// What the downloader's owner provides for bodies.
+    /// The caller's functions for bodies, and the connections that all transfers share.
     struct Tools {
         let makeFile: @Sendable () throws -> FileDescriptor
-        let makeRoom: @Sendable () -> (any BodyRoom)?
+        let makeRoom: @Sendable () -> (any SpaceReservation)?
         let inspect: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict
+        let measure: @Sendable (UnsafeRawBufferPointer) -> (width: Int, height: Int)?
+        let connections = KnownConnections()
     }
 
     enum Phase {
@@ -67,51 +70,49 @@ final class Transfer {
     }
 
     init(
-        _ ticket: Ticket, easy: EasyHandle, configuration: DownloadConfiguration, tools: Tools,
-        jar: CookieJar? = nil, resume: Partial? = nil,
-        connections: KnownConnections = KnownConnections(), now: ContinuousClock.Instant,
+        _ queued: QueuedTransfer, easy: EasyHandle, configuration: DownloadConfiguration, tools: Tools,
+        jar: CookieJar? = nil, resume: Partial? = nil, now: ContinuousClock.Instant,
     ) {
-        self.connections = connections
         self.jar = jar
         self.resume = resume
-        redirects = ticket.hop.redirects
-        self.ticket = ticket
+        redirects = queued.hop.redirects
+        self.queued = queued
         self.easy = easy
         self.configuration = configuration
         self.tools = tools
-        hop = ticket.url
-        started = now - ticket.hop.spent
+        hop = queued.url
+        started = now - queued.hop.spent
         hopStarted = now
-        usesOwnConnection = connections.distrusts(ticket.host)
+        usesOwnConnection = tools.connections.distrusts(queued.host)
     }
 
     var elapsed: Duration { .now - started }
 
     /// Bytes that were announced and never asked for again, because the body was refused.
     var savedBytes: Int64 {
-        guard let cut, cut.code.isRefusal, let length = headers.contentLength else { return 0 }
-        return min(max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T)), Self.mostSaved)
+        guard let cut, cut.failureClass.isRefusal, let length = headers.contentLength else { return 0 }
+        return min(max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T)), Self.maxSavedBytes)
     }
 
-    /// No origin has so much to send, and what is summed up must not be all that a number can hold.
-    private static let mostSaved: Int64 = 1 << 40
+    /// More than an origin sends; it keeps sums of such numbers from overflowing.
+    private static let maxSavedBytes: Int64 = 1 << 40
 
-    /// How far it has come, for whoever gave it a number; nil as long as it is young.
+    /// The progress of a request with an id; nil in its first second.
     func progress(_ now: ContinuousClock.Instant) -> DownloadProgress? {
-        guard now - started >= .seconds(1), let id = ticket.request.id else { return nil }
+        guard now - started >= .seconds(1), let id = queued.request.id else { return nil }
         let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T).addingSaturated(assembly?.start ?? 0)
         return DownloadProgress(id: id, received: received, expected: assembly?.total ?? headers.contentLength)
     }
 
-    func quiet(_ now: ContinuousClock.Instant) -> Exchange.Quiet {
+    func quiet(_ now: ContinuousClock.Instant) -> DownloadScheduler.Quiet {
         // A connection that was made is no answer yet.
-        Exchange.Quiet(
-            time: now - (lastByte ?? hopStarted), isNew: headerBytes == 0 && redirects == ticket.hop.redirects)
+        DownloadScheduler.Quiet(
+            time: now - (lastByte ?? hopStarted), isNew: headerBytes == 0 && redirects == queued.hop.redirects)
     }
 
     /// Records why the transfer ends; only the first reason counts.
-    func cut(_ code: DownloadFailure.Code, _ message: String) {
-        if cut == nil { cut = DownloadFailure(code, message, response: nil) }
+    func cut(_ failure: Failure) {
+        if cut == nil { cut = failure }
     }
 
     func touch() { lastByte = .now }
@@ -145,7 +146,7 @@ final class Transfer {
 
 // The connection of this hop.
 extension Transfer {
-    /// - Returns: whether it may be used: what has come on it before anything was asked would be taken for the answer.
+    /// - Returns: whether it may be used: bytes that came before the request would be taken for the answer.
     func take(_ connection: KnownConnections.Connection) -> Bool {
         // On a new one a server may speak first, as TLS and HTTP/2 do.
         let unasked = openedSockets.isEmpty ? connections.unasked(on: connection, isSecure: speaksTLS) : .nothing
@@ -154,7 +155,7 @@ extension Transfer {
             self.connection = connection
             return true
         }
-        if case .bytes = unasked { connections.distrust(ticket.host) }
+        if case .bytes = unasked { connections.distrust(queued.host) }
         needsOtherConnection = true
         return false
     }
@@ -171,25 +172,25 @@ extension Transfer {
     }
 }
 
-// What is sent on this hop.
+// The request of this hop.
 extension Transfer {
-    private var isAtOrigin: Bool { hop.origin == ticket.beginning.origin }
+    private var isAtOrigin: Bool { hop.origin == queued.beginning.origin }
 
     /// A redirect's own credentials, or the request's where they were meant for.
     var hopAuthorization: Authorization? {
         if let own = hop.credentials { return Authorization(basic: own) }
         guard isAtOrigin else { return nil }
-        return ticket.request.authorization ?? ticket.beginning.credentials.map(Authorization.init(basic:))
+        return queued.request.authorization ?? queued.beginning.credentials.map(Authorization.init(basic:))
     }
 
     /// Whether nothing is asked of libcurl but what every request asks.
     var isUsual: Bool {
         hopAuthorization == nil && jar == nil && !isResuming && !usesOwnConnection
-            && !ticket.request.allowInvalidCertificates
+            && !queued.request.allowInvalidCertificates && queued.request.timeouts.connect == nil
     }
 
     /// Whether this hop asks for the rest of a body only.
-    var isResuming: Bool { resume.map { $0.url == hop.text } ?? false && !ticket.request.hasValidators }
+    var isResuming: Bool { resume.map { $0.url == hop.text } ?? false && !queued.request.hasValidators }
 
     private func line(_ header: (name: String, value: String)) -> String {
         // curl's own syntax for a header without a value ends in a semicolon.
@@ -197,7 +198,7 @@ extension Transfer {
     }
 
     var hopHeaders: [String] {
-        let request = ticket.request
+        let request = queued.request
         let isClear = request.authorization != nil
         let own =
             isAtOrigin ? request.headers.filter { !isClear || $0.name.lowercased() != "authorization" } : []
@@ -220,9 +221,12 @@ extension Transfer {
 
 // Deadlines. libcurl's own are in whole seconds (silence) or per hop (total).
 extension Transfer {
+    private var totalTimeout: Duration { queued.request.timeouts.total ?? configuration.totalTimeout }
+    private var silenceTimeout: Duration { queued.request.timeouts.silence ?? configuration.silenceTimeout }
+
     var deadline: ContinuousClock.Instant {
-        var deadline = started + configuration.totalTimeout
-        if let lastByte, !isPaused { deadline = min(deadline, lastByte + configuration.silenceTimeout) }
+        var deadline = started + totalTimeout
+        if let lastByte, !isPaused { deadline = min(deadline, lastByte + silenceTimeout) }
         if case .draining(_, let until) = phase { deadline = min(deadline, until) }
         return deadline
     }
@@ -230,10 +234,10 @@ extension Transfer {
     /// Called when the deadline has passed. While draining that is no failure.
     func expire(now: ContinuousClock.Instant) {
         if case .draining = phase { return }
-        if now >= started + configuration.totalTimeout {
-            cut(.timeout, "The download from \(hop.host) took longer than \(configuration.totalTimeout).")
+        if now >= started + totalTimeout {
+            cut(Failure(.timeout, "The download from \(hop.host) took longer than \(totalTimeout)."))
         } else {
-            cut(.timeout, "\(hop.host) sent nothing for \(configuration.silenceTimeout).")
+            cut(Failure(.timeout, "\(hop.host) sent nothing for \(silenceTimeout)."))
         }
     }
 }

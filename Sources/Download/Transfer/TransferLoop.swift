@@ -1,19 +1,19 @@
 import CCurl
+import Core
 import Glibc
 import Synchronization
 
-/// The curl thread: starts, drives and ends transfers until the exchange closes.
+/// The curl thread: starts, drives and ends transfers until the scheduler closes.
 ///
 /// Owns the multi handle and everything added to it. Used by that thread alone, but for ``bell``.
 final class TransferLoop {
     private let multi: UnsafeMutableRawPointer
     private let configuration: DownloadConfiguration
     private let tools: Transfer.Tools
-    private var exchange: Exchange?
+    private var scheduler: DownloadScheduler?
     private var running: [UInt64: Transfer] = [:]
     private var idle: [EasyHandle] = []
     private var jars = CookieJars()
-    private let connections = KnownConnections()
     private var partials: PartialStore
     /// A slot became free since work was last taken: there may be something to start before sleeping.
     private var hasFreedSlot = false
@@ -22,15 +22,15 @@ final class TransferLoop {
     /// When silent transfers were last looked for.
     private var lastLook = ContinuousClock.now
     /// Whether one of them may be the first of its host: then they are looked for more often.
-    private var hasStrangers = false
+    private var hasUnansweredHosts = false
     /// No transfer's deadline is before this.
     private var nextDeadline: ContinuousClock.Instant?
-    private var answers = Answers()
+    private var answers = CompletionBatch()
 
     /// - Throws: `internalError` when libcurl has no memory or lacks an option.
-    init(_ configuration: DownloadConfiguration, tools: Transfer.Tools) throws(DownloadFailure) {
+    init(_ configuration: DownloadConfiguration, tools: Transfer.Tools) throws(Failure) {
         guard let multi = curl_multi_init() else {
-            throw DownloadFailure(.internalError, "libcurl cannot be started.")
+            throw Failure.internalFault("libcurl cannot be started.")
         }
         self.multi = multi
         self.configuration = configuration
@@ -49,97 +49,97 @@ final class TransferLoop {
 
     var bell: Bell { Bell(multi: multi) }
 
-    func run(_ exchange: Exchange) {
-        self.exchange = exchange
-        while step(exchange) {}
-        for transfer in Array(running.values) { end(transfer, with: .failed(.cancelled), exchange) }
+    func run(_ scheduler: DownloadScheduler) {
+        self.scheduler = scheduler
+        while step(scheduler) {}
+        for transfer in Array(running.values) { end(transfer, with: .failed(.stopped()), scheduler) }
         answers.give()
-        // Everything that may block or fail is behind us before anybody is told that it is over.
-        exchange.silence()
+        // All that may block or fail is done before callers are told that it is over.
+        scheduler.silence()
     }
 }
 
 extension TransferLoop {
-    /// One turn; false when the exchange is closing.
-    private func step(_ exchange: Exchange) -> Bool {
+    /// One turn; false when the scheduler is closing.
+    private func step(_ scheduler: DownloadScheduler) -> Bool {
         hasFreedSlot = false
         partials.forgetOld(now: .now)
-        let work = exchange.takeWork(now: .now)
+        let work = scheduler.takeWork(now: .now)
         guard !work.isClosing else { return false }
         for id in work.cancelled {
-            if let transfer = running[id] { end(transfer, with: .failed(.cancelled), exchange) }
+            if let transfer = running[id] { end(transfer, with: .failed(.stopped()), scheduler) }
         }
         for id in work.withRoom {
-            if let transfer = running[id] { goOn(transfer, exchange) }
+            if let transfer = running[id] { goOn(transfer, scheduler) }
         }
-        for ticket in work.starts { start(ticket, exchange) }
+        for queued in work.starts { start(queued, scheduler) }
         var count: CInt = 0
-        check(curl_multi_perform(multi, &count), exchange)
-        finishTransfers(exchange)
-        expireTransfers(exchange)
+        check(curl_multi_perform(multi, &count), scheduler)
+        finishTransfers(scheduler)
+        expireTransfers(scheduler)
         answers.giveIfDue(isLast: running.isEmpty)
-        if work.isCrowded { listen(exchange) }
-        let nextEnd = endSilent(since: work.settlingSince, exchange)
-        report(exchange)
+        if work.isCrowded { listen(scheduler) }
+        let nextEnd = endSilent(since: work.settlingSince, scheduler)
+        report(scheduler)
         if hasFreedSlot { return true }
         let nextLook = work.isCrowded && !running.isEmpty ? lastLook + lookEvery : nil
         let nextReport = running.isEmpty && !hasReported ? nil : lastReport + Self.reporting
         let pause = pause(until: [work.nextRelease, nextLook, nextReport, nextEnd, answers.due])
-        check(curl_multi_poll(multi, nil, 0, pause, nil), exchange)
+        check(curl_multi_poll(multi, nil, 0, pause, nil), scheduler)
         return true
     }
 
-    /// Gives a transfer that has paused its bytes again. It may pause again; and where they are refused, libcurl says so to
-    /// nobody but the caller, and would go on.
-    private func goOn(_ transfer: Transfer, _ exchange: Exchange) {
+    /// Gives a transfer that has paused its bytes again. It may pause again; and where they are refused, libcurl says
+    /// so to the caller alone, and would go on.
+    private func goOn(_ transfer: Transfer, _ scheduler: DownloadScheduler) {
         let code = curl_easy_pause(transfer.easy.pointer, ccurl_go_on())
-        if code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY { finish(transfer, code, exchange) }
+        if code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY { finish(transfer, code, scheduler) }
     }
 
-    private func start(_ ticket: Ticket, _ exchange: Exchange) {
+    private func start(_ queued: QueuedTransfer, _ scheduler: DownloadScheduler) {
         do throws(EasyHandle.OptionError) {
             let easy = if let pooled = idle.popLast() { pooled } else { try EasyHandle() }
             let transfer = Transfer(
-                ticket, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: ticket),
+                queued, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: queued),
                 // One that wants the beginning only needs none that came before, which may be more than it wants.
-                resume: ticket.request.hasValidators || ticket.request.takesBeginning
-                    ? nil : partials.take(PartialKey(ticket)),
-                connections: connections, now: .now)
-            transfer.onRoom = { [id = ticket.id] in exchange.hasRoom(id) }
-            running[ticket.id] = transfer
-            hasStrangers = true
-            begin(transfer, exchange)
+                resume: queued.request.hasValidators || queued.request.takesBeginning
+                    ? nil : partials.take(PartialKey(queued)),
+                now: .now)
+            transfer.onRoom = { [id = queued.id] in scheduler.hasRoom(id) }
+            running[queued.id] = transfer
+            hasUnansweredHosts = true
+            begin(transfer, scheduler)
         } catch {
             hasFreedSlot = true
-            exchange.finished(ticket.id, .nothing, withBody: false)
-            ticket.answer(.failed(Self.unusable(error)))
+            scheduler.finished(queued.id, .nothing, withBody: false)
+            queued.answer(.failed(Self.unusable(error)))
         }
     }
 
-    private func jar(of ticket: Ticket) throws(EasyHandle.OptionError) -> CookieJar? {
-        guard let name = ticket.request.cookieJar else { return nil }
+    private func jar(of queued: QueuedTransfer) throws(EasyHandle.OptionError) -> CookieJar? {
+        guard let name = queued.request.cookieJar else { return nil }
         return try jars.jar(name)
     }
 
     /// Sends the request of a transfer's current hop.
-    private func begin(_ transfer: Transfer, _ exchange: Exchange) {
+    private func begin(_ transfer: Transfer, _ scheduler: DownloadScheduler) {
         do throws(EasyHandle.OptionError) {
             try transfer.easy.prepare(transfer)
             let code = curl_multi_add_handle(multi, transfer.easy.pointer)
             guard code == CURLM_OK else { throw EasyHandle.OptionError(code: CURLE_FAILED_INIT) }
             nextDeadline = min(nextDeadline ?? transfer.deadline, transfer.deadline)
         } catch {
-            end(transfer, with: .failed(Self.unusable(error)), exchange)
+            end(transfer, with: .failed(Self.unusable(error)), scheduler)
         }
     }
 
-    private static func unusable(_ error: EasyHandle.OptionError) -> DownloadFailure {
+    private static func unusable(_ error: EasyHandle.OptionError) -> Failure {
         let reason = String(cString: curl_easy_strerror(error.code))
         let option = error.option.map { " (option \($0.rawValue))" } ?? ""
-        return DownloadFailure(.internalError, "libcurl did not accept the request: \(reason)\(option).")
+        return Failure.internalFault("libcurl did not accept the request: \(reason)\(option).")
     }
 
-    private func finishTransfers(_ exchange: Exchange) {
+    private func finishTransfers(_ scheduler: DownloadScheduler) {
         var left: CInt = 0
         while let message = curl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE,
@@ -148,81 +148,83 @@ extension TransferLoop {
             let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
             // Read before the handle is removed, which frees the message.
             let code = ccurl_message_result(message)
-            finish(transfer, code, exchange)
+            finish(transfer, code, scheduler)
         }
     }
 
-    private func finish(_ transfer: Transfer, _ code: CURLcode, _ exchange: Exchange) {
+    private func finish(_ transfer: Transfer, _ code: CURLcode, _ scheduler: DownloadScheduler) {
         if transfer.needsOtherConnection {
             curl_multi_remove_handle(multi, transfer.easy.pointer)
             transfer.reconnect()
-            return begin(transfer, exchange)
+            return begin(transfer, scheduler)
         }
-        exchange.received(transfer.easy.offset(CURLINFO_SIZE_DOWNLOAD_T), saved: transfer.savedBytes)
-        switch transfer.end(code, onConsumed: { exchange.consumed() }) {
+        scheduler.received(transfer.easy.offset(CURLINFO_SIZE_DOWNLOAD_T), saved: transfer.savedBytes)
+        switch transfer.end(code, onConsumed: { scheduler.consumed() }) {
         case .outcome(let outcome):
-            end(transfer, with: outcome, exchange)
-        case .redirect(let url) where transfer.ticket.follows(url):
+            end(transfer, with: outcome, scheduler)
+        case .redirect(let url) where transfer.queued.follows(url):
             curl_multi_remove_handle(multi, transfer.easy.pointer)
             transfer.follow(url)
-            begin(transfer, exchange)
+            begin(transfer, scheduler)
         case .redirect(let url):
-            release(transfer, .answered, withBody: false, exchange)
-            transfer.ticket.onRedirect(Hop(url: url, redirects: transfer.redirects + 1, spent: transfer.elapsed))
+            release(transfer, .answered, withBody: false, scheduler)
+            transfer.queued.onRedirect(Hop(url: url, redirects: transfer.redirects + 1, spent: transfer.elapsed))
         }
     }
 
-    private func end(_ transfer: Transfer, with outcome: DownloadOutcome, _ exchange: Exchange) {
+    private func end(_ transfer: Transfer, with outcome: DownloadOutcome<BodyFile>, _ scheduler: DownloadScheduler) {
         if case .failed(let failure) = outcome, let partial = transfer.partial(failure) {
-            partials.keep(partial, PartialKey(transfer.ticket))
+            partials.keep(partial, PartialKey(transfer.queued))
         }
         var (outcome, pause) = (outcome, Duration?.none)
         if case .failed(var failure) = outcome {
-            failure.host = transfer.ticket.host
+            failure.host = transfer.queued.host
             outcome = .failed(failure)
-            // What an answer for good says of another time says nothing of the host's other URLs.
-            if failure.code.isPassing { pause = failure.retryAfter }
+            // `Retry-After` with a final status is about this URL, not about the host.
+            if failure.failureClass.treatment == .retry { pause = failure.retryAfter }
         }
         let withBody = if case .body = outcome { true } else { false }
         release(
-            transfer, HostLesson(outcome, isRepeated: transfer.ticket.request.isRepeated), withBody: withBody,
-            pause: pause, exchange)
-        answers.add(outcome, to: transfer.ticket)
+            transfer, HostSignal(outcome, isRepeated: transfer.queued.request.isRepeated), withBody: withBody,
+            pause: pause, scheduler)
+        answers.add(outcome, to: transfer.queued)
     }
 
     private func release(
-        _ transfer: Transfer, _ lesson: HostLesson, withBody: Bool, pause: Duration? = nil, _ exchange: Exchange,
+        _ transfer: Transfer, _ signal: HostSignal, withBody: Bool, pause: Duration? = nil,
+        _ scheduler: DownloadScheduler,
     ) {
         let hasAnswered = transfer.easy.long(CURLINFO_RESPONSE_CODE) > 0
         transfer.letGoOfConnection()
         curl_multi_remove_handle(multi, transfer.easy.pointer)
-        running[transfer.ticket.id] = nil
+        running[transfer.queued.id] = nil
         // Cookies stay with a handle; and one whose connection failed at once keeps its buffer.
         if transfer.jar == nil, hasAnswered { idle.append(transfer.easy) }
         hasFreedSlot = true
-        exchange.finished(transfer.ticket.id, lesson, withBody: withBody, pause: pause)
+        scheduler.finished(transfer.queued.id, signal, withBody: withBody, pause: pause)
     }
 }
 
 // Time and errors.
 extension TransferLoop {
-    private func expireTransfers(_ exchange: Exchange) {
+    private func expireTransfers(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
-        // Looked at each time: a deadline comes nearer when a connection is made, and nobody tells us.
+        // Looked at each time: a deadline comes nearer when a connection is made, without a callback.
         nextDeadline = running.values.lazy.map(\.deadline).min()
         guard let nextDeadline, nextDeadline <= now else { return }
         for transfer in Array(running.values) where transfer.deadline <= now {
             transfer.expire(now: now)
-            finish(transfer, CURLE_OPERATION_TIMEDOUT, exchange)
+            finish(transfer, CURLE_OPERATION_TIMEDOUT, scheduler)
         }
         self.nextDeadline = running.values.map(\.deadline).min()
     }
 
-    /// Ends transfers that have got nothing for a while since no more are wanted: somebody waits for the last of them.
+    /// Once the downloader settles, ends transfers that have got nothing for a while: the worker waits for the last of
+    /// them.
     ///
     /// - Returns: when the next of them is due.
     private func endSilent(
-        since start: ContinuousClock.Instant?, _ exchange: Exchange,
+        since start: ContinuousClock.Instant?, _ scheduler: DownloadScheduler,
     ) -> ContinuousClock.Instant? {
         guard let start else { return nil }
         let patience = configuration.settlingPatience
@@ -231,7 +233,7 @@ extension TransferLoop {
         for transfer in Array(running.values) {
             let end = max(start, now - transfer.quiet(now).time) + patience
             if end <= now {
-                self.end(transfer, with: .failed(.cancelled), exchange)
+                self.end(transfer, with: .failed(.stopped()), scheduler)
             } else {
                 next = min(next ?? end, end)
             }
@@ -242,26 +244,27 @@ extension TransferLoop {
     private static let reporting = Duration.seconds(1)
 
     /// Says how far the long transfers have come, once a second.
-    private func report(_ exchange: Exchange) {
+    private func report(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
         guard now - lastReport >= Self.reporting else { return }
         lastReport = now
         let progress = running.values.compactMap { $0.progress(now) }
         guard hasReported || !progress.isEmpty else { return }
         hasReported = !progress.isEmpty
-        exchange.state.withLock { $0.progress = progress }
+        scheduler.state.withLock { $0.progress = progress }
     }
 
     /// Looks for transfers that hold a place and get nothing.
-    private func listen(_ exchange: Exchange) {
+    private func listen(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
         guard now - lastLook >= lookEvery else { return }
         lastLook = now
-        hasStrangers = exchange.hear(running.mapValues { $0.quiet(now) }, patience: configuration.patience)
+        hasUnansweredHosts = scheduler.markStalled(
+            running.mapValues { $0.quiet(now) }, patience: configuration.patience)
     }
 
     private var lookEvery: Duration {
-        configuration.patience / (hasStrangers ? 2 * Exchange.patienceWithStrangers : 2)
+        configuration.patience / (hasUnansweredHosts ? 2 * DownloadScheduler.newHostPatienceDivisor : 2)
     }
 
     /// Milliseconds until something is due, rounded up so that the thread doesn't wake just before it.
@@ -272,11 +275,11 @@ extension TransferLoop {
     }
 
     /// The multi handle itself failed (memory, a bad descriptor): nothing that runs can be trusted to go on.
-    private func check(_ code: CURLMcode, _ exchange: Exchange) {
+    private func check(_ code: CURLMcode, _ scheduler: DownloadScheduler) {
         guard code != CURLM_OK else { return }
         let reason = String(cString: curl_multi_strerror(code))
-        let failure = DownloadFailure(.internalError, "libcurl cannot go on: \(reason).")
-        for transfer in Array(running.values) { end(transfer, with: .failed(failure), exchange) }
+        let failure = Failure.internalFault("libcurl cannot go on: \(reason).")
+        for transfer in Array(running.values) { end(transfer, with: .failed(failure), scheduler) }
         // Should it fail again at once, the thread must not spin.
         usleep(10_000)
     }

@@ -1,25 +1,26 @@
+import Core
 import Glibc
 
 /// Runs a ``TransferLoop`` on a thread of its own, since libcurl's loop blocks.
 enum TransferThread {
-    /// What is handed to the thread, which then owns it.
+    /// Handed to the thread, which then owns it.
     private final class Cargo {
         var loop: TransferLoop?
-        let exchange: Exchange
+        let scheduler: DownloadScheduler
 
-        init(loop: TransferLoop, exchange: Exchange) {
+        init(loop: TransferLoop, scheduler: DownloadScheduler) {
             self.loop = loop
-            self.exchange = exchange
+            self.scheduler = scheduler
         }
     }
 
     /// - Throws: `internalError` when no thread can be made.
-    static func start(_ loop: sending TransferLoop, exchange: Exchange) throws(DownloadFailure) {
-        let cargo = Unmanaged.passRetained(Cargo(loop: loop, exchange: exchange))
+    static func start(_ loop: sending TransferLoop, scheduler: DownloadScheduler) throws(Failure) {
+        let cargo = Unmanaged.passRetained(Cargo(loop: loop, scheduler: scheduler))
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         defer { pthread_attr_destroy(&attributes) }
-        // Detached: the exchange tells when it is over, after everything of curl's is freed.
+        // Detached: the scheduler tells when it is over, after everything of curl's is freed.
         pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
         var thread = pthread_t()
         let code = withoutSignals {
@@ -27,16 +28,16 @@ enum TransferThread {
         }
         guard code == 0 else {
             cargo.release()
-            throw DownloadFailure(.internalError, "No thread can be made for downloads: error \(code).")
+            throw Failure.internalFault("No thread can be made for downloads: error \(code).")
         }
     }
 
     private static func main(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         guard let argument else { return nil }
         let cargo = Unmanaged<Cargo>.fromOpaque(argument).takeRetainedValue()
-        cargo.loop?.run(cargo.exchange)
+        cargo.loop?.run(cargo.scheduler)
         cargo.loop = nil
-        cargo.exchange.closed()
+        cargo.scheduler.closed()
         return nil
     }
 

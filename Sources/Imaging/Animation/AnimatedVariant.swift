@@ -1,4 +1,6 @@
+internal import Core
 internal import SystemPackage
+import Variants
 
 /// An animated variant on its way. Its file is begun with the first frame, whose size all others must have.
 final class AnimatedVariant {
@@ -46,7 +48,7 @@ final class AnimatedVariant {
     /// Without `transform-animated-image` an animation is brought to its box, and its effects are left out.
     var hasEffects: Bool { !plan.spec.effects.isEmpty && plan.spec.options.flag(.transformAnimatedImage) }
 
-    func rendered(_ frame: PixelBuffer) throws(ImagingError) -> PixelBuffer {
+    func rendered(_ frame: PixelBuffer) throws(Failure) -> PixelBuffer {
         // Frames are decoded all the same, since a file that can't be is not passed on.
         if plan.isPassedThrough { return frame }
         guard hasEffects else {
@@ -56,7 +58,7 @@ final class AnimatedVariant {
         return try plan.rendered(from: inItsColours(frame).picture(), runner, at: &position).pixelBuffer()
     }
 
-    private func fixPosition(on frame: PixelBuffer) throws(ImagingError) {
+    private func fixPosition(on frame: PixelBuffer) throws(Failure) {
         guard !isFixed else { return }
         isFixed = true
         guard plan.placement.isCropped else { return }
@@ -68,30 +70,29 @@ final class AnimatedVariant {
         }
     }
 
-    private func inItsColours(_ frame: PixelBuffer) throws(ImagingError) -> PixelBuffer {
+    private func inItsColours(_ frame: PixelBuffer) throws(Failure) -> PixelBuffer {
         if let colours { try colours.inSRGB(frame) } else { frame }
     }
 
-    func add(_ pixels: PixelBuffer, duration: Int) throws(ImagingError) {
+    func add(_ pixels: PixelBuffer, duration: Int) throws(Failure) {
         if plan.isPassedThrough { return }
         let sink: any FrameSink = if let begun = self.sink { begun } else { try begin(pixels.size) }
         guard pixels.size == size else {
-            throw ImagingError(
-                code: .transform, message: "its frames came out in different sizes; leave out 'trim' for animations.")
+            throw Failure(.transform, "its frames came out in different sizes; leave out 'trim' for animations.")
         }
         try sink.add(pixels, duration: duration)
     }
 
-    func finish() throws(ImagingError) -> Rendition {
+    func finish() throws(Failure) -> Rendition {
         if plan.isPassedThrough { return try plan.passThrough() }
-        guard let sink else { throw ImagingError(code: .encode, message: "The animation has no frame to write.") }
+        guard let sink else { throw Failure(.encode, "The animation has no frame to write.") }
         try sink.finish()
         self.sink = nil
         return Rendition(
             name: plan.spec.name, width: size.width, height: size.height, formatName: encoding.formatName)
     }
 
-    private func begin(_ size: PixelSize) throws(ImagingError) -> any FrameSink {
+    private func begin(_ size: PixelSize) throws(Failure) -> any FrameSink {
         let (sink, encoding) = try encoding.begin(plan, size: size, loopCount: loopCount, metadata)
         self.sink = sink
         self.encoding = encoding

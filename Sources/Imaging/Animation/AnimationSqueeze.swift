@@ -1,3 +1,4 @@
+internal import Core
 internal import SystemPackage
 
 /// Brings an animation under its `max-bytes`: it is encoded anew from its first frame on, less good each time, since
@@ -13,13 +14,13 @@ struct AnimationSqueeze {
     /// Pixels of all frames: of the variant's, and a part of the source's, which are decoded for them.
     let cost: Int
     /// Encodes all of it into the variant's file.
-    let encode: (AnimationEncoding) throws(ImagingError) -> Rendition
+    let encode: (AnimationEncoding) throws(Failure) -> Rendition
 
     /// - Parameters:
     ///   - output: the variant's file, larger than `most` bytes.
     ///   - encoding: it was written with.
     /// - Throws: class `encode` where it can't be that small.
-    func fit(_ output: FileDescriptor, _ encoding: AnimationEncoding) throws(ImagingError) -> Rendition {
+    func fit(_ output: FileDescriptor, _ encoding: AnimationEncoding) throws(Failure) -> Rendition {
         guard let weakest = encoding.weakest else {
             throw failure("and a lossless \(encoding.formatName) has no quality to lower")
         }
@@ -51,26 +52,26 @@ struct AnimationSqueeze {
 
     private func again(
         _ output: FileDescriptor, _ encoding: AnimationEncoding,
-    ) throws(ImagingError) -> Rendition {
+    ) throws(Failure) -> Rendition {
         do {
             try output.resize(to: 0)
             try output.seek(offset: 0, from: .start)
         } catch {
-            throw ImagingError(code: .encode, message: "The file can't be written anew: \(error).")
+            throw Failure(.encode, "The file can't be written anew: \(error).")
         }
         return try encode(encoding)
     }
 
-    private func failure(_ why: String) -> ImagingError {
-        ImagingError(code: .encode, message: "it is larger than \(most) bytes, \(why).")
+    private func failure(_ why: String) -> Failure {
+        Failure(.encode, "it is larger than \(most) bytes, \(why).")
     }
 
     /// Bytes of a file that was written.
-    static func size(of output: FileDescriptor) throws(ImagingError) -> Int {
+    static func size(of output: FileDescriptor) throws(Failure) -> Int {
         do {
             return Int(try output.seek(offset: 0, from: .end))
         } catch {
-            throw ImagingError(code: .encode, message: "The file can't be measured: \(error).")
+            throw Failure(.encode, "The file can't be measured: \(error).")
         }
     }
 }

@@ -1,3 +1,6 @@
+internal import Core
+import Variants
+
 /// Turns an animation into animated variants: each frame is decoded once, and goes to all of them.
 struct AnimationTransformer {
     private let source: DecodedSource
@@ -14,11 +17,11 @@ struct AnimationTransformer {
     ///
     /// - Parameter plans: of formats that can be animated.
     /// - Throws: class `too-many-pixels`, `truncated` or `bad-image`; `encode`, `transform`.
-    func write(_ plans: [VariantPlan]) throws(ImagingError) -> [Rendition] {
+    func write(_ plans: [VariantPlan]) throws(Failure) -> [Rendition] {
         let (outputs, renditions) = try encoded(plans.map { ($0, AnimationEncoding?.none) })
         var results: [Rendition] = []
         for (output, rendition) in zip(outputs, renditions) {
-            do throws(ImagingError) {
+            do throws(Failure) {
                 results.append(try fitting(output, rendition))
             } catch {
                 throw output.plan.failure(error)
@@ -29,24 +32,24 @@ struct AnimationTransformer {
 
     private func encoded(
         _ wanted: [(VariantPlan, AnimationEncoding?)],
-    ) throws(ImagingError) -> ([AnimatedVariant], [Rendition]) {
+    ) throws(Failure) -> ([AnimatedVariant], [Rendition]) {
         let frames = try source.frames(limits: limits)
         let colours = source.frameColours
-        let outputs = try wanted.map { plan, encoding throws(ImagingError) in
+        let outputs = try wanted.map { plan, encoding throws(Failure) in
             AnimatedVariant(
                 plan: plan, encoding: encoding, loopCount: frames.loopCount, runner: runner, colours: colours,
                 metadata: try source.animationMetadata(plan.metadata))
         }
         while let frame = try frames.next() { try add(frame, to: outputs) }
-        let renditions = try outputs.map { output throws(ImagingError) in
-            do throws(ImagingError) { return try output.finish() } catch { throw output.plan.failure(error) }
+        let renditions = try outputs.map { output throws(Failure) in
+            do throws(Failure) { return try output.finish() } catch { throw output.plan.failure(error) }
         }
         return (outputs, renditions)
     }
 
     private func fitting(
         _ output: AnimatedVariant, _ rendition: Rendition,
-    ) throws(ImagingError) -> Rendition {
+    ) throws(Failure) -> Rendition {
         let plan = output.plan
         guard let most = plan.spec.options.whole(.maxBytes), !plan.isPassedThrough,
             try AnimationSqueeze.size(of: plan.variant.output) > most
@@ -56,17 +59,17 @@ struct AnimationTransformer {
         let pixels = frames * rendition.width * rendition.height + frames * source.facts.width * source.facts.height / 4
         let squeeze = AnimationSqueeze(
             most: most, cost: pixels,
-            encode: { (encoding) throws(ImagingError) in
+            encode: { (encoding) throws(Failure) in
                 try encoded([(plan, encoding)]).1.first ?? rendition
             })
         return try squeeze.fit(plan.variant.output, output.encoding)
     }
 
     /// Variants of the same geometry share the scaled frame.
-    private func add(_ frame: AnimationFrame, to outputs: [AnimatedVariant]) throws(ImagingError) {
+    private func add(_ frame: AnimationFrame, to outputs: [AnimatedVariant]) throws(Failure) {
         var made: [AnimatedVariant.Geometry: PixelBuffer] = [:]
         for output in outputs {
-            do throws(ImagingError) {
+            do throws(Failure) {
                 let known = made[output.geometry]
                 let pixels = if let known, !output.hasEffects { known } else { try output.rendered(frame.pixels) }
                 if !output.hasEffects { made[output.geometry] = pixels }

@@ -1,11 +1,13 @@
 internal import CVips
+internal import Core
+import Variants
 
 /// Brings frames to an output's size.
 struct FrameScaler {
     /// Scaled to exactly `size`; the same buffer where it has that size already.
     ///
     /// Colours are weighed by their alpha; what is opaque stays opaque.
-    func scaled(_ frame: PixelBuffer, to size: PixelSize) throws(ImagingError) -> PixelBuffer {
+    func scaled(_ frame: PixelBuffer, to size: PixelSize) throws(Failure) -> PixelBuffer {
         let from = frame.size
         guard from != size else { return frame }
         guard size.width <= from.width, size.height <= from.height else {
@@ -30,7 +32,7 @@ struct FrameScaler {
         return result
     }
 
-    private func enlarged(_ frame: PixelBuffer, to size: PixelSize) throws(ImagingError) -> PixelBuffer {
+    private func enlarged(_ frame: PixelBuffer, to size: PixelSize) throws(Failure) -> PixelBuffer {
         let picture = try frame.picture()
         let scaled: Picture
         do throws(VipsFailure) {
@@ -48,7 +50,7 @@ struct FrameScaler {
     /// - Parameter position: fixed: see ``Position/fixed(on:_:)``.
     func placed(
         _ frame: PixelBuffer, _ placement: Placement, at position: Position,
-    ) throws(ImagingError) -> PixelBuffer {
+    ) throws(Failure) -> PixelBuffer {
         let scaled = try scaled(frame, to: placement.scaled)
         guard placement.output != placement.scaled else { return scaled }
         let result = try PixelBuffer(placement.output)
@@ -65,35 +67,5 @@ struct FrameScaler {
             }
         }
         return result
-    }
-}
-
-extension PixelBuffer {
-    /// A copy that libvips can work on.
-    func picture() throws(ImagingError) -> Picture {
-        do throws(VipsFailure) {
-            return try lend { (pixels) throws(VipsFailure) in
-                try Picture(rgba: UnsafeRawBufferPointer(pixels), size)
-            }
-        } catch {
-            throw error.error(.transform, "A frame could not be handed to libvips")
-        }
-    }
-}
-
-extension Picture {
-    /// A copy of the pixels, in web colours, with an alpha.
-    func pixelBuffer() throws(ImagingError) -> PixelBuffer {
-        let buffer = try PixelBuffer(storedSize)
-        do throws(VipsFailure) {
-            let coloured = bands < 3 ? try then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_sRGB) } : self
-            let whole = coloured.hasAlpha ? coloured : try coloured.then { pw_vips_add_alpha($0, &$1) }
-            try whole.withPixels { pixels in
-                if let start = pixels.bindMemory(to: UInt8.self).baseAddress { buffer.copy(from: start) }
-            }
-        } catch {
-            throw error.error(.encode, "The pixels could not be brought into an encoder's form")
-        }
-        return buffer
     }
 }

@@ -1,3 +1,5 @@
+internal import Core
+
 /// A coder whose files may move. ``ImageCoder/decode(_:limits:)`` gives their first frame.
 ///
 /// Frames are handled one at a time, so that memory doesn't grow with their number; all of it runs in helper processes.
@@ -52,7 +54,7 @@ public struct ImageFrame: Sendable {
 
 /// An animation that is read once, from its first frame to its last. Asked from one thread.
 public protocol AnimationReader: AnyObject {
-    /// - Throws: class `truncated` where the bytes end within the frame; anything else but an ``ImagingError`` is
+    /// - Throws: class `truncated` where the bytes end within the frame; anything else but an ``Failure`` is
     ///   `bad-image`.
     /// - Returns: nil after the last frame.
     func next() throws -> ImageFrame?

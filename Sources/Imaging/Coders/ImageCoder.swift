@@ -1,3 +1,5 @@
+internal import Core
+
 /// Reads a format that is not read here, or reads one in another way; and writes it, if it likes.
 ///
 /// The bytes come from strangers. ``decode(_:limits:)`` and ``encode(_:quality:)`` run in helper processes, whose crash
@@ -6,7 +8,7 @@
 public protocol ImageCoder: Sendable {
     /// The format's name, as results show it: `farbfeld`.
     var name: String { get }
-    /// Part of the identity of what is made: another version makes everything anew.
+    /// Part of every rendition's identity: after a change of the version, renditions are made anew.
     var version: String { get }
     /// As in `image/x-farbfeld`.
     var mediaType: String { get }
@@ -21,12 +23,12 @@ public protocol ImageCoder: Sendable {
 
     /// What the header says; nil while more bytes are needed.
     ///
-    /// - Throws: any error for a header that can't be right. It is class `bad-image` unless it is an ``ImagingError``.
+    /// - Throws: any error for a header that can't be right. It is class `bad-image` unless it is an ``Failure``.
     func header(of prefix: UnsafeRawBufferPointer) throws -> ImageHeader?
 
     /// All pixels. The header's size was held to `limits` before; anything else that is allocated is held to them here.
     ///
-    /// - Throws: class `truncated` where the bytes end early; anything else but an ``ImagingError`` is `bad-image`.
+    /// - Throws: class `truncated` where the bytes end early; anything else but an ``Failure`` is `bad-image`.
     /// - Returns: an image of the header's size.
     func decode(_ bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws -> RGBAImage
 
@@ -53,5 +55,74 @@ public struct ImageHeader: Hashable, Sendable {
         self.width = width
         self.height = height
         self.hasAlpha = hasAlpha
+    }
+}
+
+// A registered coder's answers, held to what it promised.
+
+extension AnimationCoder {
+    /// Nil for a file that stands still.
+    func checkedAnimation(
+        in bytes: UnsafeRawBufferPointer, _ header: ImageHeader,
+    ) throws(Failure) -> AnimationFacts? {
+        let found: AnimationHeader?
+        do {
+            found = try animation(in: bytes)
+        } catch {
+            throw failure(error, "The \(name) can't be right")
+        }
+        guard let found else { return nil }
+        guard found.frames > 0 else {
+            throw Failure(.badImage, "The \(name) says that it has \(found.frames) frames.")
+        }
+        let canvas = PixelSize(width: header.width, height: header.height)
+        return AnimationFacts(canvas: canvas, frames: found.frames, loopCount: min(max(0, found.loopCount), 65_535))
+    }
+}
+
+extension ImageCoder {
+    /// Nil while more bytes are needed.
+    func checkedHeader(
+        of prefix: UnsafeRawBufferPointer, limits: ImageLimits,
+    ) throws(Failure) -> ImageHeader? {
+        let found: ImageHeader?
+        do {
+            found = try header(of: prefix)
+        } catch {
+            throw failure(error, "The header of the \(name) can't be right")
+        }
+        if let found, let objection = limits.objection(width: found.width, height: found.height) { throw objection }
+        return found
+    }
+
+    func checkedImage(
+        of bytes: UnsafeRawBufferPointer, _ header: ImageHeader, limits: ImageLimits,
+    ) throws(Failure) -> RGBAImage {
+        let image: RGBAImage
+        do {
+            image = try decode(bytes, limits: limits)
+        } catch {
+            throw failure(error, "The \(name) cannot be decoded")
+        }
+        guard image.width == header.width, image.height == header.height else {
+            throw Failure(
+                .badImage,
+                "The \(name) has \(image.width)×\(image.height) pixels, and its header says "
+                    + "\(header.width)×\(header.height).")
+        }
+        return image
+    }
+
+    /// - Returns: nil where the format isn't written.
+    func checkedFile(of image: RGBAImage, quality: Int?) throws(Failure) -> [UInt8]? {
+        do {
+            return try encode(image, quality: quality)
+        } catch {
+            throw Failure(.encode, "The \(name) cannot be encoded: \(error)")
+        }
+    }
+
+    func failure(_ error: any Error, _ what: String) -> Failure {
+        (error as? Failure) ?? Failure(.badImage, "\(what): \(error)")
     }
 }

@@ -17,6 +17,11 @@ public struct RGBAImage: Hashable, Sendable {
 }
 
 extension RGBAImage {
+    init?(_ buffer: PixelBuffer) {
+        let pixels = buffer.lend { Array(UnsafeRawBufferPointer($0)) }
+        self.init(width: buffer.size.width, height: buffer.size.height, pixels: pixels)
+    }
+
     init?(_ picture: Picture) throws(VipsFailure) {
         let rgba = try picture.asRGBA().inBytes()
         let size = rgba.storedSize

@@ -1,3 +1,4 @@
+internal import Core
 internal import SystemPackage
 
 /// A registered coder's animation, held to what its header promised.
@@ -13,7 +14,7 @@ final class RegisteredFrameSource: FrameSource {
     /// - Throws: class `too-many-pixels` before anything is allocated.
     init(
         _ coder: any AnimationCoder, _ facts: AnimationFacts, bytes: UnsafeRawBufferPointer, limits: ImageLimits,
-    ) throws(ImagingError) {
+    ) throws(Failure) {
         try facts.check(limits)
         name = coder.name
         canvas = facts.canvas
@@ -27,13 +28,13 @@ final class RegisteredFrameSource: FrameSource {
         shown = try PixelBuffer(facts.canvas)
     }
 
-    func next() throws(ImagingError) -> AnimationFrame? {
+    func next() throws(Failure) -> AnimationFrame? {
         let frame: ImageFrame?
         do {
             frame = try reader.next()
         } catch {
-            throw (error as? ImagingError)
-                ?? ImagingError(code: .badImage, message: "A frame of the \(name) cannot be decoded: \(error)")
+            throw (error as? Failure)
+                ?? Failure(.badImage, "A frame of the \(name) cannot be decoded: \(error)")
         }
         guard let frame else {
             guard given == frameCount else { throw wrong("has \(given) frames", "\(frameCount)") }
@@ -50,8 +51,8 @@ final class RegisteredFrameSource: FrameSource {
         return AnimationFrame(shown, lasting: max(0, frame.duration))
     }
 
-    private func wrong(_ what: String, _ promised: String) -> ImagingError {
-        ImagingError(code: .badImage, message: "The \(name) \(what), and its header says \(promised).")
+    private func wrong(_ what: String, _ promised: String) -> Failure {
+        Failure(.badImage, "The \(name) \(what), and its header says \(promised).")
     }
 }
 
@@ -65,7 +66,7 @@ final class RegisteredFrameSink: FrameSink {
     /// Nil where the coder writes no animations.
     init?(
         _ coder: any AnimationCoder, _ descriptor: FileDescriptor, size: PixelSize, loopCount: Int, quality: Int?,
-    ) throws(ImagingError) {
+    ) throws(Failure) {
         do {
             guard
                 let writer = try coder.writer(
@@ -73,30 +74,30 @@ final class RegisteredFrameSink: FrameSink {
             else { return nil }
             self.writer = writer
         } catch {
-            throw ImagingError(code: .encode, message: "The \(coder.name) cannot be encoded: \(error)")
+            throw Failure(.encode, "The \(coder.name) cannot be encoded: \(error)")
         }
         name = coder.name
         self.size = size
         self.descriptor = descriptor
     }
 
-    func add(_ pixels: PixelBuffer, duration: Int) throws(ImagingError) {
+    func add(_ pixels: PixelBuffer, duration: Int) throws(Failure) {
         let bytes = pixels.lend { Array(UnsafeRawBufferPointer($0)) }
         guard let image = RGBAImage(width: size.width, height: size.height, pixels: bytes) else {
-            throw ImagingError(code: .encode, message: "A frame of the \(name) has no pixels.")
+            throw Failure(.encode, "A frame of the \(name) has no pixels.")
         }
         try encoding { try writer.add(ImageFrame(image: image, duration: duration)) }
     }
 
-    func finish() throws(ImagingError) {
+    func finish() throws(Failure) {
         try encoding { _ = try descriptor.writeAll(try writer.finish()) }
     }
 
-    private func encoding(_ body: () throws -> Void) throws(ImagingError) {
+    private func encoding(_ body: () throws -> Void) throws(Failure) {
         do {
             try body()
         } catch {
-            throw ImagingError(code: .encode, message: "The \(name) cannot be encoded: \(error)")
+            throw Failure(.encode, "The \(name) cannot be encoded: \(error)")
         }
     }
 }

@@ -48,3 +48,48 @@ extension Picture {
             })
     }
 }
+
+/// The colour that most of a picture has.
+///
+/// As sharp's `stats().dominant`: colours are counted in coarse cells of the colour cube, and the fullest cell wins.
+/// Here a cell has 32 steps to a side, which makes 8×8×8 of them, a pixel counts as much as it is opaque, and the answer
+/// is the mean of the cell rather than its middle, so that a picture of one colour has exactly that one.
+/// See <https://sharp.pixelplumbing.com/api-input#stats>.
+struct DominantColour: Equatable {
+    let red: Int
+    let green: Int
+    let blue: Int
+
+    /// Nil where every pixel is transparent.
+    init?(of picture: Miniature) {
+        var cells = [Cell](repeating: Cell(), count: 512)
+        let bytes = picture.bytes
+        for pixel in stride(from: 0, to: bytes.count, by: 4) {
+            let (red, green, blue) = (Int(bytes[pixel]), Int(bytes[pixel + 1]), Int(bytes[pixel + 2]))
+            cells[(red >> 5) << 6 | (green >> 5) << 3 | blue >> 5].add(red, green, blue, weight: Int(bytes[pixel + 3]))
+        }
+        // The first of two that are equally full, so that the answer is always the same.
+        guard let fullest = cells.max(by: { $0.weight < $1.weight }), fullest.weight > 0 else { return nil }
+        let half = fullest.weight / 2
+        red = (fullest.red + half) / fullest.weight
+        green = (fullest.green + half) / fullest.weight
+        blue = (fullest.blue + half) / fullest.weight
+    }
+
+    /// `#rrggbb`.
+    var hex: String {
+        let digits = String(red << 16 | green << 8 | blue, radix: 16)
+        return "#" + String(repeating: "0", count: 6 - digits.count) + digits
+    }
+
+    private struct Cell {
+        private(set) var red = 0, green = 0, blue = 0, weight = 0
+
+        mutating func add(_ red: Int, _ green: Int, _ blue: Int, weight: Int) {
+            self.red += red * weight
+            self.green += green * weight
+            self.blue += blue * weight
+            self.weight += weight
+        }
+    }
+}

@@ -81,4 +81,10 @@ extension Picture {
             block.withUnsafeBytes { vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, $0.baseAddress, $0.count) }
         }
     }
+
+    /// Its EXIF block, without those of ``CopyrightBlock/tags`` that were taken off the picture.
+    var exifBlock: ExifBlock? {
+        let gone = Set(CopyrightBlock.tags.filter { text($0.name) == nil }.map(\.tag))
+        return withBlob(VIPS_META_EXIF_NAME) { ExifBlock($0) { !gone.contains($0) } } ?? nil
+    }
 }

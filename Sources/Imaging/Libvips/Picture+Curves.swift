@@ -1,4 +1,5 @@
 internal import CVips
+import Variants
 
 #if canImport(Glibc)
     import Glibc

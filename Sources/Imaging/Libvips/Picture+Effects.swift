@@ -1,4 +1,5 @@
 internal import CVips
+import Variants
 
 extension Colour {
     /// For an image of 1 to 4 channels, by libvips' counting. Grey images get the colour's lightness (ITU-R BT.709).

@@ -1,4 +1,5 @@
 internal import CVips
+import Variants
 
 /// What of a source's metadata goes into a variant.
 struct MetadataPolicy: Hashable {
@@ -82,6 +83,27 @@ extension Picture {
             return false
         }
         return !metadataFields.contains(where: policy.forbids)
+    }
+
+    func takeExif(of other: Picture) {
+        other.withBlob(VIPS_META_EXIF_NAME) { set(VIPS_META_EXIF_NAME, to: $0) }
+        // How the picture is turned is said elsewhere.
+        for name in other.metadataFields where name.hasPrefix("exif-ifd") && name != "exif-ifd0-Orientation" {
+            var value = GValue()
+            guard other.lend({ vips_image_get($0, name, &value) }) == 0 else { continue }
+            lend { vips_image_set($0, name, &value) }
+            g_value_unset(&value)
+        }
+    }
+
+    /// EXIF and XMP, where there is none yet. Only for a picture that no other one was made from.
+    func takeMetadata(of other: Picture) {
+        takeExif(of: other)
+        other.withBlob(VIPS_META_XMP_NAME) { set(VIPS_META_XMP_NAME, to: $0) }
+    }
+
+    func set(_ name: String, to blob: UnsafeRawBufferPointer) {
+        lend { vips_image_set_blob_copy($0, name, blob.baseAddress, blob.count) }
     }
 }
 

@@ -46,7 +46,7 @@ extension Picture {
         }
     }
 
-    /// Without a profile nobody knows the inks. Browsers take what black leaves of each colour's light.
+    /// Without a profile the inks are unknown. Browsers take what black leaves of each colour's light.
     private func cmykAsBrowsersShowIt() throws(VipsFailure) -> Picture {
         let light = try then { pw_vips_light_of_inks($0, &$1) }
         guard bands > 4 else { return light }

@@ -1,6 +1,6 @@
 internal import CVips
 
-/// An image of libvips: a header and a recipe for pixels, which run only when somebody asks for them.
+/// An image of libvips: a header and a recipe for pixels, which run only when pixels are read.
 ///
 /// The one owner of its reference. Operations hold references to their inputs themselves, so a picture may go away
 /// before what was made from it. Not for sharing between threads.

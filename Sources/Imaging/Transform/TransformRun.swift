@@ -1,3 +1,4 @@
+internal import Core
 internal import SystemPackage
 
 /// The making of one source's variants: a decode for those that stand still, another for those that move.
@@ -7,11 +8,11 @@ struct TransformRun {
     let extensions: ImagingExtensions
     /// Pictures that effects name.
     let assets: [String: FileDescriptor]
-    /// Whether frames that nobody wants may be damaged.
+    /// Whether frames that no variant uses may be damaged.
     let firstFrameSuffices: Bool
 
     /// - Returns: the facts, and a rendition for each plan in their order.
-    func write(_ plans: [VariantPlan]) throws(ImagingError) -> TransformReport {
+    func write(_ plans: [VariantPlan]) throws(Failure) -> TransformReport {
         if let animation = source.animation, !source.isLenient { try animation.checkEnd() }
         let runner = EffectRunner(assets: try decodedAssets(), limits: limits, extensions: extensions)
         var renditions: [Int: Rendition] = [:]
@@ -33,7 +34,7 @@ struct TransformRun {
 
     /// Where no variant moves, what comes after an animation's first frame is decoded all the same: only that tells
     /// whether it is whole. Not where there is more than may be decoded.
-    private func checkFrames() throws(ImagingError) {
+    private func checkFrames() throws(Failure) {
         guard let animation = source.animation, animation.isWithin(limits) else { return }
         let frames = try source.frames(limits: limits)
         while try frames.next() != nil {}
@@ -41,7 +42,7 @@ struct TransformRun {
 
     private func writeMoving(
         _ plans: [VariantPlan], _ runner: EffectRunner,
-    ) throws(ImagingError) -> [Rendition] {
+    ) throws(Failure) -> [Rendition] {
         guard !plans.isEmpty else { return [] }
         return try AnimationTransformer(source, limits: limits, runner: runner).write(plans)
     }
@@ -52,7 +53,7 @@ struct TransformRun {
     /// - Returns: pixels in sRGB too, if there was a decode to it.
     private func writeStills(
         _ plans: [VariantPlan], _ runner: EffectRunner,
-    ) throws(ImagingError) -> (seen: Picture?, [Rendition]) {
+    ) throws(Failure) -> (seen: Picture?, [Rendition]) {
         var seen: Picture?
         var renditions: [Int: Rendition] = [:]
         for keepsProfile in [false, true] {
@@ -93,21 +94,21 @@ struct TransformRun {
         return groups
     }
 
-    private func decodedAssets() throws(ImagingError) -> [String: Picture] {
+    private func decodedAssets() throws(Failure) -> [String: Picture] {
         var pictures: [String: Picture] = [:]
         for (name, file) in assets {
-            do throws(ImagingError) {
+            do throws(Failure) {
                 pictures[name] = try decoded(file)
             } catch {
                 // It is not the source's fault, and nothing to blacklist it for.
-                throw ImagingError(code: .transform, message: "The picture '\(name)': \(error.message)")
+                throw Failure(.transform, "The picture '\(name)': \(error.message)")
             }
         }
         return pictures
     }
 
-    private func decoded(_ file: FileDescriptor) throws(ImagingError) -> Picture {
-        try SourceMapping(file).lend { bytes throws(ImagingError) in
+    private func decoded(_ file: FileDescriptor) throws(Failure) -> Picture {
+        try SourceMapping(file).lend { bytes throws(Failure) in
             let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders)
             return try source.pixels(for: PixelSize(width: source.facts.width, height: source.facts.height))
         }

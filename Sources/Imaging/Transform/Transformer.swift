@@ -1,16 +1,6 @@
+public import Core
 public import SystemPackage
-
-/// A variant, and the file it goes into.
-public struct VariantOutput: Sendable {
-    public let spec: VariantSpec
-    /// Open for writing, and empty. It stays open.
-    public let output: FileDescriptor
-
-    public init(spec: VariantSpec, output: FileDescriptor) {
-        self.spec = spec
-        self.output = output
-    }
-}
+import Variants
 
 /// Turns one source into its variants: decoded once, at the size the largest of them needs.
 ///
@@ -33,9 +23,9 @@ public struct Transformer: Sendable {
     /// - Parameter source: a regular file, read from its first byte whatever its offset, and left open.
     /// - Throws: class `not-an-image`, `bad-image`, `truncated` or `too-many-pixels`; `transform` when the file can't
     ///   be read.
-    public func facts(of source: FileDescriptor) throws(ImagingError) -> ImageFacts {
+    public func facts(of source: FileDescriptor) throws(Failure) -> ImageFacts {
         try ImagingRuntime.start()
-        return try SourceMapping(source).lend { bytes throws(ImagingError) in
+        return try SourceMapping(source).lend { bytes throws(Failure) in
             try DecodedSource(bytes, limits: limits, coders: extensions.coders).facts
         }
     }
@@ -54,13 +44,13 @@ public struct Transformer: Sendable {
     public func transform(
         _ source: FileDescriptor, into outputs: [VariantOutput], assets: [String: FileDescriptor] = [:],
         tolerance: DecodeTolerance = DecodeTolerance(),
-    ) throws(ImagingError) -> TransformReport {
+    ) throws(Failure) -> TransformReport {
         try ImagingRuntime.start()
-        return try SourceMapping(source).lend { bytes throws(ImagingError) in
-            do throws(ImagingError) {
+        return try SourceMapping(source).lend { bytes throws(Failure) in
+            do throws(Failure) {
                 return try transform(bytes, outputs, assets, tolerance, isLenient: false)
             } catch {
-                guard tolerance.acceptsDamage, [.badImage, .truncated].contains(error.code) else { throw error }
+                guard tolerance.acceptsDamage, [.badImage, .truncated].contains(error.failureClass) else { throw error }
                 return try transformDamaged(bytes, outputs, assets, tolerance, error)
             }
         }
@@ -69,10 +59,10 @@ public struct Transformer: Sendable {
     private func transform(
         _ bytes: UnsafeRawBufferPointer, _ outputs: [VariantOutput], _ assets: [String: FileDescriptor],
         _ tolerance: DecodeTolerance, isLenient: Bool,
-    ) throws(ImagingError) -> TransformReport {
+    ) throws(Failure) -> TransformReport {
         let source = try DecodedSource(
             bytes, limits: limits, coders: extensions.coders, isAlone: isAlone, isLenient: isLenient)
-        let plans = try outputs.map { output throws(ImagingError) in
+        let plans = try outputs.map { output throws(Failure) in
             try VariantPlan(output, of: source, limits: limits, coders: extensions.coders)
         }
         return try TransformRun(
@@ -84,8 +74,8 @@ public struct Transformer: Sendable {
     /// What can be seen of a file that can't be decoded to its end.
     private func transformDamaged(
         _ bytes: UnsafeRawBufferPointer, _ outputs: [VariantOutput], _ assets: [String: FileDescriptor],
-        _ tolerance: DecodeTolerance, _ damage: ImagingError,
-    ) throws(ImagingError) -> TransformReport {
+        _ tolerance: DecodeTolerance, _ damage: Failure,
+    ) throws(Failure) -> TransformReport {
         do {
             // What was written of it until then.
             for output in outputs {
@@ -93,16 +83,16 @@ public struct Transformer: Sendable {
                 try output.output.seek(offset: 0, from: .start)
             }
         } catch {
-            throw ImagingError(code: .encode, message: "A file can't be written anew: \(error).")
+            throw Failure(.encode, "A file can't be written anew: \(error).")
         }
-        do throws(ImagingError) {
+        do throws(Failure) {
             let report = try transform(bytes, outputs, assets, tolerance, isLenient: true)
             var facts = report.facts
             facts.damage = damage.message
             return TransformReport(facts: facts, renditions: report.renditions)
         } catch {
             // Where nothing can be seen either, the first reason is the better one.
-            throw [.badImage, .truncated].contains(error.code) ? damage : error
+            throw [.badImage, .truncated].contains(error.failureClass) ? damage : error
         }
     }
 
@@ -110,9 +100,9 @@ public struct Transformer: Sendable {
     /// many pixels; nil for all others, of which only the header was read.
     public func report(
         ofStill source: FileDescriptor, upTo pixels: Int,
-    ) throws(ImagingError) -> TransformReport? {
+    ) throws(Failure) -> TransformReport? {
         try ImagingRuntime.start()
-        return try SourceMapping(source).lend { bytes throws(ImagingError) in
+        return try SourceMapping(source).lend { bytes throws(Failure) in
             let source = try DecodedSource(bytes, limits: limits, coders: extensions.coders, isAlone: isAlone)
             guard source.animation == nil, source.facts.width * source.facts.height <= pixels else { return nil }
             return try TransformRun(

@@ -45,7 +45,7 @@ public struct CacheKeyRule: Hashable, Sendable {
         )
     }
 
-    /// The key of a URL. Never empty, whatever the rule makes of it.
+    /// The key of a URL. Where the rule leaves nothing, it is the URL.
     ///
     /// - Throws: `refused` for a pattern that would take too long with this URL.
     public func key(of url: String) throws(JobsError) -> String {

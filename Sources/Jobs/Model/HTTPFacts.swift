@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 
-/// What HTTP said of a source, as far as it matters for how long it may be used. Stored as text in `sources.http`.
+/// The headers of a source's response that say how long it may be used. Stored as text in `sources.http`.
 public struct HTTPFacts: Hashable, Sendable, Codable {
     public var cacheControl: String?
     public var expires: String?
@@ -12,7 +12,7 @@ public struct HTTPFacts: Hashable, Sendable, Codable {
     /// When it was asked for and when the answer came, in UTC milliseconds.
     public var askedAt: Int64
     public var answeredAt: Int64
-    /// How many redirects led to the answer; nil where none did. How long those may be used, nobody has said.
+    /// How many redirects led to the answer; nil where none did. How long those may be reused is not stored.
     public var redirects: Int?
     /// Of the answer; nil for 200.
     public var status: Int?
@@ -36,13 +36,13 @@ public struct HTTPFacts: Hashable, Sendable, Codable {
 }
 
 extension HTTPFacts {
-    /// What stands between two facts; a header's value has no such character.
+    /// Separates two facts; a header's value has no such character.
     private static let separator = UInt8(0x1F)
     /// Before a fact that is known.
     private static let known = UInt8(ascii: "=")
 
-    /// As it is stored: the facts in their order, each after `=` where it is known, with separators between them. It is read
-    /// and written for each item, and takes a tenth of JSON's time.
+    /// As it is stored: the facts in their order, each after `=` where it is known, with separators between them. It is
+    /// read and written for each item, and takes a tenth of JSON's time.
     var text: String {
         var facts = [cacheControl, expires, date, age, vary, varied, String(askedAt), String(answeredAt)]
         if redirects != nil || status != nil { facts.append(redirects.map(String.init)) }
@@ -58,7 +58,7 @@ extension HTTPFacts {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// - Returns: nil for what can't be read; then it isn't known, and the origin is asked.
+    /// - Returns: nil for text that can't be read; then the origin is asked.
     init?(text: String) {
         // As versions before stored it.
         if text.utf8.first == UInt8(ascii: "{") {

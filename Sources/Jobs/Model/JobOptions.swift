@@ -1,15 +1,15 @@
-/// What a job asks for beyond its URLs and variants, by SDWebImage's names in kebab case.
+/// A job's options without values, by SDWebImage's names in kebab case.
 public struct JobOptions: OptionSet, Hashable, Sendable {
     public let rawValue: Int
     public init(rawValue: Int) { self.rawValue = rawValue }
 
     /// Ask for the URL although it is on the blacklist; a success takes it off.
     public static let retryFailed = JobOptions(rawValue: 1 << 0)
-    /// Ask the origin whether what is cached is still current.
+    /// Revalidate cached sources with their origins.
     public static let refreshCached = JobOptions(rawValue: 1 << 1)
-    /// Never use the network; what isn't cached ends as `not-cached`.
+    /// Never use the network; an item that isn't cached ends as `not-cached`.
     public static let fromCacheOnly = JobOptions(rawValue: 1 << 2)
-    /// Never use what is cached.
+    /// Never use the cache.
     public static let fromLoaderOnly = JobOptions(rawValue: 1 << 3)
     /// Priority −50, unless one is given.
     public static let lowPriority = JobOptions(rawValue: 1 << 4)
@@ -41,13 +41,16 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     public static let respectRobotsTag = JobOptions(rawValue: 1 << 21)
     /// Ask robots.txt first.
     public static let respectRobotsText = JobOptions(rawValue: 1 << 22)
-    /// Use what is cached for as long as HTTP says (RFC 9111), and no longer.
+    /// Use cached sources for as long as HTTP says (RFC 9111), and no longer.
     public static let httpCache = JobOptions(rawValue: 1 << 23)
-    /// Use what is cached, however old, when the origin fails.
+    /// Use a cached source, however old, when the origin fails.
     public static let staleIfError = JobOptions(rawValue: 1 << 24)
 
-    /// Take what a browser would show of a damaged picture.
+    /// Accept a damaged picture as far as a browser would show it.
     public static let acceptDamaged = JobOptions(rawValue: 1 << 25)
+
+    /// Leave out URLs that an earlier job has ended as done.
+    public static let onlyNew = JobOptions(rawValue: 1 << 30)
 
     /// The names people write.
     public static let names: [(name: String, option: JobOptions)] = [
@@ -59,6 +62,7 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
         ("progressive", .progressive), ("avoid-decode-image", .avoidDecodeImage), ("handle-cookies", .handleCookies),
         ("respect-robots-tag", .respectRobotsTag), ("respect-robots-txt", .respectRobotsText),
         ("http-cache", .httpCache), ("stale-if-error", .staleIfError), ("accept-damaged", .acceptDamaged),
+        ("only-new", .onlyNew),
     ]
 
     /// Reads `jobs.options`: names separated by commas or white space.
@@ -87,5 +91,103 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
             throw JobsError(.refused, "The options from-cache-only and from-loader-only exclude each other.")
         }
         self = options
+    }
+}
+
+/// The job options that have a value: `max-age=1h`, `cache-key=drop-query`, `content-types=image/jpeg+image/png`.
+public struct JobSettings: Hashable, Sendable {
+    /// How long a cached source is used without asking the origin, in milliseconds; negative for ever.
+    public var maxAge: Int64?
+    /// How the cache key is made from the URL; nil for the URL itself.
+    public var cacheKey: CacheKeyRule?
+
+    /// The media types that a response may have, in lower case, `image/*` for all of a kind; nil for any.
+    public var contentTypes: [String]?
+
+    /// Instead of the worker's own, in milliseconds.
+    public var timeout, connectTimeout, totalTimeout, retryDelay: Int64?
+    /// Tries of one item in all, instead of the worker's own.
+    public var maxTries: Int?
+
+    /// The pictures that it takes.
+    public var filter = PictureFilter()
+
+    static let names =
+        "max-age=TIME, cache-key=drop-query, cache-key=keep:NAME+NAME, cache-key=s/PATTERN/REPLACEMENT/, "
+        + "content-types=TYPE+TYPE, timeout=TIME, connect-timeout=TIME, total-timeout=TIME, retry-delay=TIME, "
+        + "max-tries=N, \(PictureFilter.names)"
+
+    public init(parsing text: String?) throws(JobsError) {
+        for word in (text ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
+            guard let equals = word.firstIndex(of: "=") else { continue }
+            let value = String(word[word.index(after: equals)...])
+            switch word[..<equals] {
+            case "max-age": maxAge = try Self.age(value)
+            case "timeout": timeout = try Self.time(value, "timeout")
+            case "connect-timeout": connectTimeout = try Self.time(value, "connect-timeout")
+            case "total-timeout": totalTimeout = try Self.time(value, "total-timeout")
+            // No item is put off for longer.
+            case "retry-delay": retryDelay = try Self.time(value, "retry-delay", most: 3_600_000)
+            case "max-tries":
+                guard let tries = Int(value), (1...1_000).contains(tries) else {
+                    throw JobsError(.refused, "max-tries must be a number from 1 to 1000, not '\(value.prefix(64))'.")
+                }
+                maxTries = tries
+            case "cache-key": cacheKey = try CacheKeyRule(value)
+            case "content-types": contentTypes = try Self.types(value)
+            case let name where try filter.set(name, to: value): break
+            default:
+                throw JobsError(
+                    .refused, "Unknown option '\(word.prefix(64))'. The options with a value are: \(Self.names).")
+            }
+        }
+    }
+
+    private static func types(_ text: String) throws(JobsError) -> [String] {
+        let types = text.lowercased().split(separator: "+", omittingEmptySubsequences: false).map(String.init)
+        // A type with a plus sign in its name, such as image/svg+xml, can't be listed by itself; image/* includes it.
+        guard
+            types.allSatisfy({
+                $0.split(separator: "/", omittingEmptySubsequences: false).count == 2 && $0.first != "/"
+                    && $0.last != "/"
+            })
+        else {
+            throw JobsError(
+                .refused,
+                "content-types must be media types such as image/jpeg+image/png or image/*, not '\(text.prefix(64))'.")
+        }
+        return types
+    }
+
+    private static let units: [(String, Int64)] = [
+        ("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
+    ]
+
+    private static func age(_ text: String) throws(JobsError) -> Int64 {
+        if text == "-1" { return -1 }
+        guard let time = milliseconds(text) else {
+            throw JobsError(
+                .refused, "max-age must be a time such as 90s, 12h or 7d, or -1 for ever, not '\(text.prefix(64))'.")
+        }
+        return time
+    }
+
+    private static func time(
+        _ text: String, _ name: String, most: Int64 = 86_400_000,
+    ) throws(JobsError) -> Int64 {
+        guard let time = milliseconds(text), (1...most).contains(time) else {
+            throw JobsError(
+                .refused,
+                "\(name) must be a time such as 500ms, 3s or 2m, up to \(most / 3_600_000)h, not '\(text.prefix(64))'.")
+        }
+        return time
+    }
+
+    private static func milliseconds(_ text: String) -> Int64? {
+        let unit = units.first { text.hasSuffix($0.0) }
+        guard let number = Int64(text.dropLast(unit?.0.count ?? 0)), (0...10_000_000).contains(number) else {
+            return nil
+        }
+        return number * (unit?.1 ?? 1_000)
     }
 }

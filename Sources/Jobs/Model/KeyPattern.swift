@@ -1,9 +1,10 @@
 internal import CPCRE
 
-/// A regular expression that takes the place of parts of URLs, by PCRE2, which gives up after so many steps: patterns come from
-/// jobs and URLs from anywhere, and there are pairs of them that no machine would ever be done with.
+/// A regular expression that takes the place of parts of URLs, by PCRE2, which gives up after so many steps: patterns
+/// come from jobs and URLs from anywhere, and there are pairs of them that no machine would ever be done with.
 ///
-/// Unchecked: a compiled pattern is only read, which PCRE2 allows to any number of threads; matches are each call's own.
+/// Unchecked: a compiled pattern is only read, which PCRE2 allows to any number of threads; matches are each call's
+/// own.
 final class KeyPattern: @unchecked Sendable {
     let text: String
     let replacement: String

@@ -1,10 +1,10 @@
-/// Hides what gives access in URLs that are shown to people: user names and passwords, and the values of queries that sign
-/// or open them.
+/// Hides what gives access in URLs that are shown to people: user names and passwords, and the values of queries that
+/// sign or open them.
 public struct Redaction: Sendable, Hashable {
     /// Names of query parameters, in lower case.
     private let names: Set<String>
 
-    /// What clouds, content networks and image services call them.
+    /// The names that clouds, content networks and image services use.
     private static let usual: Set<String> = [
         "x-amz-signature", "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential",
         "x-oss-signature", "x-oss-security-token", "q-signature", "signature", "sig", "sign", "hmac", "hdnts", "hdnea",
@@ -59,5 +59,106 @@ public struct Redaction: Sendable, Hashable {
             }
         }
         return String(decoding: bytes, as: UTF8.self).lowercased()
+    }
+}
+
+/// Parts of a URL's text. Only the downloader checks whether the URL can be fetched.
+public enum URLText {
+    /// The cache key of a URL: the URL without its fragment, which is never sent to an origin.
+    public static func cacheKey(_ url: String) -> String {
+        guard let hash = url.utf8.firstIndex(of: UInt8(ascii: "#")) else { return url }
+        return String(url[..<hash])
+    }
+
+    /// A URL as it may be shown: without the user's name and password.
+    public static func withoutCredentials(_ url: String) -> String {
+        guard let scheme = url.utf8.firstRange(of: "://".utf8) else { return url }
+        let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) else { return url }
+        return String(url[..<scheme.upperBound] + url[url.utf8.index(after: at)...])
+    }
+
+    /// The host of a URL in lower case, without credentials, port and a dot at its end; empty where there is none.
+    public static func host(_ url: String) -> String {
+        guard let scheme = url.utf8.firstRange(of: "://".utf8) else { return "" }
+        let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        let server = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
+        if server.hasPrefix("["), let end = server.firstIndex(of: "]") {
+            return server[server.index(after: server.startIndex)..<end].lowercased()
+        }
+        let name = (server.firstIndex(of: ":").map { server[..<$0] } ?? server).lowercased()
+        return name.hasSuffix(".") ? String(name.dropLast()) : name
+    }
+}
+
+// For output and files: a URL's user name and password stay in the database.
+
+extension SourceRecord {
+    public var withoutCredentials: SourceRecord {
+        var record = self
+        record.key = URLText.withoutCredentials(key)
+        record.finalURL = finalURL.map(URLText.withoutCredentials)
+        return record
+    }
+}
+
+extension BlacklistEntry {
+    public var withoutCredentials: BlacklistEntry {
+        var entry = self
+        entry.url = URLText.withoutCredentials(url)
+        return entry
+    }
+}
+
+extension ResultRow {
+    public var withoutCredentials: ResultRow {
+        var row = self
+        row.url = URLText.withoutCredentials(url)
+        row.servedURL = servedURL.map(URLText.withoutCredentials)
+        return row
+    }
+}
+
+extension JobEvent {
+    public var withoutCredentials: JobEvent {
+        var event = self
+        event.url = url.map(URLText.withoutCredentials)
+        return event
+    }
+}
+
+// The same for a terminal, where what opens a URL is hidden as well.
+
+extension SourceRecord {
+    public func hidden(by redaction: Redaction) -> SourceRecord {
+        var record = self
+        record.key = redaction.shown(key)
+        record.finalURL = finalURL.map(redaction.shown)
+        return record
+    }
+}
+
+extension BlacklistEntry {
+    public func hidden(by redaction: Redaction) -> BlacklistEntry {
+        var entry = self
+        entry.url = redaction.shown(url)
+        return entry
+    }
+}
+
+extension ResultRow {
+    public func hidden(by redaction: Redaction) -> ResultRow {
+        var row = self
+        row.url = redaction.shown(url)
+        row.servedURL = servedURL.map(redaction.shown)
+        return row
+    }
+}
+
+extension JobEvent {
+    public func hidden(by redaction: Redaction) -> JobEvent {
+        var event = self
+        event.url = url.map(redaction.shown)
+        return event
     }
 }

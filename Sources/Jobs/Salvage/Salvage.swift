@@ -2,10 +2,11 @@ internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
 
-/// Makes a new database from what a broken one still yields and from the files that are in the cache.
+/// Makes a new database from the readable rows of a broken one and from the files in the cache.
 ///
-/// The new one is made beside the old one and takes its place when it is whole. What was accepted and can be read is kept:
-/// jobs, items, results, sources, the blacklist and pins. Who was at work when it broke starts anew.
+/// The new one is made beside the old one and takes its place when it is whole. What was accepted and can be read is
+/// kept: jobs, items, results, sources, the blacklist and pins. Items that were active when it broke go back to the
+/// queue.
 public struct Salvage {
     public struct Report: Sendable, Encodable {
         public internal(set) var jobs = 0
@@ -15,7 +16,7 @@ public struct Salvage {
         public internal(set) var blobs = 0
         /// Files that the old index knew and that are not there, or damaged.
         public internal(set) var lostFiles = 0
-        /// What could not be read, as sentences.
+        /// Sentences about tables that could not be read.
         public internal(set) var unreadable: [String] = []
         /// Where the broken database is kept; empty where there was none.
         public internal(set) var kept = ""
@@ -24,7 +25,7 @@ public struct Salvage {
         public var isComplete: Bool { unreadable.isEmpty }
     }
 
-    /// What the old index says of its cache, for whoever has to know whether it is the one at hand.
+    /// The cache's name in the old index, to decide whether it belongs to the cache at hand.
     public struct Index {
         /// The cache's name.
         public let cache: String?
@@ -40,7 +41,7 @@ public struct Salvage {
 
     /// - Parameters:
     ///   - mayBeMissing: whether a database is made where there is none, of the files alone.
-    ///   - bind: says what the cache is called from now on, or refuses it. Called once, before any file is touched.
+    ///   - bind: returns the cache's name from now on, or refuses it. Called once, before any file is touched.
     ///   - files: gives every blob that is in the cache and whole. Called once, after the queue was saved.
     public static func run(
         database path: String, now: Int64, mayBeMissing: Bool = false,
@@ -73,12 +74,12 @@ public struct Salvage {
         }
         let lock = try LockFile(path: path + ".lock")
         return try lock.withWriteLock {
-            guard !lock.isAnybodyAlive else {
+            guard !lock.isAnyWorkerAlive else {
                 throw JobsError(.busy, "A worker is running on \(path). Stop all workers first.")
             }
             var source = SalvageSource(path: path)
-            let draft = Self.draft(of: path)
-            Self.remove(draft)
+            let draft = DatabaseFile.rebuildDraft(of: path)
+            DatabaseFile.removeRebuildDraft(draft)
             do {
                 if isThere { try source.open() }
                 report.unreadable = source.unreadable
@@ -86,25 +87,18 @@ public struct Salvage {
                 try source.finish()
             } catch {
                 source.abandon()
-                Self.remove(draft)
+                DatabaseFile.removeRebuildDraft(draft)
                 throw error
             }
             do {
                 try replace(with: draft, isThere: isThere)
             } catch {
                 if isThere { source.unguard() }
-                Self.remove(draft)
+                DatabaseFile.removeRebuildDraft(draft)
                 throw error
             }
             return report
         }
-    }
-
-    /// The new database while it is made.
-    static func draft(of path: String) -> String { path + ".rebuilding" }
-
-    static func remove(_ draft: String) {
-        for ending in ["", "-wal", "-shm", "-journal"] { unlink(draft + ending) }
     }
 
     private mutating func fill(
@@ -115,7 +109,7 @@ public struct Salvage {
         try Schema.migrator.migrate(new)
         // The broken one may be unable to say even what tables it has; then there is only what lies in the cache.
         report = try new.writeWithoutTransaction { [now, report] db in
-            // What is half done is thrown away, so it needn't be synced on the way.
+            // A draft that is not complete is thrown away, so it needn't be synced on the way.
             try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
             var load = SalvageLoad(old: old, new: db, now: now, report: report)
             try load.run(cache)

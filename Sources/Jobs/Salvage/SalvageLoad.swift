@@ -10,12 +10,12 @@ struct SalvageLoad {
     private static let tables: [(name: String, key: [String], isNumber: Bool)] = [
         ("jobs", ["id"], true), ("items", ["id"], true), ("renditions", ["item", "name"], false),
         ("sources", ["key"], false), ("source_facts", ["id"], true), ("variants", ["identity"], false),
-        ("blobs", ["hash"], false), ("entries", ["key", "variant"], false), ("pins", ["key"], false),
+        ("blobs", ["hash"], false), ("cache_entries", ["key", "variant"], false), ("pins", ["key"], false),
         ("blacklist_entries", ["url"], false), ("hosts", ["host"], false), ("cache_properties", ["name"], false),
         ("lost_files", ["key", "variant"], false), ("limits", ["host"], false), ("tries", ["item", "at"], false),
         ("host_failures", ["host", "class"], false), ("key_rules", ["rule", "key"], false),
-        ("pin_urls", ["url", "key"], false), ("quarantined", ["name"], false),
-        // Last: triggers count what comes in.
+        ("suspension", ["id"], true), ("pin_urls", ["url", "key"], false), ("quarantined", ["name"], false),
+        // Last: triggers count the rows.
         ("cache_totals", ["id"], true),
     ]
     /// Tables that not every row could be read of.
@@ -52,11 +52,11 @@ struct SalvageLoad {
         let blobs = try Row.fetchAll(new, sql: "SELECT hash, size FROM blobs LIMIT 1000")
         let name = try cache.bind(
             Salvage.Index(
-                cache: try JobStore.cacheProperty(CacheName.property, in: new),
+                cache: try CacheProperty.value(CacheProperty.name, in: new),
                 blobs: blobs.map { (hash: $0["hash"], size: $0["size"]) }, isComplete: report.unreadable.isEmpty))
-        try JobStore.setCacheProperty(CacheName.property, to: name, in: new)
+        try CacheProperty.set(CacheProperty.name, to: name, in: new)
         // Where its cache lay before says nothing of the one that it takes over.
-        try JobStore.setCacheProperty(JobStore.cachePlaceProperty, to: nil, in: new)
+        try CacheProperty.set(CacheIndex.placeProperty, to: nil, in: new)
     }
 
     /// Rows come as they are, not as moves of a state.
@@ -84,12 +84,12 @@ struct SalvageLoad {
                         sql: "INSERT OR REPLACE INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(marks))"
                     ).execute(arguments: StatementArguments(values))
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
-                    // A page that was garbled gives rows that no program of ours has written.
+                    // A garbled page gives rows that this program has never written.
                     refused += 1
                 }
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-            // An older version has no such table.
+            // The part of the schema that can be read has no such table.
             return
         }
         if let failure = outcome.failure {
@@ -116,7 +116,7 @@ struct SalvageLoad {
     }
 
     private mutating func mendQueue() throws {
-        // Items whose job can't be read wait in one that says so: nobody knows what was wanted of them.
+        // Items whose job can't be read wait in one that says so: their variants are unknown.
         try new.execute(
             sql: """
                 INSERT INTO jobs (id, name, state, error)
@@ -150,11 +150,14 @@ struct SalvageLoad {
                 """)
         try new.execute(
             sql: """
-                UPDATE jobs SET state = 'finished', finished_at = ifnull(finished_at, ?)
+                UPDATE jobs SET state = 'finished', finished_at = coalesce(finished_at, ?)
                 WHERE state IN ('queued', 'running') AND queued + delayed = 0
                 """,
             arguments: [now])
-        try new.execute(sql: Schema.endsOfJobs)
+        try new.execute(
+            sql: """
+                INSERT INTO job_ends SELECT id, \(Schema.steady("finished_at")) FROM jobs WHERE finished_at IS NOT NULL
+                """)
     }
 
     /// Items of a job end with the same variants; one that lacks some of them has lost them.
@@ -195,13 +198,11 @@ struct SalvageLoad {
                     SELECT hash, size, ?1, ?1, ?1 FROM temp.found
                 """,
             arguments: [now])
-        // An older version did not know when URLs were used: it begins to count now.
-        try new.execute(sql: "UPDATE sources SET used_at = ? WHERE used_at = 0", arguments: [now])
-        // Whoever verifies the cache is told of it, and has it fetched again.
+        // `worker cache verify` reports them, and can have them fetched again.
         try new.execute(
             sql: """
                 INSERT OR REPLACE INTO lost_files (key, variant, blob, found_at)
-                    SELECT key, variant, blob, ?1 FROM entries WHERE blob NOT IN (SELECT hash FROM temp.found)
+                    SELECT key, variant, blob, ?1 FROM cache_entries WHERE blob NOT IN (SELECT hash FROM temp.found)
                     UNION ALL SELECT key, '', hash, ?1 FROM sources
                         WHERE kept <> 0 AND hash NOT IN (SELECT hash FROM temp.found)
                 """,
@@ -213,11 +214,22 @@ struct SalvageLoad {
                     is_source = hash IN (SELECT hash FROM sources);
                 UPDATE sources SET kept = hash IN (SELECT hash FROM temp.found);
                 DELETE FROM variants WHERE blob NOT IN (SELECT hash FROM temp.found);
-                DELETE FROM entries WHERE blob NOT IN (SELECT hash FROM temp.found);
-                \(Schema.entriesOfResults);
-                UPDATE cache_totals SET blobs = (SELECT count(*) FROM blobs), bytes = (SELECT ifnull(sum(size), 0) FROM blobs);
+                DELETE FROM cache_entries WHERE blob NOT IN (SELECT hash FROM temp.found);
+                \(Self.entriesOfResults);
+                UPDATE cache_totals SET blobs = (SELECT count(*) FROM blobs), bytes = (SELECT coalesce(sum(size), 0) FROM blobs);
                 DROP TABLE temp.found;
                 """)
         report.blobs = try Int.fetchOne(new, sql: "SELECT count(*) FROM blobs") ?? 0
     }
+
+    /// Entries from each URL's latest result. It comes first, and is not replaced by an older one.
+    private static let entriesOfResults = """
+        INSERT OR IGNORE INTO cache_entries (key, variant, blob, format)
+            SELECT CASE instr(items.url, '#') WHEN 0 THEN items.url
+                    ELSE substr(items.url, 1, instr(items.url, '#') - 1) END,
+                renditions.name, renditions.blob, renditions.format
+            FROM items JOIN renditions ON renditions.item = items.id
+            WHERE items.state = 'done' AND renditions.blob IN (SELECT hash FROM blobs)
+            ORDER BY items.finished_at DESC, items.id DESC
+        """
 }

@@ -4,7 +4,7 @@ internal import GRDB
 struct SalvageReader {
     let database: DatabaseQueue
 
-    /// What a table gave up.
+    /// The result of reading one table.
     struct Outcome {
         var rows = 0
         /// Why not everything could be read.
@@ -13,10 +13,10 @@ struct SalvageReader {
 
     private static let page = 200
     /// Rows that are looked up one by one in a gap, at most.
-    private static let mostLookUps: Int64 = 2_000_000
+    private static let maxLookUps: Int64 = 2_000_000
 
     /// - Parameters:
-    ///   - key: what the table is ordered by, unique: its primary key.
+    ///   - key: the columns of the primary key, by which the table is read in order.
     ///   - isNumber: whether that is one number, so that rows in a gap can be looked up one by one.
     func read(_ table: String, key: [String], isNumber: Bool, _ take: (Row) throws -> Void) throws -> Outcome {
         var outcome = Outcome()
@@ -26,7 +26,7 @@ struct SalvageReader {
         let (first, _) = try walk(table, key, forwards: false, limit: last, &outcome, take)
         let low = last?.first.flatMap(Int64.fromDatabaseValue) ?? 0
         if isNumber, let high = first?.first.flatMap(Int64.fromDatabaseValue), high - low > 1 {
-            try lookUp(table, key[0], (low + 1)...min(high - 1, low + Self.mostLookUps), &outcome, take)
+            try lookUp(table, key[0], (low + 1)...min(high - 1, low + Self.maxLookUps), &outcome, take)
         }
         return outcome
     }

@@ -1,15 +1,15 @@
 internal import GRDB
 internal import Glibc
 
-/// What is read of a broken database: itself, locked against whoever might still write to it, or a copy where its file is
-/// too short to be opened.
+/// Reads a broken database: the file itself, locked against other writers, or a copy where the file is too short to be
+/// opened.
 struct SalvageSource {
     let path: String
     /// Beside the old one; removed at the end.
     private let copy: String
     private(set) var database: DatabaseQueue?
     private(set) var unreadable: [String] = []
-    /// Whether nobody else can write to it until `finish()`.
+    /// Whether other programs can't write to it until `finish()`.
     private(set) var isLocked = false
 
     init(path: String) {
@@ -19,13 +19,13 @@ struct SalvageSource {
 
     /// Opens it without changing anything.
     ///
-    /// - Throws: `tooNew`; `busy` where somebody else is in the middle of writing to it.
+    /// - Throws: `tooNew`, `tooOld`; `busy` where another program is writing to it.
     mutating func open() throws {
         removeCopy()
         let missing = try padded()
-        if missing == nil { try refuseNewer(JobStore.readOnlyName(of: path)) }
+        if missing == nil { try refuseOtherVersion(DatabaseGate.readOnlyName(of: path)) }
         if let missing {
-            unreadable.append("\(path) ends \(missing) bytes too early; what was on them is lost.")
+            unreadable.append("\(path) ends \(missing) bytes too early; the rows on them are lost.")
             database = lenient(copy, isReadOnly: false)
         } else {
             database = try locked() ?? unlocked()
@@ -33,8 +33,8 @@ struct SalvageSource {
         if database == nil { unreadable.append("Nothing of \(path) can be read.") }
     }
 
-    /// Lets go of it. Where it was locked, programs that still have it open are told to open the new one: what they would
-    /// write now would be lost.
+    /// Lets go of it. Where it was locked, programs that still have it open are told to open the new one: what they
+    /// would write now would be lost.
     mutating func finish() throws {
         if isLocked {
             database?.writeWithoutTransaction { db in
@@ -88,7 +88,7 @@ struct SalvageSource {
         """
     }
 
-    /// With a transaction of ours, so that nobody adds what would not be in the new one.
+    /// Inside a transaction, so that no program adds rows that would not be in the new one.
     private mutating func locked() throws -> DatabaseQueue? {
         guard let database = Self.queue(path) else { return nil }
         do {
@@ -98,7 +98,7 @@ struct SalvageSource {
         } catch let error as DatabaseError where [.SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode) {
             throw JobsError(.busy, "Another program is writing to \(path). End it first.")
         } catch {
-            // A closed connection is as good as none.
+            // Best effort: the connection is not used again.
             try? database.close()
             return nil
         }
@@ -106,14 +106,14 @@ struct SalvageSource {
 
     /// With its log where that can be read, else without.
     private mutating func unlocked() -> DatabaseQueue? {
-        let names = [JobStore.readOnlyName(of: path), JobStore.immutableName(of: path)]
+        let names = [DatabaseGate.readOnlyName(of: path), DatabaseGate.immutableName(of: path)]
         if let database = lenient(names[0]) { return database }
         guard names[0] != names[1], let database = lenient(names[1]) else { return nil }
         unreadable.append("The log \(path)-wal can't be read; its last changes are lost.")
         return database
     }
 
-    /// Where not all of the schema can be read, with the tables that stand before what is broken.
+    /// Where not all of the schema can be read, with the tables that stand before the damage.
     private mutating func lenient(_ name: String, isReadOnly: Bool = true) -> DatabaseQueue? {
         if let database = Self.queue(name, isReadOnly: isReadOnly) { return database }
         guard let database = Self.queue(name, isReadOnly: isReadOnly, isLenient: true) else { return nil }
@@ -132,30 +132,25 @@ struct SalvageSource {
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
             if isLenient { try db.execute(sql: "PRAGMA writable_schema = ON") }
         }
-        // What it says instead is told by whoever asked.
+        // The caller reports the failure in its own words.
         guard let database = try? DatabaseQueue(path: name, configuration: configuration) else { return nil }
         let look = "SELECT 1 FROM \(isLenient ? "jobs" : "sqlite_schema") LIMIT 1"
         for _ in 0..<(isLenient ? 2 : 1) {
-            // A lenient one fails once, at what is broken, and then knows what came before.
+            // A lenient one fails once, at the damage, and then knows the tables before it.
             let isReadable = try? database.unsafeRead { try Int.fetchOne($0, sql: look) } != nil
             if isReadable != nil { return database }
         }
         return nil
     }
 
-    private func refuseNewer(_ name: String) throws {
+    private func refuseOtherVersion(_ name: String) throws {
         guard let database = Self.queue(name, isReadOnly: true) else { return }
         defer { try? database.close() }
-        // One that can't even say that was made by nobody knows whom.
-        let known = Set(Schema.migrator.migrations)
+        // Where the migrations can't be read, the version is unknown, and all that can be read is taken.
         let applied = try? database.unsafeRead { db in
-            try String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations")
+            try String.fetchSet(db, sql: "SELECT identifier FROM grdb_migrations")
         }
-        guard let stranger = (applied ?? []).first(where: { !known.contains($0) }) else { return }
-        throw JobsError(
-            .tooNew,
-            "The database \(path) was made by a newer version of worker, which has a step '\(stranger.prefix(80))'. "
-                + "Rebuild it with that version.")
+        try Schema.refuseUnknown(applied ?? [], path: self.path)
     }
 
     // MARK: - A file that is too short
@@ -176,7 +171,7 @@ struct SalvageSource {
         }
         if access(path + "-wal", F_OK) == 0 { try Self.copyFile(path + "-wal", to: copy + "-wal") }
         do {
-            try refuseNewer(copy)
+            try refuseOtherVersion(copy)
         } catch {
             removeCopy()
             throw error
@@ -207,7 +202,7 @@ struct SalvageSource {
         func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 << 8 | Int64($1) } }
         let page = number(16..<18) == 1 ? 65_536 : number(16..<18)
         guard page >= 512, page & (page - 1) == 0 else { return nil }
-        // The number of pages counts only where whoever changed the file last has written it (section 1.3.7 of
+        // The number of pages counts only where the last program that changed the file has written it (section 1.3.7 of
         // https://www.sqlite.org/fileformat.html).
         return (Int64(info.st_size), page, number(24..<28) == number(92..<96) ? number(28..<32) : 0)
     }

@@ -1,88 +1,135 @@
 internal import GRDB
 
-/// The schema, as a row of named migrations. One that was released is never edited; a change is a new one.
+/// The schema as a row of named migrations. A migration that was released is never edited; a change is a new one.
 ///
-/// The triggers and defaults run in whatever SQLite the user's shell has, so they use nothing newer than 3.34 and no
-/// functions of ours.
+/// The triggers and defaults run in the SQLite of the user's shell, so they use nothing newer than 3.34 and no
+/// functions of this program.
+///
+/// Conditions of tables and triggers on `items` spell `x = 'a' OR x = 'b' OR x = 'c'`: SQLite keeps three and more
+/// values of `x IN (…)` in a table of its own, which it makes anew for each statement and each run of a trigger. That
+/// was a fifth of the cost of a download.
 enum Schema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("1-queue-and-cache-index") { db in
-            try db.execute(sql: tables)
-            try db.execute(sql: jobTriggers)
-            try db.execute(sql: itemTriggers)
-            try db.execute(sql: views)
-        }
-        migrator.registerMigration("2-source-facts") { db in
-            try db.execute(sql: sourceFacts)
-        }
-        migrator.registerMigration("3-cache-eviction") { db in
-            try db.execute(sql: cacheEviction)
-        }
-        migrator.registerMigration("4-download-engine") { db in
-            try db.execute(sql: downloads)
-        }
-        migrator.registerMigration("5-result-facts") { db in
-            try db.execute(sql: resultFacts)
-        }
-        migrator.registerMigration("6-key-uses") { db in
-            try db.execute(sql: keyUses)
-        }
-        migrator.registerMigration("7-group-counters") { db in
-            try db.execute(sql: groupCounters)
-        }
-        migrator.registerMigration("8-steady-time") { db in
-            try db.execute(sql: steadyTime)
-        }
-        migrator.registerMigration("9-steady-hosts") { db in
-            try db.execute(sql: steadyHosts)
-        }
-        migrator.registerMigration("10-plain-checks") { db in
-            try db.execute(sql: plainChecks)
-        }
-        migrator.registerMigration("11-lost-files") { db in
-            try db.execute(sql: lostFiles)
-        }
-        migrator.registerMigration("12-cache-keys") { db in
-            try db.execute(sql: cacheKeys)
-        }
-        migrator.registerMigration("13-quarantine") { db in
-            try db.execute(sql: quarantine)
-        }
-        migrator.registerMigration("14-guarded-queue") { db in
-            try db.execute(sql: guardedQueue)
-        }
-        migrator.registerMigration("15-host-reach") { db in
-            try db.execute(sql: hostReach)
-        }
-        migrator.registerMigration("16-damage") { db in
-            try db.execute(sql: damage)
-        }
-        migrator.registerMigration("17-ends") { db in
-            try db.execute(sql: ends)
+        migrator.registerMigration(first) { db in
+            let parts = [
+                jobTables, cacheTables, hostTables, jobTriggers, itemTriggers, itemChecks, views, nearDuplicates,
+                eventTables,
+            ]
+            for part in parts {
+                try db.execute(sql: part)
+            }
         }
         return migrator
     }
 
+    private static let first = "1-schema"
+
+    /// Refuses a database with migrations that this version does not know.
+    ///
+    /// - Throws: `tooNew` where they follow those of this version; `tooOld` where the database does not begin with
+    ///   them.
+    static func refuseUnknown(_ applied: Set<String>, path: String) throws(JobsError) {
+        guard let unknown = applied.subtracting(migrator.migrations).min() else { return }
+        let step = unknown.prefix(80)
+        guard applied.contains(first) else {
+            throw JobsError(
+                .tooOld,
+                """
+                The database \(path) has the schema of a development version ('\(step)'), which this version cannot \
+                upgrade. Move it away and make a new one with: worker init --db \(path)
+                """)
+        }
+        throw JobsError(
+            .tooNew,
+            "The database \(path) was made by a newer version of worker, which has a step '\(step)'. Use that version.")
+    }
+
+    // MARK: - What statements are made of
+
     /// Now, in UTC milliseconds.
     static let now = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
+
+    /// A check that refuses the statement with a sentence for the person who typed it.
+    static func refuse(_ message: String, when condition: String) -> String {
+        "SELECT RAISE(ABORT, '\(message.replacing("'", with: "''"))') WHERE \(condition);"
+    }
+
+    /// Of jobs and of items.
+    static let headersCheck = refuse(
+        "headers must be a JSON object of strings, as in '{\"Referer\":\"https://example.com/\"}'",
+        when: isNoJSON("headers", type: "object", orElse: elementsAreNoText("headers")))
+
+    /// The condition that a column of a row is given and is no JSON of this type; one `CASE`, so that JSON functions never
+    /// see text that isn't JSON.
+    static func isNoJSON(_ column: String, type: String, orElse condition: String = "0") -> String {
+        """
+        NEW.\(column) IS NOT NULL AND CASE WHEN json_valid(NEW.\(column))
+            THEN json_type(NEW.\(column)) <> '\(type)' OR \(condition) ELSE 1 END
+        """
+    }
+
+    static func elementsAreNoText(_ column: String) -> String {
+        "EXISTS (SELECT 1 FROM json_each(NEW.\(column)) WHERE type <> 'text')"
+    }
 
     /// A column of UTC milliseconds as ISO text.
     static func iso(_ column: String) -> String {
         "strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch')"
     }
 
-    /// `'a', 'b'` for an enumeration, so that its CHECK can't drift from the Swift type.
-    static func list<S: CaseIterable & RawRepresentable>(_: S.Type) -> String where S.RawValue == String {
-        S.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+    /// A time of the machine's clock by the cache's clock, which does not jump.
+    ///
+    /// SQL knows neither the kernel's uptime nor how the machine's clock has moved since running workers last wrote the
+    /// cache's clock down, which they do within a second of a jump. So it judges as that clock does across boots: time
+    /// that goes back, or forward by more than a year, does not count.
+    static func steady(_ time: String) -> String {
+        """
+        (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN \(time)
+            WHEN \(time) < wall OR \(time) - wall > \(CacheClock.longestAbsence) THEN wall - shift
+            ELSE \(time) - shift END
+            FROM (SELECT json_extract(clock, '$.wall') AS wall, json_extract(clock, '$.shift') AS shift
+                FROM (SELECT (SELECT CASE WHEN json_valid(value) THEN value END FROM cache_properties
+                    WHERE name = 'clock') AS clock)))
+        """
+    }
+
+    /// The condition that `state` is one of the enumeration's, so that a CHECK can't drift from the Swift type.
+    static func isOneOf<S: CaseIterable & RawRepresentable>(_: S.Type) -> String where S.RawValue == String {
+        S.allCases.map { "state = '\($0.rawValue)'" }.joined(separator: " OR ")
     }
 
     /// The moves that are not legal, as a condition on OLD.state and NEW.state.
-    static func illegalMove<S>(_: S.Type, _ canMove: (S, S) -> Bool) -> String
+    static func isIllegalMove<S>(_: S.Type, _ canMove: (S, S) -> Bool) -> String
     where S: CaseIterable & RawRepresentable & Equatable, S.RawValue == String {
-        let legal = S.allCases.flatMap { from in
-            S.allCases.filter { from != $0 && canMove(from, $0) }.map { "'\(from.rawValue)>\($0.rawValue)'" }
+        let cases = S.allCases.map { from in
+            let legal = S.allCases.filter { from != $0 && canMove(from, $0) }.map { "NEW.state = '\($0.rawValue)'" }
+            return "WHEN '\(from.rawValue)' THEN \(legal.isEmpty ? "0" : legal.joined(separator: " OR "))"
         }
-        return "OLD.state <> NEW.state AND (OLD.state || '>' || NEW.state) NOT IN (\(legal.joined(separator: ", ")))"
+        return "OLD.state <> NEW.state AND NOT CASE OLD.state \(cases.joined(separator: " ")) ELSE 0 END"
+    }
+
+    /// The condition that an update changes one of these columns.
+    static func changesAny(of columns: [String]) -> String {
+        columns.map { "NEW.\($0) IS NOT OLD.\($0)" }.joined(separator: " OR ")
+    }
+
+    /// The condition that a job's state is one with work to do; its UPDATE or query names the row.
+    static func isOpen(_ row: String = "") -> String {
+        "(\(row)state = 'queued' OR \(row)state = 'running' OR \(row)state = 'paused')"
+    }
+
+    /// The property of the cache that says whether links are kept.
+    static let linksProperty = "links"
+
+    /// The condition that jobs are worked on at all.
+    static let nothingIsSuspended = "NOT EXISTS (SELECT 1 FROM suspension)"
+
+    /// Ends a job whose items have all ended.
+    static func finishJob(_ id: String) -> String {
+        """
+        UPDATE jobs SET state = 'finished', finished_at = \(now)
+                WHERE id = \(id) AND queued = 0 AND active = 0 AND delayed = 0 AND \(isOpen());
+        """
     }
 }

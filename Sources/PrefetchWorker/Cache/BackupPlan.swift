@@ -15,22 +15,22 @@ public struct BackupPlan: Sendable {
 
     /// Makes a copy unless there is one that is young enough. Several workers may share the folder.
     func makeIfDue(of store: JobStore) async throws {
-        let now = store.currentTime
+        let now = store.database.currentTime
         if let last = copies(at: now).last, let time = Self.time(of: last), time <= now, now - time < every { return }
         if mkdir(folder, 0o755) != 0, errno != EEXIST {
             throw WorkerError(
                 .cannotCreate, "The folder \(folder) for copies can't be made: \(String(cString: strerror(errno))).")
         }
-        JobStore.removeLeftoverCopies(in: folder) { $0.hasPrefix("worker-") && $0.contains(".db.part") }
-        try await store.backUp(to: "\(folder)/\(Self.name(now))")
+        Maintenance.removeLeftoverCopies(in: folder) { $0.hasPrefix("worker-") && $0.contains(".db.part") }
+        try await store.maintenance.backUp(to: "\(folder)/\(Self.name(now))")
         for old in copies(at: now).dropLast(max(1, keep)) where unlink("\(folder)/\(old)") != 0 && errno != ENOENT {
             throw WorkerError(
                 .inputOutput, "The old copy \(old) can't be deleted: \(String(cString: strerror(errno))).")
         }
     }
 
-    /// The names of complete copies, oldest first. Those of a clock that was ahead come before all others: nobody knows when
-    /// they were made, and the next one is not to go for them.
+    /// The names of complete copies, oldest first. Those whose time lies ahead, after the clock was set back, come before all
+    /// others: their age isn't known, and the next copy is not to be removed in their place.
     private func copies(at now: Int64) -> [String] {
         // A folder that isn't there yet has none; one that can't be read shows when a copy is made.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []

@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Jobs
 internal import Synchronization
 
@@ -13,13 +14,8 @@ final class CacheBudget: Sendable {
         case full(String)
     }
 
-    enum Rooms: Sendable {
-        case granted([CacheRoom])
-        case full(String)
-    }
-
     private struct State {
-        /// What the database says is this worker's.
+        /// The bytes that the database has granted to this worker.
         var granted: Int64 = 0
         /// What files without a row take up of it.
         var used: Int64 = 0
@@ -41,7 +37,7 @@ final class CacheBudget: Sendable {
     }
 
     /// Files that get their names now.
-    var inHand: FilesInHand { collector.inHand }
+    var inHand: PublishingBlobs { collector.inHand }
     /// Why there is no room, where there was none a moment ago.
     var reasonOfShortage: String? { shortage.latest }
 
@@ -65,13 +61,13 @@ final class CacheBudget: Sendable {
     }
 
     /// For a new file; nil where there is no limit.
-    func newRoom() -> CacheRoom? { worker == nil ? nil : CacheRoom(self) }
+    func newRoom() -> CacheReservation? { worker == nil ? nil : CacheReservation(self) }
 
     func isTooLarge(_ bytes: Int64) -> Bool { limit.map { bytes > $0 } ?? false }
 
     // MARK: - Taking
 
-    /// Of what is held ready.
+    /// Takes room from the spare.
     func takeSpare(_ bytes: Int64) -> Bool {
         state.withLock { state in
             guard state.used + bytes <= state.granted else { return false }
@@ -94,20 +90,26 @@ final class CacheBudget: Sendable {
         guard bytes > 0 else { return .granted }
         let answer = try await patiently ? waitForRoom(bytes) : take(bytes)
         if case .granted = answer {
-            for blob in wanted { blob.file.companion.withLock { $0 = CacheRoom(self, bytes: blob.size) } }
+            for blob in wanted { blob.file.reservation.withLock { $0 = CacheReservation(self, bytes: blob.size) } }
         }
         return answer
     }
 
-    /// Room for files that nobody has written yet, so many bytes for each.
-    func rooms(_ count: Int, of bytes: Int64) async throws -> Rooms {
-        switch try await waitForRoom(bytes * Int64(count)) {
-        case .granted: .granted((0..<count).map { _ in CacheRoom(self, bytes: bytes) })
-        case .full(let reason): .full(reason)
+    /// Room for files that aren't written yet, so many bytes for each.
+    ///
+    /// - Throws: `diskFull` where nothing more can be evicted.
+    func rooms(_ count: Int, of bytes: Int64) async throws(Failure) -> [CacheReservation] {
+        let answer: Answer
+        do {
+            answer = try await waitForRoom(bytes * Int64(count))
+        } catch {
+            throw Failure(.diskError, "Room in the cache can't be set aside: \(error)")
         }
+        if case .full(let reason) = answer { throw Failure(.diskFull, reason) }
+        return (0..<count).map { _ in CacheReservation(self, bytes: bytes) }
     }
 
-    /// For what is on its way: where there is no room, files that are ready are about to be written down, and may go then.
+    /// For files in flight: where there is no room, other files are about to be committed, and may be evicted then.
     func waitForRoom(_ bytes: Int64) async throws -> Answer {
         let deadline = monotonicMilliseconds() + 5_000
         while true {
@@ -122,9 +124,9 @@ final class CacheBudget: Sendable {
 
     private func take(_ bytes: Int64) async throws -> Answer {
         guard let limit, let worker else { return .granted }
-        // Others may take what was freed: so it is tried again for as long as something can be freed.
+        // Other workers may take the freed room, so this tries again for as long as something can be freed.
         for _ in 0..<100 {
-            // What is held ready counts: near the limit nobody else could get it, and neither could its owner.
+            // The spare counts: near the limit neither another worker nor its owner could get it.
             let ready = takeReady(upTo: bytes)
             if ready == bytes { return .granted }
             do {
@@ -150,7 +152,7 @@ final class CacheBudget: Sendable {
     /// - Returns: whether the database had as much.
     private func takeMore(_ bytes: Int64, for worker: Int64, _ limit: Int64) async throws -> Bool {
         guard
-            case .granted(let granted) = try await store.reserve(
+            case .granted(let granted) = try await store.eviction.reserve(
                 bytes, spare: Self.spare(of: limit), for: worker,
                 limit: limit - (try await collector.quarantinedBytes()))
         else { return false }
@@ -168,7 +170,7 @@ final class CacheBudget: Sendable {
         let report = try await collector.makeRoom(for: bytes)
         guard report.evictedBlobs == 0, report.quarantined == 0 else { return nil }
         if let trouble = report.trouble { return .full(trouble) }
-        let totals = try await store.cacheTotals()
+        let totals = try await store.cache.totals()
         let quarantined = try await collector.quarantinedBytes()
         let excess = totals.bytes + totals.reservedBytes + quarantined + bytes - limit
         guard excess > 0 else { return nil }
@@ -178,7 +180,7 @@ final class CacheBudget: Sendable {
         return .full(try await shortage.tell(excess: excess, limit: limit))
     }
 
-    /// Held ready beyond what is asked for: little beside the limit, and no more than saves transactions.
+    /// The spare that is granted beyond each request: little beside the limit, and enough to save transactions.
     private static func spare(of limit: Int64) -> Int64 { min(4 << 20, limit / 64) }
 
     // MARK: - Giving back
@@ -198,7 +200,7 @@ final class CacheBudget: Sendable {
         }
     }
 
-    /// Gives back what is held ready and nobody needs.
+    /// Gives back the spare that isn't needed.
     func trim() async throws {
         guard let limit, let worker else { return }
         let excess = state.withLock { state in
@@ -208,6 +210,6 @@ final class CacheBudget: Sendable {
             state.granted -= excess
             return excess
         }
-        if excess > 0 { try await store.giveBack(excess, of: worker) }
+        if excess > 0 { try await store.eviction.giveBack(excess, of: worker) }
     }
 }

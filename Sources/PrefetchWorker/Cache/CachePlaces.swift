@@ -43,7 +43,7 @@ struct CachePlaces {
     init(_ store: JobStore, _ cache: ContentCache) {
         self.store = store
         self.cache = cache
-        database = Place(store.fileName)
+        database = Place(store.database.fileName)
         folder = Place(cache.directory.string)
     }
 
@@ -63,11 +63,11 @@ struct CachePlaces {
     func check(name: String) async throws {
         guard let database, let folder else { return }
         let known = try await (
-            folder: Self.decoded(store.cacheProperty(JobStore.cachePlaceProperty)),
+            folder: Self.decoded(store.cache.property(CacheIndex.placeProperty)),
             database: Self.decoded(cache.owner())
         )
         // A copied pair that was given its name, and was killed before all of it was written down: it is no stranger to itself.
-        let before = try await store.cacheProperty(JobStore.cacheNameBeforeProperty)
+        let before = try await store.cache.property(CacheIndex.nameBeforeProperty)
         let isNamed = before.map { self.name(ofCopy: $0) == name } ?? false
         let isFolderOther = known.folder?.isOther(than: folder) ?? false
         let isDatabaseOther = known.database?.isOther(than: database) ?? false
@@ -85,9 +85,9 @@ struct CachePlaces {
             if isCopiedPair {
                 let own = self.name(ofCopy: name)
                 try cache.changeIdentity(to: own)
-                try await store.renameCache(from: name, to: own)
+                try await store.cache.rename(from: name, to: own)
             }
-            try await store.setCacheProperty(JobStore.cachePlaceProperty, to: Self.encoded(folder))
+            try await store.cache.setProperty(CacheIndex.placeProperty, to: Self.encoded(folder))
             try cache.setOwner(Self.encoded(database))
         } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
             // A command that only reads leaves it to the next that writes.
@@ -111,7 +111,7 @@ struct CachePlaces {
         String(decoding: try JSONEncoder().encode(place), as: UTF8.self)
     }
 
-    /// What can't be read says nothing.
+    /// An unreadable file says nothing.
     private static func decoded(_ text: String?) -> Place? {
         text.flatMap { try? JSONDecoder().decode(Place.self, from: Data($0.utf8)) }
     }

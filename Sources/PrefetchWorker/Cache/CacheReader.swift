@@ -1,11 +1,12 @@
 public import ContentCache
+internal import Glibc
 public import Jobs
 internal import Logging
 internal import SystemPackage
 
-/// Finds what is cached of a URL, and hands out only what was verified: once for each file and boot.
+/// Finds the cached files of a URL, and hands out only verified ones: each is verified once in each boot of the machine.
 public struct CacheReader: Sendable {
-    /// What was found.
+    /// The file that was found.
     public struct Found: Sendable {
         public var entry: CacheEntry?
         /// The file's path, absolute.
@@ -30,20 +31,20 @@ public struct CacheReader: Sendable {
 
     public func find(_ url: String, variant: String) async throws -> Found {
         var found = Found()
-        if let entry = try await store.cacheEntry(ofURL: url, variant: variant), let hash = BlobHash(entry.blob) {
+        if let entry = try await store.cache.entry(ofURL: url, variant: variant), let hash = BlobHash(entry.blob) {
             do {
                 try await verify(hash, entry.key)
                 found.entry = entry
                 found.path = cache.path(of: hash).string
                 return found
             } catch let error as CacheError where error.code == .damaged {
-                try await unlessBusy { try await store.forget(blobs: [entry.blob], in: folder) }
+                try await unlessBusy { try await store.cache.forget(blobs: [entry.blob], in: folder) }
                 found.damage.append(error.message)
             }
         }
         for folder in readOnly {
             let other = try ReadOnlyCache(folder)
-            let entry = try await other.store.cacheEntry(ofURL: url, variant: variant)
+            let entry = try await other.store.cache.entry(ofURL: url, variant: variant)
             try await other.store.close()
             guard let entry, let hash = BlobHash(entry.blob),
                 try await disk.run({ Result { try other.cache.openWhole(hash) } }).get() != nil
@@ -56,21 +57,21 @@ public struct CacheReader: Sendable {
     }
 
     private func verify(_ hash: BlobHash, _ key: String) async throws {
-        let known = try await store.use(of: hash.hex, by: key)
+        let known = try await store.cache.use(of: hash.hex, by: key)
         let before = await disk.run { [cache] in cache.stamp(of: hash) }
         if let before, known?.verified == before {
             // Written down now and then only, so that a look needs no lock.
-            let hourAgo = try await store.cacheTime() - 3_600_000
+            let hourAgo = try await store.database.cacheTime() - 3_600_000
             if let known, known.usedAt < hourAgo {
-                try await unlessBusy { try await store.noteUses([JobStore.BlobUse(hash: hash.hex, key: key)]) }
+                try await unlessBusy { try await store.cache.noteUses([CacheIndex.BlobUse(hash: hash.hex, key: key)]) }
             }
             return
         }
         try await disk.run { [cache] in Result { _ = try cache.openVerified(hash) } }.get()
         // Only if it is still the same file.
         let after = await disk.run { [cache] in cache.stamp(of: hash) }
-        let use = JobStore.BlobUse(hash: hash.hex, verified: before == after ? after : nil, key: key)
-        try await unlessBusy { try await store.noteUses([use]) }
+        let use = CacheIndex.BlobUse(hash: hash.hex, verified: before == after ? after : nil, key: key)
+        try await unlessBusy { try await store.cache.noteUses([use]) }
     }
 
     /// A look needs no writing: what it would note is left out where another program is writing, or where the database may
@@ -81,5 +82,23 @@ public struct CacheReader: Sendable {
         } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
             return
         }
+    }
+}
+
+/// A cache that is asked after the main one and never written to.
+struct ReadOnlyCache: Sendable {
+    let cache: ContentCache
+    let store: JobStore
+
+    /// - Parameter folder: the cache's folder; its database is `worker.db` in it or beside it.
+    init(_ folder: String) throws {
+        cache = try ContentCache(readOnly: FilePath(folder))
+        let places = [cache.directory, cache.directory.removingLastComponent()].map { $0.appending("worker.db").string }
+        guard let database = places.first(where: { access($0, R_OK) == 0 }) else {
+            throw WorkerError(
+                .cannotCreate,
+                "The read-only cache \(folder) has no database: it must lie in it or beside it, as worker.db.")
+        }
+        store = try JobStore(readOnly: database)
     }
 }

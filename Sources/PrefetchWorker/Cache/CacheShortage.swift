@@ -1,7 +1,7 @@
 internal import Jobs
 internal import Synchronization
 
-/// What is left to do when nothing more can be evicted: dead workers' room is looked for, and what holds the rest is told.
+/// Acts when nothing more can be evicted: it reclaims dead workers' reservations, and reports what holds the rest.
 final class CacheShortage: Sendable {
     private struct State {
         var search: Task<Int64, any Error>?
@@ -17,7 +17,7 @@ final class CacheShortage: Sendable {
 
     init(_ collector: Collector) { self.collector = collector }
 
-    /// Gives back what dead workers had set aside. Many may ask at once: one looks, and the others wait for what it finds.
+    /// Reclaims the reservations of dead workers. Many may ask at once: one looks, and the others wait for its findings.
     ///
     /// - Returns: whether anything came of it.
     func settleDead(myself: Int64) async throws -> Bool {
@@ -26,7 +26,7 @@ final class CacheShortage: Sendable {
             if let running = state.search { return running }
             guard state.searchedAt == .min || now - state.searchedAt >= Self.searchEvery else { return nil }
             state.searchedAt = now
-            // On its own: whoever asked first may be cancelled, and the others wait for it all the same.
+            // A task of its own: the first caller may be cancelled while others wait for the same answer.
             let search = Task { [collector] in try await collector.settleDead(myself: myself) }
             state.search = search
             return search
@@ -43,8 +43,8 @@ final class CacheShortage: Sendable {
             return known
         }
         let store = collector.store
-        let totals = try await store.cacheTotals()
-        let pinned = try await store.pinnedBytes()
+        let totals = try await store.cache.totals()
+        let pinned = try await store.cache.pinnedBytes()
         let reason =
             "The cache is full: \(excess) bytes more are needed than its limit of \(limit) (--cache-max-size) leaves. "
             + "\(totals.reservedBytes) bytes are set aside for what is being fetched and made, \(pinned) are pinned, and "
@@ -53,7 +53,7 @@ final class CacheShortage: Sendable {
         return reason
     }
 
-    /// What was told a moment ago; nil where there was room since.
+    /// The shortage reported a moment ago; nil where there was room since.
     var latest: String? { state.withLock { $0.reason } }
 
     func isOver() { state.withLock { ($0.reason, $0.toldAt) = (nil, .min) } }

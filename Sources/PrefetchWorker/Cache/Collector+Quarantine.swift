@@ -1,7 +1,8 @@
 internal import ContentCache
 internal import Jobs
+internal import Synchronization
 
-/// What is in quarantine goes when it has been there for long enough, or when its room is needed.
+/// Quarantined files are removed when they are old enough, or when their room is needed.
 extension Collector {
     /// All of it, however long it has been there.
     public func clearQuarantine() async throws -> Report {
@@ -13,7 +14,7 @@ extension Collector {
 
     /// Removes markers that never got their name, since their process was killed.
     func removeDrafts() async throws {
-        let now = store.currentTime
+        let now = store.database.currentTime
         // A program that makes a cache is done within an hour.
         try await disk.run { [cache] in
             Result { try cache.removeDrafts(before: now - 3_600_000, ofDeadBefore: .max) }
@@ -25,7 +26,7 @@ extension Collector {
         let all = try await inQuarantine()
         // Also where nothing ever goes: when it came is counted from the first look.
         let expired = Set(
-            try await store.expired(inQuarantine: all.map(\.name), after: max(0, policy.quarantineAge)))
+            try await store.eviction.expired(inQuarantine: all.map(\.name), after: max(0, policy.quarantineAge)))
         guard policy.quarantineAge >= 0 else { return }
         await remove(fromQuarantine: all.filter { expired.contains($0.name) }, &report)
     }
@@ -53,5 +54,28 @@ extension Collector {
         report.quarantinedBytes += gone.bytes
         report.stuck += things.count - gone.files
         report.trouble = gone.trouble ?? report.trouble
+    }
+}
+
+/// How many bytes the quarantine takes up of the cache's limit: read anew only when a file came or went.
+final class QuarantineMeter: Sendable {
+    private struct Known {
+        var stamp: String
+        var bytes: Int64
+    }
+
+    private let cache: ContentCache
+    private let known = Mutex<Known?>(nil)
+
+    init(_ cache: ContentCache) { self.cache = cache }
+
+    /// Blocks on the disk.
+    func bytes() throws(CacheError) -> Int64 {
+        // Before it is read: what comes meanwhile makes the stamp an old one.
+        let stamp = cache.stampOfQuarantine()
+        if let stamp, let known = known.withLock({ $0 }), known.stamp == stamp { return known.bytes }
+        let bytes = try cache.quarantined().bytes
+        known.withLock { $0 = stamp.map { Known(stamp: $0, bytes: bytes) } }
+        return bytes
     }
 }

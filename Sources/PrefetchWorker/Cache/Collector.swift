@@ -2,15 +2,15 @@ public import ContentCache
 public import Jobs
 public import Logging
 
-/// Removes what the cache needn't hold any more, beside workers that write to it.
+/// Removes files that the cache needn't hold any more, beside workers that write to it.
 ///
 /// Blobs are chosen without a lock, marked in one transaction, and removed in others that take a few milliseconds each.
 public struct Collector: Sendable {
-    /// What a collection came to.
+    /// The result of a collection.
     public struct Report: Sendable, Encodable {
         public var evictedBlobs = 0
         public var evictedBytes: Int64 = 0
-        /// Files that no row of the index knew: what a crash leaves between publishing and writing down.
+        /// Files without a row in the index: a crash between publishing and the commit leaves them.
         public var orphans = 0
         /// Files that had been in quarantine for long enough, or whose room was needed.
         public var quarantined = 0
@@ -29,8 +29,8 @@ public struct Collector: Sendable {
     let policy: CachePolicy
     let logger: Logger
     let folder: CacheFolder
-    /// What must not be taken for what a crash left.
-    let inHand = FilesInHand()
+    /// Files that are being published, and so aren't orphans.
+    let inHand = PublishingBlobs()
     private let quarantine: QuarantineMeter
     let disk = BlockingQueue("cache.collector")
 
@@ -43,23 +43,23 @@ public struct Collector: Sendable {
         quarantine = QuarantineMeter(cache)
     }
 
-    /// Everything the policy asks for: what is too old, what is too much, what an earlier collection left.
+    /// Applies the whole policy: age, size, free space, and the rest of an earlier collection.
     ///
-    /// - Parameter myself: a worker whose room is still set aside for what it publishes.
+    /// - Parameter myself: a worker whose reservations are still in use.
     public func collect(orphans: Bool = true, myself: Int64? = nil) async throws -> Report {
         var report = Report()
-        try await store.keepCacheClock()
-        try await store.releaseStuck()
+        try await store.database.keepCacheClock()
+        try await store.eviction.releaseStuck()
         try await removeMarked(&report)
         try await evictOld(&report)
         if let limit = policy.maxBytes, try await held() > limit {
             try await evict(&report, downTo: lowWater(of: limit))
         }
         try await makeFree(policy.minimumFree, &report)
-        let dead = try await store.deadReservations(myself: myself)
+        let dead = try await store.eviction.deadReservations(myself: myself)
         if orphans || !dead.isEmpty { try await removeOrphans(&report, of: dead, myself: myself) }
         if orphans { try await removeLeftovers(&report) }
-        try await store.noteSlices()
+        try await store.database.noteSlices()
         return report
     }
 
@@ -85,16 +85,32 @@ public struct Collector: Sendable {
     /// Everything that isn't pinned or in use.
     public func clear() async throws -> Report {
         var report = Report()
-        try await store.releaseStuck()
+        try await store.eviction.releaseStuck()
         try await removeMarked(&report)
         try await evict(&report) { .max }
-        try await store.forgetLostFiles(foundBefore: .max)
-        try await store.noteSlices()
+        try await store.cache.forgetLostFiles(foundBefore: .max)
+        try await store.database.noteSlices()
         return report
     }
 
+    /// Removes single pictures at once: index, links and, where nothing else needs them, bytes. Pinned ones go, too.
+    ///
+    /// - Returns: how many entries there were, and what went of the files.
+    public func remove(_ selection: EntrySelection) async throws -> (entries: Int, Report) {
+        var report = Report()
+        var count = 0
+        var next: CacheEntry?
+        repeat {
+            let page: [CacheEntry]
+            (page, next) = try await store.cache.entries(selection, after: next)
+            count += try await store.cache.remove(page)
+        } while next != nil && !Task.isCancelled
+        try await removeMarked(&report)
+        return (count, report)
+    }
+
     private func held() async throws -> Int64 {
-        let totals = try await store.cacheTotals()
+        let totals = try await store.cache.totals()
         return try await totals.bytes + totals.reservedBytes + quarantinedBytes()
     }
 
@@ -105,28 +121,28 @@ public struct Collector: Sendable {
 
     private func lowWater(of limit: Int64) -> Int64 { Int64(Double(limit) * min(1, max(0, policy.lowWater))) }
 
-    // MARK: - What goes
+    // MARK: - Eviction
 
     private func evictOld(_ report: inout Report) async throws {
         guard policy.maxAge >= 0 else { return }
-        let cutoff = try await store.cacheTime() - policy.maxAge
-        try await store.forgetLostFiles(foundBefore: cutoff)
-        var next: JobStore.EvictionCandidate?
+        let cutoff = try await store.database.cacheTime() - policy.maxAge
+        try await store.cache.forgetLostFiles(foundBefore: cutoff)
+        var next: CacheEviction.Candidate?
         repeat {
-            let page: [JobStore.EvictionCandidate]
-            (page, next) = try await store.evictionCandidates(nil, by: policy.expiry, notAfter: cutoff, after: next)
+            let page: [CacheEviction.Candidate]
+            (page, next) = try await store.eviction.candidates(nil, by: policy.expiry, notAfter: cutoff, after: next)
             try await remove(page, &report)
         } while next != nil && !Task.isCancelled
         // Of files that others have used since, the names of those who have not.
-        while !Task.isCancelled, try await store.forgetKeys(usedBefore: cutoff, in: folder) > 0 {
-            try await store.checkpoint()
+        while !Task.isCancelled, try await store.eviction.forgetKeys(usedBefore: cutoff, in: folder) > 0 {
+            try await store.maintenance.checkpoint()
             // Cancellation only cuts the nap short.
             try? await Task.sleep(for: .milliseconds(2))
         }
     }
 
     private func evict(_ report: inout Report, downTo target: Int64) async throws {
-        // What nobody can use goes first.
+        // Quarantined bytes are of no use, and go first.
         try await evictQuarantine(&report, try await held() - target)
         try await evict(&report) { try await held() - target }
     }
@@ -136,10 +152,10 @@ public struct Collector: Sendable {
     /// - Parameter excess: bytes that are still too many. Asked again after every group, since others collect as well.
     private func evict(_ report: inout Report, excess: () async throws -> Int64) async throws {
         for kind in classes {
-            var next: JobStore.EvictionCandidate?
+            var next: CacheEviction.Candidate?
             repeat {
-                var page: [JobStore.EvictionCandidate]
-                (page, next) = try await store.evictionCandidates(kind, by: policy.expiry, after: next)
+                var page: [CacheEviction.Candidate]
+                (page, next) = try await store.eviction.candidates(kind, by: policy.expiry, after: next)
                 while !page.isEmpty {
                     let group = enough(of: page, for: try await excess())
                     if group.isEmpty { return }
@@ -152,9 +168,9 @@ public struct Collector: Sendable {
     }
 
     /// No more than has to go.
-    private func enough(of page: [JobStore.EvictionCandidate], for excess: Int64) -> [JobStore.EvictionCandidate] {
+    private func enough(of page: [CacheEviction.Candidate], for excess: Int64) -> [CacheEviction.Candidate] {
         var left = excess
-        var group: [JobStore.EvictionCandidate] = []
+        var group: [CacheEviction.Candidate] = []
         for candidate in page where left > 0 {
             group.append(candidate)
             left -= candidate.size
@@ -162,7 +178,7 @@ public struct Collector: Sendable {
         return group
     }
 
-    private var classes: [JobStore.EvictionClass?] {
+    private var classes: [CacheEviction.Kind?] {
         switch policy.first {
         case .oldest: [nil]
         case .sources: [.sources, .variants]
@@ -182,7 +198,7 @@ public struct Collector: Sendable {
 
     /// Where deleting everything that may go would not do, nothing is deleted.
     private func shortfall(of minimum: Int64) async throws -> String? {
-        let evictable = max(0, try await store.cacheTotals().bytes - store.pinnedBytes())
+        let evictable = max(0, try await store.cache.totals().bytes - store.cache.pinnedBytes())
         let free = try await cache.freeBytes() + evictable + quarantinedBytes()
         guard free < minimum else { return nil }
         return """
@@ -193,21 +209,22 @@ public struct Collector: Sendable {
 
     // MARK: - How it goes
 
-    private func remove(_ candidates: [JobStore.EvictionCandidate], _ report: inout Report) async throws {
-        guard !candidates.isEmpty, try await store.markDying(candidates) > 0 else { return }
+    private func remove(_ candidates: [CacheEviction.Candidate], _ report: inout Report) async throws {
+        guard !candidates.isEmpty, try await store.eviction.markDying(candidates) > 0 else { return }
         try await removeMarked(&report)
     }
 
     /// Slice by slice, with a breath between them, so that writers have their turn.
     private func removeMarked(_ report: inout Report) async throws {
+        try await store.cache.unlinkRemoved(in: folder)
         while true {
-            let removal = try await store.removeDying(in: folder)
+            let removal = try await store.eviction.removeDying(in: folder)
             report.evictedBlobs += removal.blobs
             report.evictedBytes += removal.bytes
             report.stuck += removal.stuck
             report.trouble = removal.trouble ?? report.trouble
             guard removal.isUnfinished, !Task.isCancelled else { return }
-            try await store.checkpoint()
+            try await store.maintenance.checkpoint()
             // Cancellation only cuts the nap short.
             try? await Task.sleep(for: .milliseconds(2))
         }

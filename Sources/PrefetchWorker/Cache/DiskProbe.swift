@@ -21,7 +21,7 @@ final class DiskProbe: Sendable {
         self.logger = logger
     }
 
-    /// Does what can be done about trouble: makes room, or tries again.
+    /// Acts on trouble: makes room, or tries again.
     ///
     /// - Returns: whether anything was tried.
     func act() async -> Bool {
@@ -35,7 +35,7 @@ final class DiskProbe: Sendable {
         nextCollection.store(now + 1_000, ordering: .relaxed)
         do {
             let report = try await collector.freeDisk()
-            // Whoever removed it: others make room as well.
+            // Other workers make room as well, so it is looked at again in any case.
             if let reason = report.hopeless { disk.explain(reason) } else { disk.lookAgain() }
             if let trouble = report.trouble {
                 logger.warning("The cache can't make room.", metadata: ["error": "\(trouble)"])
@@ -49,7 +49,7 @@ final class DiskProbe: Sendable {
     private func failure() async -> String? {
         do {
             try await blocking.run { [cache] in Result { try cache.probe() } }.get()
-            try await store.probe()
+            try await store.maintenance.probe()
             return nil
         } catch {
             return "\(error)"

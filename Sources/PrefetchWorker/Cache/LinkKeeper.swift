@@ -4,7 +4,7 @@ public import Logging
 
 /// Brings the tree of links in step with the index.
 public struct LinkKeeper: Sendable {
-    /// What was done.
+    /// The links that were made and removed.
     public struct Report: Sendable, Encodable {
         public var links = 0
         public var made = 0
@@ -26,7 +26,7 @@ public struct LinkKeeper: Sendable {
 
     /// As a worker does it that is told of it each time it starts: no more than a few looks where all is well.
     func keep(_ isOn: Bool) async throws {
-        if try await store.keepsLinks() == isOn {
+        if try await store.cache.keepsLinks() == isOn {
             if isOn, try await looksWhole() { return }
             if !isOn, !cache.isFolder(atLink: "links") { return }
         }
@@ -37,19 +37,19 @@ public struct LinkKeeper: Sendable {
     @discardableResult
     public func turn(on isOn: Bool) async throws -> Report {
         // First, so that nothing that ends meanwhile is missed. That the tree is whole is said when it is.
-        try await store.setKeepsLinks(isOn)
+        try await store.cache.setKeepsLinks(isOn)
         return try await repair()
     }
 
     /// Makes links that are missing or lead elsewhere, and removes what no entry stands for.
     public func repair() async throws -> Report {
-        guard try await store.keepsLinks() else { return try await removeAll() }
+        guard try await store.cache.keepsLinks() else { return try await removeAll() }
         var report = Report()
-        try await store.setHasMadeLinks(false)
+        try await store.cache.setHasMadeLinks(false)
         var wanted: Set<String> = []
         var last: CacheEntry?
         while true {
-            let page = try await store.entries(after: last, limit: 200)
+            let page = try await store.cache.entries(after: last, limit: 200)
             guard let end = page.last else { break }
             last = end
             let missing = page.filter { entry in
@@ -57,9 +57,9 @@ public struct LinkKeeper: Sendable {
                 wanted.insert(path)
                 return cache.blob(atLink: path)?.hex != entry.blob
             }
-            if !missing.isEmpty { try await store.link(missing, in: folder) }
+            if !missing.isEmpty { try await store.cache.link(missing, in: folder) }
             for path in missing.compactMap(Self.path) {
-                // What is evicted by now has none.
+                // A blob that is evicted by now has no link.
                 if cache.blob(atLink: path) != nil { report.made += 1 }
                 if cache.isFolder(atLink: path) { report.inTheWay.append(path) }
             }
@@ -70,7 +70,7 @@ public struct LinkKeeper: Sendable {
             guard try await !isEntry(link) else { continue }
             try remove(link, &report)
         }
-        try await store.setHasMadeLinks(true)
+        try await store.cache.setHasMadeLinks(true)
         return report
     }
 
@@ -85,11 +85,10 @@ public struct LinkKeeper: Sendable {
         if try cache.removeLink(link) { report.removed += 1 } else { report.inTheWay.append(link) }
     }
 
-    /// Whether the making came to its end, and the tree is still there as far as a few links from all over it tell: somebody
-    /// may have deleted it, or a part.
+    /// Whether the tree was completed, and a few links from all over it are still there: a part may have been deleted by hand.
     private func looksWhole() async throws -> Bool {
-        guard try await store.hasMadeLinks() else { return false }
-        let some = try await store.entriesFromAllOver()
+        guard try await store.cache.hasMadeLinks() else { return false }
+        let some = try await store.cache.entriesFromAllOver()
         return await disk.run { [cache] in
             some.allSatisfy { entry in Self.path(of: entry).map { cache.blob(atLink: $0)?.hex == entry.blob } ?? true }
         }
@@ -97,7 +96,7 @@ public struct LinkKeeper: Sendable {
 
     private func isEntry(_ link: String) async throws -> Bool {
         guard let hash = cache.blob(atLink: link) else { return false }
-        return try await store.entries(ofBlob: hash.hex, limit: 1_000).contains { Self.path(of: $0) == link }
+        return try await store.cache.entries(ofBlob: hash.hex, limit: 1_000).contains { Self.path(of: $0) == link }
     }
 
     private func linksOnDisk() async throws -> [String] {

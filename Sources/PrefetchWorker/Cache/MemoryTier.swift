@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Glibc
 internal import Synchronization
 internal import SystemPackage
@@ -16,22 +17,14 @@ public final class MemoryTier: Sendable {
         public init() {}
     }
 
-    private struct Entry {
-        let file: BlobFile
-        let size: Int64
-        var used: UInt64
-    }
-
     private struct State {
-        var entries: [BlobHash: Entry] = [:]
-        var bytes: Int64 = 0
-        var clock: UInt64 = 0
+        var files: LRUCache<BlobHash, BlobFile>
         var hits = 0
     }
 
     private let limits: Limits
     private let folder: String
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     public convenience init(limits: Limits) { self.init(limits: limits, folder: "/dev/shm") }
 
@@ -39,45 +32,29 @@ public final class MemoryTier: Sendable {
     init(limits: Limits, folder: String) {
         self.limits = limits
         self.folder = folder
+        state = Mutex(State(files: LRUCache(countLimit: limits.count, costLimit: limits.bytes)))
     }
 
-    var contents: (count: Int, bytes: Int64, hits: Int) { state.withLock { ($0.entries.count, $0.bytes, $0.hits) } }
+    var contents: (count: Int, bytes: Int64, hits: Int) { state.withLock { ($0.files.count, $0.files.cost, $0.hits) } }
 
     func source(_ hash: BlobHash) -> BlobFile? {
         state.withLock { state in
-            guard let entry = state.entries[hash] else { return nil }
-            state.clock += 1
+            guard let file = state.files.value(hash) else { return nil }
             state.hits += 1
-            state.entries[hash]?.used = state.clock
-            return entry.file
+            return file
         }
     }
 
     /// Keeps a copy of bytes that were just verified. Blocks on the disk. No room is no failure: the disk has them.
     func keep(_ hash: BlobHash, _ file: BlobFile) {
-        guard limits.bytes > 0, limits.count > 0, !state.withLock({ $0.entries[hash] != nil }) else { return }
-        var info = stat()
-        guard fstat(file.descriptor.rawValue, &info) == 0, Int64(info.st_size) <= limits.bytes / 4,
-            let copy = copy(of: file, size: Int64(info.st_size))
-        else { return }
-        state.withLock { state in
-            state.clock += 1
-            state.entries[hash] = Entry(file: copy, size: Int64(info.st_size), used: state.clock)
-            state.bytes += Int64(info.st_size)
-            while state.bytes > limits.bytes || state.entries.count > limits.count {
-                guard let oldest = state.entries.min(by: { $0.value.used < $1.value.used }) else { break }
-                state.entries[oldest.key] = nil
-                state.bytes -= oldest.value.size
-            }
+        guard limits.bytes > 0, limits.count > 0, state.withLock({ $0.files.peek(hash) == nil }) else { return }
+        guard let size = file.descriptor.size, size <= limits.bytes / 4, let copy = copy(of: file, size: size) else {
+            return
         }
+        state.withLock { $0.files.insert(copy, for: hash, cost: size) }
     }
 
-    func empty() {
-        state.withLock { state in
-            state.entries = [:]
-            state.bytes = 0
-        }
-    }
+    func empty() { state.withLock { $0.files.removeAll() } }
 
     /// Opened anew for reading only: who gets it can't change what others will see.
     private func copy(of file: BlobFile, size: Int64) -> BlobFile? {
@@ -90,12 +67,11 @@ public final class MemoryTier: Sendable {
             guard count > 0 || errno == EINTR else { return nil }
             if count == 0 { return nil }
         }
-        let readable = open("/proc/self/fd/\(raw)", O_RDONLY | O_CLOEXEC)
-        return readable < 0 ? nil : BlobFile(owning: FileDescriptor(rawValue: readable))
+        return (try? FileDescriptor(rawValue: raw).openedForReading()).map { BlobFile(owning: $0) }
     }
 }
 
-/// What the kernel says of memory being short (PSI).
+/// Memory pressure, as the kernel reports it (PSI).
 enum MemoryPressure {
     static let file = "/proc/pressure/memory"
 

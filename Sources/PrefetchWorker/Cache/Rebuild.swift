@@ -9,7 +9,7 @@ public struct Rebuild: Sendable {
     private let now: Int64
     private let disk = BlockingQueue("cache.rebuild")
 
-    public init(database: String, cache: ContentCache, now: Int64 = JobStore.wallClock()) {
+    public init(database: String, cache: ContentCache, now: Int64 = DatabaseGate.wallClock()) {
         self.database = database
         self.cache = cache
         self.now = now
@@ -24,7 +24,7 @@ public struct Rebuild: Sendable {
                 let report = try Salvage.run(
                     database: database, now: now, mayBeMissing: adopts,
                     bind: { index in
-                        name = try CacheBond.name(database, index, cache, adopts: adopts)
+                        name = try CacheOwnership.name(database, index, cache, adopts: adopts)
                         return name
                     },
                     files: { try Self.wholeFiles(in: cache) })

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 
-/// What a command is told, as one line of JSON before the picture.
+/// A command's request: one line of JSON before the picture.
 struct CommandRequest: Encodable {
     let name: String
     let argument: String
@@ -16,7 +16,7 @@ struct CommandRequest: Encodable {
     }
 }
 
-/// What a command answers: one line of JSON, and then the picture.
+/// A command's answer: one line of JSON, and then the picture.
 enum CommandAnswer: Equatable {
     case picture([UInt8])
     case error(String)
@@ -44,13 +44,16 @@ enum CommandAnswer: Equatable {
     }
 }
 
-/// What a delegate's command answers: a line of JSON, and the bytes behind it.
+/// A delegate program's answer: a line of JSON, and the bytes behind it.
 struct DelegateAnswer {
     struct Line: Decodable {
         var allow: Bool?
         var key: String?
         var url: String?
         var headers: [String: String]?
+        var variants: String?
+        var options: String?
+        var priority: Int?
         var status: Int?
         var ok: Bool?
         var blacklist: Bool?
@@ -63,7 +66,7 @@ struct DelegateAnswer {
     /// Nil where the first line is none.
     init?(_ output: [UInt8]) {
         let end = output.firstIndex(of: UInt8(ascii: "\n")) ?? output.count
-        // Nonsense is an answer, too; it is said by whoever asked.
+        // Nonsense is an answer, too; the caller reports it.
         guard let line = try? JSONDecoder().decode(Line.self, from: Data(output[..<end])) else { return nil }
         self.line = line
         bytes = Array(output[min(end + 1, output.count)...])

@@ -1,17 +1,9 @@
 internal import ContentCache
+internal import Core
 internal import Glibc
+internal import Jobs
 internal import Subprocess
 internal import SystemPackage
-
-/// Why a command gave no picture.
-enum CommandFailure: Error, Equatable {
-    /// As a sentence.
-    case failed(String)
-    /// The worker is stopping, or nobody wants the picture any more.
-    case cancelled
-    /// The disk refused a file; no fault of the command.
-    case disk(String)
-}
 
 /// One run of a command. However it ends, nothing of it is left running in its process group.
 struct CommandRun: Sendable {
@@ -22,8 +14,8 @@ struct CommandRun: Sendable {
 
     /// - Parameter input: read from its start.
     /// - Returns: the picture that it answered with.
-    func run(_ input: BlobFile) async throws(CommandFailure) -> [UInt8] {
-        let outcome = await withTaskGroup(of: Result<[UInt8], CommandFailure>?.self) { group in
+    func run(_ input: BlobFile) async throws(Failure) -> [UInt8] {
+        let outcome = await withTaskGroup(of: Result<[UInt8], Failure>?.self) { group in
             group.addTask { await answer(to: input) }
             group.addTask {
                 // Cancelled when the command is faster.
@@ -35,14 +27,14 @@ struct CommandRun: Sendable {
             await group.waitForAll()
             return first
         }
-        if Task.isCancelled { throw .cancelled }
+        if Task.isCancelled { throw .stopped() }
         guard let outcome else { throw failure("took longer than \(limits.time.milliseconds) ms") }
         return try outcome.get()
     }
 
-    private func answer(to input: BlobFile) async -> Result<[UInt8], CommandFailure> {
+    private func answer(to input: BlobFile) async -> Result<[UInt8], Failure> {
         var platform = PlatformOptions()
-        // A group of its own, so that what it starts is ended with it.
+        // A process group of its own, so that its children are ended with it.
         platform.processGroupID = 0
         platform.teardownSequence = [
             .send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .milliseconds(100))
@@ -70,9 +62,9 @@ struct CommandRun: Sendable {
             }
             withExtendedLifetime(input) {}
             let (output, complaint, group) = result.closureResult
-            // What it has left running in the background. Its group is gone where there is nothing.
+            // Ends processes that it left in the background. Without any, the group is gone.
             kill(-group, SIGKILL)
-            return Result { () throws(CommandFailure) in
+            return Result { () throws(Failure) in
                 try judged(output, Self.firstLine(complaint), result.terminationStatus)
             }
         } catch {
@@ -103,7 +95,7 @@ struct CommandRun: Sendable {
 
     private func judged(
         _ output: [UInt8], _ complaint: String, _ status: TerminationStatus,
-    ) throws(CommandFailure) -> [UInt8] {
+    ) throws(Failure) -> [UInt8] {
         guard output.count <= limits.bytes else { throw failure("answered more than \(limits.bytes) bytes") }
         let answer = isDialogue ? CommandAnswer.picture(output) : CommandAnswer(output)
         if case .error(let text) = answer { throw failure("says: \(text)") }
@@ -123,5 +115,5 @@ struct CommandRun: Sendable {
         return line.isEmpty ? "" : ": \(line.prefix(300))"
     }
 
-    private func failure(_ what: String) -> CommandFailure { .failed("The command '\(command.name)' \(what)") }
+    private func failure(_ what: String) -> Failure { Failure(.delegate, "The command '\(command.name)' \(what)") }
 }

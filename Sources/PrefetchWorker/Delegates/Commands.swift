@@ -1,5 +1,7 @@
 internal import ContentCache
+internal import Core
 internal import Imaging
+internal import Jobs
 internal import SystemPackage
 
 /// Runs the programs that variants name, as many at once as there are helpers.
@@ -8,29 +10,29 @@ final class Commands: Sendable {
     private let limits: CommandLimits
     private let scratch: ScratchFiles
     private let files = BlockingQueue("commands.files", width: 2)
-    private let places: Places
+    private let places: AsyncSemaphore
     let turns: ProcessTurns
 
     init(_ installed: [InstalledCommand], limits: CommandLimits, width: Int, scratch: ScratchFiles) {
         self.installed = installed
         self.limits = limits
         self.scratch = scratch
-        places = Places(width)
+        places = AsyncSemaphore(width)
         turns = ProcessTurns(.command, places: width)
     }
 
     /// - Parameter picture: a PNG of `width` × `height` pixels.
-    /// - Returns: what the command made of it: hostile bytes like any other.
+    /// - Returns: the command's picture: hostile bytes like any other.
     func run(
         _ wanted: StagedVariant.Command, on picture: BlobFile, width: Int, height: Int,
-    ) async throws(CommandFailure) -> BlobFile {
+    ) async throws(Failure) -> BlobFile {
         guard let command = installed.first(where: { $0.name == wanted.name }) else {
-            throw .failed("There is no command '\(wanted.name)'.")
+            throw Failure(.delegate, "There is no command '\(wanted.name)'.")
         }
         let request = CommandRequest(name: wanted.name, argument: wanted.argument, width: width, height: height)
         await turns.waiting { await places.enter() }
         defer { places.leave() }
-        if Task.isCancelled { throw .cancelled }
+        if Task.isCancelled { throw .stopped() }
         let input = try await written { file in
             try file.writeAll(request.line())
             try Self.copy(picture.descriptor, to: file)
@@ -42,7 +44,7 @@ final class Commands: Sendable {
     /// A file without a name, opened anew for reading only, from its start.
     private func written(
         _ write: @escaping @Sendable (FileDescriptor) throws -> Void,
-    ) async throws(CommandFailure) -> BlobFile {
+    ) async throws(Failure) -> BlobFile {
         let result = await files.run { [scratch] in
             Result {
                 let file = try scratch.make()
@@ -53,7 +55,7 @@ final class Commands: Sendable {
         do {
             return try result.get()
         } catch {
-            throw .disk("A file for a command can't be written: \(error)")
+            throw Failure(.diskError, "A file for a command can't be written: \(error)")
         }
     }
 
@@ -69,12 +71,10 @@ final class Commands: Sendable {
 }
 
 extension BlobFile {
-    /// The same file, opened anew for nothing but reading: what others will find in the cache is not for a helper or a
-    /// command to change. The way through /proc works for files without a name, too (open(2), `O_TMPFILE`).
+    /// The same file for reading only: a helper or a command can't change what others will find in the cache.
     func openedForReading() throws(CacheError) -> BlobFile {
-        let path = FilePath("/proc/self/fd/\(descriptor.rawValue)")
         do {
-            return BlobFile(owning: try FileDescriptor.open(path, .readOnly, options: .closeOnExec))
+            return BlobFile(owning: try descriptor.openedForReading())
         } catch {
             throw CacheError(.disk, "A file in the cache can't be opened for reading: \(error)")
         }

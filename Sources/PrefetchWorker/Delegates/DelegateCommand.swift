@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import FoundationEssentials
 internal import Jobs
 internal import SystemPackage
@@ -35,7 +36,7 @@ struct CommandDelegate: WorkerDelegate {
     private let command: InstalledCommand
     private let limits: CommandLimits
     private let scratch: ScratchFiles
-    private let places: Places
+    private let places: AsyncSemaphore
     let turns: ProcessTurns
 
     init(_ command: DelegateCommand, limits: CommandLimits, width: Int, scratch: ScratchFiles) throws(WorkerError) {
@@ -43,7 +44,7 @@ struct CommandDelegate: WorkerDelegate {
         self.command = try InstalledCommand(TransformCommand(name: "delegate", path: command.path, version: "1"))
         self.limits = limits
         self.scratch = scratch
-        places = Places(width)
+        places = AsyncSemaphore(width)
         turns = ProcessTurns(.delegate, places: width)
     }
 
@@ -52,38 +53,47 @@ struct CommandDelegate: WorkerDelegate {
         var url: String
         var job: JobID?
         var headers: [String: String]?
+        var settings: ItemSettings?
         var response: DelegatedResponse?
         var failure: String?
 
         enum CodingKeys: String, CodingKey {
-            case hook, url, job, headers, response
+            case hook, url, job, headers, settings, response
             case failure = "class"
         }
     }
 
-    func allows(_ url: String, job: JobID) async throws -> Bool {
-        try await ask(Question(hook: "allow", url: url, job: job)).0.allow ?? true
+    func settings(_ settings: ItemSettings, of url: String, item: DelegatedItem) async throws -> ItemSettings {
+        let question = Question(hook: "options", url: url, job: item.job, settings: settings)
+        let answer = try await ask(question, item).0
+        return ItemSettings(
+            variants: answer.variants ?? settings.variants, options: answer.options ?? settings.options,
+            headers: answer.headers ?? settings.headers, priority: answer.priority ?? settings.priority)
     }
 
-    func cacheKey(of url: String, job: JobID) async throws -> String? {
-        try await ask(Question(hook: "cache-key", url: url, job: job)).0.key
+    func allows(_ url: String, item: DelegatedItem) async throws -> Bool {
+        try await ask(Question(hook: "allow", url: url, job: item.job), item).0.allow ?? true
     }
 
-    func request(_ request: DelegatedRequest, job: JobID) async throws -> DelegatedRequest {
-        let question = Question(hook: "request", url: request.url, job: job, headers: request.headers)
-        let answer = try await ask(question).0
+    func cacheKey(of url: String, item: DelegatedItem) async throws -> String? {
+        try await ask(Question(hook: "cache-key", url: url, job: item.job), item).0.key
+    }
+
+    func request(_ request: DelegatedRequest, item: DelegatedItem) async throws -> DelegatedRequest {
+        let question = Question(hook: "request", url: request.url, job: item.job, headers: request.headers)
+        let answer = try await ask(question, item).0
         var changed = DelegatedRequest(url: answer.url ?? request.url, headers: answer.headers ?? request.headers)
         changed.keepsHeaders = answer.headers != nil
         return changed
     }
 
-    func status(of response: DelegatedResponse, job: JobID) async throws -> Int {
-        let question = Question(hook: "response", url: response.url, job: job, response: response)
-        return try await ask(question).0.status ?? response.status
+    func status(of response: DelegatedResponse, item: DelegatedItem) async throws -> Int {
+        let question = Question(hook: "response", url: response.url, job: item.job, response: response)
+        return try await ask(question, item).0.status ?? response.status
     }
 
-    func bytes(_ bytes: [UInt8], of url: String, job: JobID) async throws -> [UInt8]? {
-        let (answer, rest) = try await ask(Question(hook: "bytes", url: url, job: job), bytes)
+    func bytes(_ bytes: [UInt8], of url: String, item: DelegatedItem) async throws -> [UInt8]? {
+        let (answer, rest) = try await ask(Question(hook: "bytes", url: url, job: item.job), item, bytes)
         return answer.ok == true ? rest : nil
     }
 
@@ -91,10 +101,13 @@ struct CommandDelegate: WorkerDelegate {
         try await ask(Question(hook: "blacklist", url: url, failure: failure.rawValue)).0.blacklist
     }
 
-    private func ask(_ question: Question, _ bytes: [UInt8] = []) async throws -> (DelegateAnswer.Line, [UInt8]) {
+    private func ask(
+        _ question: Question, _ item: DelegatedItem? = nil, _ bytes: [UInt8] = [],
+    ) async throws -> (DelegateAnswer.Line, [UInt8]) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let line = try Array(encoder.encode(question)) + [UInt8(ascii: "\n")]
+        let text = String(decoding: try encoder.encode(question), as: UTF8.self)
+        let line = Array(JSONText.adding("meta", item?.meta, to: text).utf8) + [UInt8(ascii: "\n")]
         await turns.waiting { await places.enter() }
         defer { places.leave() }
         let file = try scratch.make()
@@ -102,9 +115,9 @@ struct CommandDelegate: WorkerDelegate {
         let output = try await CommandRun(command: command, limits: limits, isDialogue: true)
             .run(try file.openedForReading())
         guard let answer = DelegateAnswer(output) else {
-            throw CommandFailure.failed("The delegate's command must answer with a line of JSON, and didn't.")
+            throw Failure(.delegate, "The delegate's command must answer with a line of JSON, and didn't.")
         }
-        if let error = answer.line.error { throw CommandFailure.failed("The delegate says: \(error)") }
+        if let error = answer.line.error { throw Failure(.delegate, "The delegate says: \(error)") }
         return (answer.line, answer.bytes)
     }
 }

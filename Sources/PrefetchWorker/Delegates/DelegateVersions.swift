@@ -1,6 +1,7 @@
 internal import Imaging
+import Variants
 
-/// What a worker's variants may name besides what is built in, and in which version.
+/// The transforms, commands and coders that variants may name besides the built-in ones, and their versions.
 struct DelegateVersions: Sendable {
     var transforms: [String: String] = [:]
     var commands: [String: String] = [:]

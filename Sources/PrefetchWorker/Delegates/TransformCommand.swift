@@ -3,7 +3,7 @@ public struct TransformCommand: Hashable, Sendable {
     /// 1 to 64 ASCII letters, digits, `.`, `_` and `-`.
     public var name: String
     public var path: String
-    /// Part of the identity of what is made. Nil takes the hash of the program's file, read when the worker starts.
+    /// Part of the identity of its renditions. Nil takes the hash of the program's file, read when the worker starts.
     public var version: String?
 
     public init(name: String, path: String, version: String? = nil) {

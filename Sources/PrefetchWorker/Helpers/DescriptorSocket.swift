@@ -51,7 +51,7 @@ final class DescriptorSocket: Sendable {
         if received < 0 {
             let reason = Errno(rawValue: errno)
             for number in numbers[..<count] {
-                // They came with a message that didn't fit, and nobody else will close them.
+                // They came with a message that didn't fit: they are closed here or never.
                 try? FileDescriptor(rawValue: number).close()
             }
             if reason == .connectionReset { return nil }
@@ -74,10 +74,4 @@ final class DescriptorSocket: Sendable {
             guard errno == EINTR else { throw Errno(rawValue: errno) }
         }
     }
-}
-
-func monotonicMilliseconds() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
 }

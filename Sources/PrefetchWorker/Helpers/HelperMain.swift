@@ -1,4 +1,5 @@
 internal import CDescriptorPassing
+internal import Core
 internal import FoundationEssentials
 internal import Glibc
 public import Imaging
@@ -16,7 +17,7 @@ public enum HelperMain {
     static let fileLimit: UInt64 = 1 << 30
 
     /// Whether a file would have become longer than it may: no encoder says so in a way of its own.
-    private static let hasOutgrown = Atomic(false)
+    static let hasOutgrown = Atomic(false)
 
     /// Open files of a helper (`RLIMIT_NOFILE`): a full message's, and some.
     static let descriptorLimit: UInt64 = 256
@@ -24,7 +25,7 @@ public enum HelperMain {
     /// Makes a program its own helper: called first of all in `main`, before there is a second thread. It returns only
     /// in a process that is none, which is one whose first argument isn't `helper`.
     ///
-    /// - Parameter extensions: what the worker's configuration gets, too.
+    /// - Parameter extensions: those of the worker's configuration.
     public static func runIfHelper(_ extensions: ImagingExtensions = ImagingExtensions()) {
         let words = CommandLine.arguments.dropFirst()
         guard words.first == "helper" else { return }
@@ -34,7 +35,7 @@ public enum HelperMain {
     /// Serves requests on standard input until its peer closes it. Called by the hidden subcommand, on the process's
     /// first thread and before there is another.
     ///
-    /// - Parameter extensions: what the worker's configuration has, too.
+    /// - Parameter extensions: those of the worker's configuration.
     public static func run(_ extensions: ImagingExtensions = ImagingExtensions()) -> Int32 {
         limitResources()
         let socket = DescriptorSocket(owning: FileDescriptor(rawValue: dup(STDIN_FILENO)))
@@ -57,7 +58,7 @@ public enum HelperMain {
         }
     }
 
-    /// Tries on itself what the sandbox forbids, and prints a `SandboxReport` as JSON.
+    /// Tries every forbidden action on itself, and prints a `SandboxReport` as JSON.
     ///
     /// - Returns: the exit code: 0 when all was refused.
     public static func testSandbox() -> Int32 {
@@ -92,7 +93,7 @@ public enum HelperMain {
             }
             let count = 1 + request.variants.count + request.assets.count
             guard let source = descriptors.first, descriptors.count == count else {
-                return .failed(ImagingError(code: .transform, message: "The helper got \(descriptors.count) files."))
+                return .failed(Failure(.transform, "The helper got \(descriptors.count) files."))
             }
             let outputs = zip(request.variants, descriptors.dropFirst()).map { VariantOutput(spec: $0, output: $1) }
             let pictures = zip(request.assets, descriptors.dropFirst(1 + request.variants.count))
@@ -103,10 +104,10 @@ public enum HelperMain {
                     .transform(
                         source, into: outputs, assets: assets,
                         tolerance: request.tolerance))
-        } catch let error as ImagingError {
-            return error.code == .encode && hasOutgrown.load(ordering: .relaxed) ? .outgrown : .failed(error)
+        } catch let error as Failure {
+            return error.failureClass == .encode && hasOutgrown.load(ordering: .relaxed) ? .outgrown : .failed(error)
         } catch {
-            return .failed(ImagingError(code: .transform, message: "The helper can't read its request: \(error)"))
+            return .failed(Failure(.transform, "The helper can't read its request: \(error)"))
         }
     }
 
@@ -129,47 +130,6 @@ public enum HelperMain {
         }
     }
 
-    private static func limitResources() {
-        limit(__rlimit_resource_t(2), to: memoryLimit)  // RLIMIT_DATA
-        limit(__rlimit_resource_t(1), to: fileLimit)  // RLIMIT_FSIZE
-        limit(__rlimit_resource_t(7), to: descriptorLimit)  // RLIMIT_NOFILE
-        // A crash is answered by a new helper; its memory image helps nobody and fills the disk.
-        limit(__rlimit_resource_t(4), to: 0)  // RLIMIT_CORE
-        // A file that grows too long is a failed write, not the end of the helper. Touched once before, so that a handler
-        // finds it made.
-        hasOutgrown.store(false, ordering: .relaxed)
-        signal(SIGXFSZ) { _ in HelperMain.hasOutgrown.store(true, ordering: .relaxed) }
-    }
-
-    private static func limit(_ resource: __rlimit_resource_t, to value: UInt64) {
-        var limit = rlimit()
-        getrlimit(resource, &limit)
-        let value = min(rlim_t(value), limit.rlim_max)
-        limit = rlimit(rlim_cur: value, rlim_max: value)
-        if setrlimit(resource, &limit) != 0 {
-            complain("helper \(getpid()): limit \(resource) can't be set: \(Errno(rawValue: errno))")
-        }
-    }
-
-    /// The limit counts from the process's start, so it is moved along with every image. SIGXCPU ends the helper.
-    private static func limitProcessorTime(_ seconds: Int) {
-        var used = rusage()
-        getrusage(RUSAGE_SELF.rawValue, &used)
-        let spent = used.ru_utime.tv_sec + used.ru_stime.tv_sec + 1
-        var limit = rlimit()
-        getrlimit(__rlimit_resource_t(0), &limit)
-        limit.rlim_cur = min(rlim_t(spent + seconds), limit.rlim_max)
-        setrlimit(__rlimit_resource_t(0), &limit)  // RLIMIT_CPU
-    }
-
-    /// Moved along with every image, too; the process's own stays the most that it can be.
-    private static func limitFiles(_ bytes: Int64?) {
-        var limit = rlimit()
-        getrlimit(__rlimit_resource_t(1), &limit)
-        limit.rlim_cur = min(bytes.map { rlim_t(max(0, $0)) } ?? limit.rlim_max, limit.rlim_max)
-        setrlimit(__rlimit_resource_t(1), &limit)  // RLIMIT_FSIZE
-    }
-
     /// A helper in the middle of a long image doesn't outlive its worker: a thread waits for the socket's end.
     private static func exitWhenOrphaned() {
         var thread = pthread_t()
@@ -183,8 +143,8 @@ public enum HelperMain {
         )
     }
 
-    private static func complain(_ text: String) {
-        // Nobody is left to tell if standard error is gone.
+    static func complain(_ text: String) {
+        // Without standard error there is no way left to tell.
         _ = try? FileDescriptor.standardError.writeAll((text + "\n").utf8)
     }
 }

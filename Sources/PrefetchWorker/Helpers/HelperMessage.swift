@@ -1,7 +1,9 @@
+internal import Core
 internal import FoundationEssentials
 internal import Imaging
+import Variants
 
-/// What the worker asks of a helper. The source, then one empty file for each variant, then one for each asset come as
+/// The worker's request to a helper. The source, then one empty file for each variant, then one for each asset come as
 /// descriptors.
 struct HelperRequest: Codable, Sendable {
     let limits: ImageLimits
@@ -28,14 +30,25 @@ struct HelperRequest: Codable, Sendable {
     }
 }
 
-/// What the helper answers.
+/// The helper's reply.
 enum HelperReply: Codable, Sendable {
     case made(TransformReport)
     case preview(PreviewReport?)
     case facts([FactsReply])
-    case failed(ImagingError)
+    /// Of a class that says something of the picture or of what was asked of it: a helper that hostile bytes have taken over
+    /// can't pause the worker by an answer.
+    case failed(Failure)
     /// A file would have become longer than it may.
     case outgrown
 
-    init(json bytes: [UInt8]) throws { self = try JSONDecoder().decode(HelperReply.self, from: Data(bytes)) }
+    init(json bytes: [UInt8]) throws {
+        self = try JSONDecoder().decode(HelperReply.self, from: Data(bytes))
+        if case .failed(let failure) = self, !Self.classes.contains(failure.failureClass) {
+            throw Failure(.transform, "The helper answered with the class \(failure.failureClass).")
+        }
+    }
+
+    private static let classes: Set<FailureClass> = [
+        .notAnImage, .badImage, .truncated, .tooManyPixels, .transform, .delegate, .encode,
+    ]
 }

@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Dispatch
 internal import FoundationEssentials
 internal import Imaging
@@ -10,16 +11,18 @@ extension HelperPool {
     /// Sources that are asked about together: a helper's share of those that wait, and no more than this.
     static let factsGroup = 32
 
-    /// What a source is. What is large, moves, or can't be decoded is told as a picture without variants, by itself.
-    func facts(of source: BlobFile, tolerance: DecodeTolerance = DecodeTolerance()) async -> HelperOutcome {
+    /// The facts of a source. Large, animated and undecodable ones are asked for as a picture without variants, by themselves.
+    func facts(of source: BlobFile, tolerance: DecodeTolerance = DecodeTolerance()) async -> Result<
+        HelperAnswer, Failure
+    > {
         let outcome = await turns.waiting {
             await withCheckedContinuation { continuation in
                 var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
                 work.isFactsOnly = true
-                if !put(work) { continuation.resume(returning: .stopped) }
+                if !put(work) { continuation.resume(returning: .failure(.stopped())) }
             }
         }
-        guard case .undecided = outcome else { return outcome }
+        guard case .success(.undecided) = outcome else { return outcome }
         return await transform(source, into: [], tolerance: tolerance)
     }
 
@@ -35,7 +38,7 @@ extension HelperPool {
         if !isAnswered {
             // Whose fault it was shows when each is asked about by itself.
             helper.kill()
-            for work in group { work.answer.resume(returning: .undecided) }
+            for work in group { work.answer.resume(returning: .success(.undecided)) }
             return nil
         }
         return group.count
@@ -47,9 +50,10 @@ extension HelperPool {
         for (work, reply) in zip(group, replies) {
             switch reply {
             case .facts(let facts):
-                work.answer.resume(returning: .made(TransformReport(facts: facts, renditions: []), []))
+                work.answer.resume(
+                    returning: .success(.made(TransformReport(facts: facts, renditions: []), [])))
             case .undecided:
-                work.answer.resume(returning: .undecided)
+                work.answer.resume(returning: .success(.undecided))
             }
         }
         return true
@@ -72,13 +76,13 @@ extension HelperPool {
             }
             return replies
         } catch {
-            // Each is then asked about by itself, and says what is wrong.
+            // Each is then asked for by itself, and says what is wrong.
             return nil
         }
     }
 }
 
-/// What a helper says of one source of many.
+/// A helper's reply for one source of many.
 enum FactsReply: Codable, Sendable {
     case facts(ImageFacts)
     /// It is no image, damaged, large, or moves: it gets a message of its own.

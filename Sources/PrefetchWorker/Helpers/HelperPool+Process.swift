@@ -1,12 +1,15 @@
+internal import ContentCache
+internal import Core
 internal import Dispatch
 internal import FoundationEssentials
 internal import Glibc
+internal import Imaging
 internal import Logging
 internal import Subprocess
 internal import Synchronization
 internal import SystemPackage
 
-/// A helper process, as long as somebody has work for it.
+/// A helper process, for as long as there is work for it.
 struct RunningHelper {
     let process: pid_t
     let socket: DescriptorSocket
@@ -15,6 +18,34 @@ struct RunningHelper {
 }
 
 extension HelperPool {
+    /// Renders the visible part of the first `count` bytes of a picture.
+    ///
+    /// - Returns: nil where nothing is known yet, and where it fails for whatever reason.
+    func preview(_ source: BlobFile, count: Int) async -> (PreviewReport, image: [UInt8])? {
+        let outcome = await withCheckedContinuation { continuation in
+            var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
+            work.preview = count
+            if !put(work) { continuation.resume(returning: .failure(.stopped())) }
+        }
+        guard case .success(.preview(let report?, let file)) = outcome else { return nil }
+        // A preview that can't be read is missed, and that is all.
+        guard let image = try? file.contents() else { return nil }
+        return (report, image)
+    }
+
+    /// Whether a helper of this configuration would be guarded as it requires, found out by starting one.
+    ///
+    /// - Throws: code `unavailable` when it wouldn't, or when none can be started.
+    func checkSandbox() async throws(WorkerError) {
+        do {
+            try await withHelper { helper in
+                try await self.greet(helper, on: DispatchQueue(label: "helper"))
+            }
+        } catch {
+            throw WorkerError(.unavailable, "The sandbox that is required can't be had: \(error)")
+        }
+    }
+
     /// One image after the other needs the same few large buffers: kept, they cost a fifth of the page faults that
     /// returning them to the kernel each time does. (mallopt(3), in its environment form.)
     private static let allocation: [Environment.Key: String?] = [

@@ -1,14 +1,16 @@
 internal import ContentCache
+internal import Core
 internal import Dispatch
 internal import Imaging
 internal import Jobs
 internal import Logging
 internal import Synchronization
+import Variants
 
 /// Helper processes that decode, transform and encode, each one image at a time.
 ///
 /// A decoder that crashes or runs away costs one image and one helper: the image is tried once more in a fresh helper,
-/// since the crash may have been somebody's `kill`, and then fails as `decoder-crash`; as `transform` where it can be
+/// since the cause may have been a `kill`, and then fails as `decoder-crash`; as `transform` where it can be
 /// decoded when nothing is made of it.
 final class HelperPool: Sendable {
     let configuration: HelperConfiguration
@@ -18,9 +20,9 @@ final class HelperPool: Sendable {
     private let queue = WorkQueue<HelperWork>()
     private let budget: MemoryBudget
     private let results = DispatchQueue(label: "helper.results")
-    /// Whether somebody was told already that helpers are not fully guarded.
+    /// Whether the log says already that helpers are not fully sandboxed.
     let hasWarned = Mutex(false)
-    let lines = HelperLines()
+    let lines = HelperConnections()
     let turns: ProcessTurns
 
     init(configuration: HelperConfiguration, limits: ImageLimits, cache: ContentCache, logger: Logger) {
@@ -38,57 +40,45 @@ final class HelperPool: Sendable {
     func transform(
         _ source: BlobFile, into variants: [VariantSpec], assets: [String: Asset] = [:],
         outputs: OutputPlace = OutputPlace(), tolerance: DecodeTolerance = DecodeTolerance(),
-    ) async -> HelperOutcome {
+    ) async -> Result<HelperAnswer, Failure> {
         let outcome = await transformOnce(source, into: variants, assets, outputs, tolerance)
-        guard case .failed(.decoderCrash, _) = outcome, !variants.isEmpty else { return outcome }
+        guard case .failure(let crash) = outcome, crash.failureClass == .decoderCrash, !variants.isEmpty else {
+            return outcome
+        }
         // What ended the helpers may have been the decoder's work or the variants'. Only a picture that isn't decoded even
-        // when nothing is made of it is to blame; and one that nobody could look at again, as when a worker stops, is not.
+        // when nothing is made of it is to blame; and one that could not be decoded again, as when a worker stops, is not.
         let alone = await transformOnce(source, into: [], [:], OutputPlace(), tolerance)
-        guard case .made = alone else { return alone }
-        return .failed(
-            .transform,
-            "The picture can be decoded, but no helper could make its variants with \(HelperMain.memoryLimit >> 20) MiB and "
-                + "\(configuration.processorSeconds) s of CPU; ask for smaller or cheaper ones.")
+        guard case .success = alone else { return alone }
+        return .failure(
+            Failure(
+                .transform,
+                "The picture can be decoded, but no helper could make its variants with \(HelperMain.memoryLimit >> 20) MiB and "
+                    + "\(configuration.processorSeconds) s of CPU; ask for smaller or cheaper ones."))
     }
 
     private func transformOnce(
         _ source: BlobFile, into variants: [VariantSpec], _ assets: [String: Asset], _ outputs: OutputPlace,
         _ tolerance: DecodeTolerance,
-    ) async -> HelperOutcome {
+    ) async -> Result<HelperAnswer, Failure> {
         await turns.waiting {
             await budget.holding(await decoderBytes(of: source)) {
                 await withCheckedContinuation { continuation in
                     var work = HelperWork(source: source, variants: variants, assets: assets, answer: continuation)
                     work.outputs = outputs
                     work.tolerance = tolerance
-                    if !queue.put(work) { continuation.resume(returning: .stopped) }
+                    if !queue.put(work) { continuation.resume(returning: .failure(.stopped())) }
                 }
             }
         }
     }
 
-    /// What a decoder would hold of this picture. One that can't be read says why when it is its turn.
+    /// The memory that a decoder would need for this picture. An unreadable one says why when it is its turn.
     private func decoderBytes(of source: BlobFile) async -> Int {
         await withCheckedContinuation { continuation in
             results.async { [limits] in
                 continuation.resume(returning: DecoderEstimate(limits: limits).bytes(source.descriptor))
             }
         }
-    }
-
-    /// Shows what can be seen in the first `count` bytes of a picture.
-    ///
-    /// - Returns: nil where nothing is known yet, and where it fails for whatever reason.
-    func preview(_ source: BlobFile, count: Int) async -> (PreviewReport, image: [UInt8])? {
-        let outcome = await withCheckedContinuation { continuation in
-            var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
-            work.preview = count
-            if !queue.put(work) { continuation.resume(returning: .stopped) }
-        }
-        guard case .preview(let report?, let file) = outcome else { return nil }
-        // A preview that can't be read is missed, and that is all.
-        guard let image = try? file.contents() else { return nil }
-        return (report, image)
     }
 
     /// Runs the helpers until `close()`, and returns when the last of them has ended.
@@ -109,23 +99,10 @@ final class HelperPool: Sendable {
     /// Images already waiting are still done; then the helpers end.
     func close() { queue.close() }
 
-    /// Nobody waits for any image longer: what waits and what is in work is answered as stopped.
+    /// Answers all images that wait or are at work as stopped.
     func abandon() {
         lines.cut()
-        for work in queue.abandon() { work.answer.resume(returning: .stopped) }
-    }
-
-    /// Whether a helper of this configuration would be guarded as it requires, found out by starting one.
-    ///
-    /// - Throws: code `unavailable` when it wouldn't, or when none can be started.
-    func checkSandbox() async throws(WorkerError) {
-        do {
-            try await withHelper { helper in
-                try await self.greet(helper, on: DispatchQueue(label: "helper"))
-            }
-        } catch {
-            throw WorkerError(.unavailable, "The sandbox that is required can't be had: \(error)")
-        }
+        for work in queue.abandon() { work.answer.resume(returning: .failure(.stopped())) }
     }
 
     /// One place in the pool: a helper is started when the first image comes, and replaced when it dies or is worn out.
@@ -143,10 +120,11 @@ final class HelperPool: Sendable {
                     await self.feed(from: place, to: helper, on: thread)
                 }
             } catch  where lines.areCut {
-                place.take()?.answer.resume(returning: .stopped)
+                place.take()?.answer.resume(returning: .failure(.stopped()))
             } catch {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
-                place.take()?.answer.resume(returning: .unavailable("A helper process can't be started: \(error)"))
+                place.take()?.answer.resume(
+                    returning: .failure(Failure(.diskError, "A helper process can't be started: \(error)")))
                 // Not in a hurry: whatever is wrong (memory, processes) will not be better in a millisecond.
                 try? await Task.sleep(for: .seconds(1))
             }
@@ -180,9 +158,9 @@ final class HelperPool: Sendable {
             // The helper gets its next image while this one's files are read.
             results.async { [cache] in work.answer.resume(returning: work.outcome(of: reply, files, in: cache)) }
         case .disk(let error):
-            work.answer.resume(returning: .disk(error))
+            work.answer.resume(returning: .failure(Failure(error)))
         case .crashed where lines.areCut, .timedOut where lines.areCut:
-            work.answer.resume(returning: .stopped)
+            work.answer.resume(returning: .failure(.stopped()))
             return false
         case .crashed where work.crashes == 0:
             logger.warning("A helper died; its image is tried once more.")
@@ -190,13 +168,13 @@ final class HelperPool: Sendable {
             return false
         case .crashed:
             let (failure, name) = work.culprit
-            work.answer.resume(returning: .failed(failure, "The \(name) crashed twice on this image."))
+            work.answer.resume(returning: .failure(Failure(failure, "The \(name) crashed twice on this image.")))
             return false
         case .timedOut:
             helper.kill()
             let (failure, name) = work.culprit
             let message = "The \(name) took longer than \(configuration.wallSeconds) s on this image."
-            work.answer.resume(returning: .failed(failure, message))
+            work.answer.resume(returning: .failure(Failure(failure, message)))
             return false
         }
         images += 1

@@ -1,26 +1,21 @@
 internal import ContentCache
+internal import Core
 internal import FoundationEssentials
 internal import Imaging
 internal import Jobs
 internal import SystemPackage
+import Variants
 
-/// What came of asking for an image's variants.
-enum HelperOutcome: Sendable {
+/// A helper's answer to one request.
+enum HelperAnswer: Sendable {
     /// The facts, and a file for each variant, complete but not published.
     case made(TransformReport, [PendingBlob])
-    /// What can be seen so far, and a file with it.
+    /// The part of a picture that can be seen so far, and a file with it.
     case preview(PreviewReport?, BlobFile)
-    case failed(FailureClass, String)
-    /// The disk refused a file; no fault of the image.
-    case disk(CacheError)
     /// A file would have come to more bytes than it may have.
     case outgrown
-    /// No helper could be started; no fault of the image.
-    case unavailable(String)
     /// Its facts alone don't say what it is.
     case undecided
-    /// The pool is closed.
-    case stopped
 }
 
 /// How one exchange with a helper ended.
@@ -33,18 +28,25 @@ enum HelperExchange: Sendable {
     case timedOut
 }
 
+/// A picture that effects name, such as a watermark.
+struct Asset: Sendable {
+    /// SHA-256 of its bytes: part of the identity of what it is used for.
+    let hash: String
+    let file: BlobFile
+}
+
 /// One image on its way through a helper.
 struct HelperWork: Sendable {
     let source: BlobFile
     let variants: [VariantSpec]
     let assets: [String: Asset]
-    let answer: CheckedContinuation<HelperOutcome, Never>
+    let answer: CheckedContinuation<Result<HelperAnswer, Failure>, Never>
     var outputs = OutputPlace()
     /// What may be wrong with the source.
     var tolerance = DecodeTolerance()
     /// Asks for a preview of so many first bytes, and for nothing else.
     var preview: Int?
-    /// Asks what the source is, and for nothing else.
+    /// Asks for the source's facts, and for nothing else.
     var isFactsOnly = false
     /// The item it is for, if it is for one.
     let item = ProcessTurns.item
@@ -52,7 +54,7 @@ struct HelperWork: Sendable {
 
     init(
         source: BlobFile, variants: [VariantSpec], assets: [String: Asset],
-        answer: CheckedContinuation<HelperOutcome, Never>,
+        answer: CheckedContinuation<Result<HelperAnswer, Failure>, Never>,
     ) {
         self.source = source
         self.variants = variants
@@ -116,62 +118,59 @@ struct HelperWork: Sendable {
     }
 
     private func isFull(_ cache: ContentCache) -> Bool {
-        // If even this can't be read, the failure stays what the encoder said.
+        // If even this can't be read, the encoder's failure stands.
         ((try? cache.freeBytes()) ?? .max) < 1 << 20
     }
 
-    /// What an answer means, after reading the files that were written. Blocks.
-    func outcome(of reply: HelperReply, _ files: [BlobFile], in cache: ContentCache) -> HelperOutcome {
+    /// The result of a reply, after reading the files that were written. Blocks.
+    func outcome(of reply: HelperReply, _ files: [BlobFile], in cache: ContentCache) -> Result<HelperAnswer, Failure> {
         do {
-            return try judged(reply, files, in: cache)
+            return try decodeReply(reply, files, in: cache)
         } catch {
-            return .disk(error)
+            return .failure(Failure(error))
         }
     }
 
-    private func judged(
+    private func decodeReply(
         _ reply: HelperReply, _ files: [BlobFile], in cache: ContentCache,
-    ) throws(CacheError) -> HelperOutcome {
+    ) throws(CacheError) -> Result<HelperAnswer, Failure> {
         switch reply {
-        case .failed(let error) where error.code == .encode && isFull(cache):
+        case .failed(let failure) where failure.failureClass == .encode && isFull(cache):
             // An encoder can't tell a full disk from any other failed write; the image is not to blame.
-            return .disk(CacheError(.diskFull, "The disk of \(cache.directory) is full."))
-        case .failed(let error):
-            return .failed(FailureClass(error.code), error.message)
+            return .failure(Failure(.diskFull, "The disk of \(cache.directory) is full."))
+        case .failed(let failure):
+            return .failure(failure)
         case .outgrown where outputs.most == nil:
-            return .failed(.encode, "A variant would be larger than \(HelperMain.fileLimit) bytes.")
+            return .failure(Failure(.encode, "A variant would be larger than \(HelperMain.fileLimit) bytes."))
         case .outgrown:
-            return .outgrown
+            return .success(.outgrown)
         case .preview(let report):
-            return .preview(report, files[0])
+            return .success(.preview(report, files[0]))
         case .facts:
-            return .failed(.transform, "The helper answered what it wasn't asked.")
+            return .failure(Failure(.transform, "The helper answered what it wasn't asked."))
         case .made(let report):
             guard report.renditions.count == files.count else {
-                return .failed(.transform, "The helper made \(report.renditions.count) of \(files.count) variants.")
+                return .failure(
+                    Failure(.transform, "The helper made \(report.renditions.count) of \(files.count) variants."))
             }
             var blobs: [PendingBlob] = []
             for file in files {
                 let blob = try PendingBlob(reading: file)
-                guard blob.size > 0 else { return .failed(.encode, "The encoder wrote an empty file.") }
+                guard blob.size > 0 else { return .failure(Failure(.encode, "The encoder wrote an empty file.")) }
                 blobs.append(blob)
             }
-            return .made(report, blobs)
+            return .success(.made(report, blobs))
         }
     }
 }
 
-extension FailureClass {
-    init(_ code: ImagingError.Code) {
-        self =
-            switch code {
-            case .notAnImage: .notAnImage
-            case .badImage: .badImage
-            case .truncated: .truncated
-            case .tooManyPixels: .tooManyPixels
-            case .transform: .transform
-            case .delegate: .delegate
-            case .encode: .encode
-            }
+/// Where a helper's variants are written to, and how long each may get.
+struct OutputPlace: Sendable {
+    var isInMemory = false
+    /// Bytes; nil for the helper's own limit.
+    var most: Int64?
+
+    func makeFile(in cache: ContentCache) throws(CacheError) -> BlobFile {
+        try ScratchFiles(cache: cache, isInMemory: isInMemory).make()
     }
 }

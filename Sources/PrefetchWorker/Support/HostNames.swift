@@ -6,9 +6,9 @@ public enum HostNames {
     /// The name that limits, blocks and failures of a URL's host go by: in lower case, in ASCII, without a dot at its end.
     public static func name(ofURL url: String) -> String { Downloader.host(of: url) ?? URLText.host(url) }
 
-    /// The same of a host that somebody has typed.
+    /// The same of a host as a person has typed it.
     ///
-    /// - Throws: `usage` for what has a scheme, a port or a path.
+    /// - Throws: `usage` for a text with a scheme, a port or a path.
     public static func parse(_ host: String) throws(WorkerError) -> String {
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         let isAddress = bare.count(where: { $0 == ":" }) > 1

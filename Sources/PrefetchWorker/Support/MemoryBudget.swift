@@ -28,7 +28,7 @@ final class MemoryBudget: Sendable {
     private func take(_ bytes: Int) async {
         await withCheckedContinuation { turn in
             let isServed = state.withLock { state in
-                // Whoever needs much isn't overtaken for ever by those who need little.
+                // First come, first served: else a large request would be overtaken by small ones for ever.
                 guard state.waiting.isEmpty, state.left >= bytes else {
                     state.waiting.append((bytes, turn))
                     return false

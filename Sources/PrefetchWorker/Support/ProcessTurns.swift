@@ -7,7 +7,7 @@ final class ProcessTurns: Sendable {
     }
 
     let kind: Kind
-    /// Stands for a host in what is told of waits; no host has a space in its name.
+    /// Stands for a host in reports of waits; no host has a space in its name.
     var name: String { Self.name(of: kind) }
 
     private static func name(of kind: Kind) -> String {

@@ -3,7 +3,7 @@ internal import ContentCache
 internal import Glibc
 internal import SystemPackage
 
-/// Files without a name that nobody keeps: what a command is handed, or a variant before it is counted.
+/// Unnamed temporary files: the input of a command, or a variant before it is counted.
 ///
 /// Where the cache has a limit they are in memory, since whatever lies in the cache has to be counted.
 struct ScratchFiles: Sendable {

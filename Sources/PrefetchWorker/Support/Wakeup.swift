@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A bell for one sleeper: a ring while nobody sleeps is kept for the next who would.
+/// Wakes one sleeper. A ring that finds none asleep is kept: the next sleep ends at once.
 final class Wakeup: Sendable {
     private enum State {
         case quiet, rung

@@ -38,7 +38,7 @@ final class WorkQueue<Element: Sendable>: Sendable {
         }
     }
 
-    /// Lets everybody who waits go, and gives back what was in.
+    /// Releases all waiters, and returns the elements that were in.
     func abandon() -> [Element] {
         let left = state.withLock { state in
             defer { state.elements = [] }
@@ -48,7 +48,7 @@ final class WorkQueue<Element: Sendable>: Sendable {
         return left
     }
 
-    /// Lets everybody who waits go; elements already in are still handed out.
+    /// Releases all waiters; elements already in are still handed out.
     func close() {
         let waiting = state.withLock { state in
             state.isClosed = true
@@ -63,7 +63,7 @@ extension WorkQueue {
     /// How much is there now.
     var count: Int { state.withLock { $0.elements.count } }
 
-    /// What is there now, at most `limit` elements, up to the first that isn't `wanted`; doesn't wait.
+    /// Takes the elements that are there now, at most `limit`, up to the first that isn't `wanted`; doesn't wait.
     func takeAvailable(_ limit: Int, while wanted: (Element) -> Bool = { _ in true }) -> [Element] {
         state.withLock { state in
             let most = min(limit, state.elements.count)

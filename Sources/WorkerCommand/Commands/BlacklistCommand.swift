@@ -1,11 +1,12 @@
 import ArgumentParser
+import Core
 import Jobs
 import PrefetchWorker
 
 struct BlacklistCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "blacklist",
-        abstract: "Shows and clears the URLs that are not asked for again.",
+        abstract: "Lists and removes URLs that are not fetched again.",
         subcommands: [List.self, Remove.self, Clear.self],
     )
 
@@ -17,10 +18,10 @@ struct BlacklistCommand: AsyncParsableCommand {
         @Option(name: .customLong("class"), help: "Only this class of failure, such as http-404.")
         var failure: String?
 
-        func selection() throws -> JobStore.BlacklistSelection? {
+        func selection() throws -> Blacklist.Selection? {
             if let host, failure == nil { return .host(try HostNames.parse(host), or: host) }
             if let failure, host == nil { return .failure(try FailureClass(named: failure)) }
-            guard host == nil else { throw SettingsError(message: "Name a host or a class, not both.") }
+            guard host == nil else { throw SettingsError("Name a host or a class, not both.") }
             return nil
         }
     }
@@ -28,7 +29,7 @@ struct BlacklistCommand: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "Shows the entries in force, the latest first.",
+            abstract: "Lists the entries in force, the latest first.",
             discussion: """
                 EXAMPLES:
                   worker blacklist list
@@ -45,19 +46,19 @@ struct BlacklistCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await reportingErrors {
-                guard limit > 0 else { throw SettingsError(message: "limit must be at least 1, not '\(limit)'.") }
+                guard limit > 0 else { throw SettingsError("limit must be at least 1, not '\(limit)'.") }
                 try await common.readingStore { store in
                     let selected = try selection.selection()
                     guard url == nil || selected == nil else {
-                        throw SettingsError(message: "Name a URL, a host or a class, not two of them.")
+                        throw SettingsError("Name a URL, a host or a class, not two of them.")
                     }
                     var found: [BlacklistEntry] = []
                     if let url {
-                        for key in try await store.keys(ofURL: url, everyState: true) {
-                            found += try await store.blacklist(.url(key), limit: limit)
+                        for key in try await store.cache.keys(ofURL: url, everyState: true) {
+                            found += try await store.blacklist.entries(.url(key), limit: limit)
                         }
                     } else {
-                        found = try await store.blacklist(selected ?? .all, limit: limit)
+                        found = try await store.blacklist.entries(selected ?? .all, limit: limit)
                     }
                     let redaction = try common.redaction()
                     let entries = showCredentials ? found : found.map { $0.hidden(by: redaction) }
@@ -77,7 +78,7 @@ struct BlacklistCommand: AsyncParsableCommand {
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "remove",
-            abstract: "Takes entries off: URLs, a host, or a class.",
+            abstract: "Removes entries: of URLs, a host, or a failure class.",
             discussion: """
                 EXAMPLES:
                   worker blacklist remove https://example.com/a.jpg
@@ -93,16 +94,15 @@ struct BlacklistCommand: AsyncParsableCommand {
             try await reportingErrors {
                 let selected = try selection.selection()
                 guard (selected == nil) != urls.isEmpty else {
-                    throw SettingsError(
-                        message: "Name URLs, a --host or a --class. To remove all: worker blacklist clear")
+                    throw SettingsError("Name URLs, a --host or a --class. To remove all: worker blacklist clear")
                 }
                 try await common.withStore { store in
                     var count = 0
-                    if let selected { count = try await store.removeFromBlacklist(selected) }
+                    if let selected { count = try await store.blacklist.remove(selected) }
                     for url in urls {
                         // Under whatever key the rule of a job has listed it.
-                        for key in try await store.keys(ofURL: url, everyState: true) {
-                            count += try await store.removeFromBlacklist(.url(key))
+                        for key in try await store.cache.keys(ofURL: url, everyState: true) {
+                            count += try await store.blacklist.remove(.url(key))
                         }
                     }
                     Terminal.print("\(count) removed")
@@ -115,7 +115,7 @@ struct BlacklistCommand: AsyncParsableCommand {
     struct Clear: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "clear",
-            abstract: "Takes everything off, or everything of a host or class.",
+            abstract: "Removes all entries, or all of a host or failure class.",
             discussion: """
                 EXAMPLES:
                   worker blacklist clear
@@ -128,7 +128,7 @@ struct BlacklistCommand: AsyncParsableCommand {
         func run() async throws {
             try await reportingErrors {
                 try await common.withStore { store in
-                    Terminal.print("\(try await store.removeFromBlacklist(try selection.selection() ?? .all)) removed")
+                    Terminal.print("\(try await store.blacklist.remove(try selection.selection() ?? .all)) removed")
                 }
             }
         }

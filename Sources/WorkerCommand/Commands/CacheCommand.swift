@@ -6,10 +6,10 @@ import PrefetchWorker
 
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cache", abstract: "Looks after the cache.",
+        commandName: "cache", abstract: "Inspects, verifies and empties the cache.",
         subcommands: [
             CacheStatsCommand.self, CacheVerifyCommand.self, CacheCollectCommand.self, CacheClearCommand.self,
-            CachePinCommand.self, CacheUnpinCommand.self,
+            CacheRemoveCommand.self, CachePinCommand.self, CacheUnpinCommand.self,
         ])
 
     /// For what happens beside a command's own words.
@@ -19,7 +19,7 @@ struct CacheCommand: AsyncParsableCommand {
 struct CacheCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gc",
-        abstract: "Evicts what is too old or too much, and removes what a crash left.",
+        abstract: "Evicts files beyond the age and size limits, and removes files that a crash left.",
         discussion: """
             Pinned files and those of items at work never go. Safe beside running workers, which do the same by themselves:
             every minute and at the end of a run.
@@ -31,15 +31,16 @@ struct CacheCollectCommand: AsyncParsableCommand {
             """,
     )
     @OptionGroup var common: CommonOptions
-    @OptionGroup var limits: CacheLimits
-    @Option(help: ArgumentHelp("Disk space to keep free (0).", valueName: "bytes")) var minFree: String?
+    @OptionGroup var size: CacheSizeOptions
+    @OptionGroup var limits: CacheOptions
+    @Option(Setting.bytes("min-free", nil, "Disk space to keep free.", standardText: "0")) var minFree: Int64?
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
         try await reportingErrors {
             let settings = try common.settings()
-            var policy = try limits.policy(settings)
-            policy.minimumFree = try settings.bytes("min-free", flag: minFree, default: 0)
+            var policy = try limits.policy(size, settings)
+            policy.minimumFree = try settings.optional(UpkeepSettings.minFree, minFree) ?? 0
             let report = try await common.withCache { store, cache in
                 try await Collector(store: store, cache: cache, policy: policy, logger: CacheCommand.logger).collect()
             }
@@ -51,7 +52,7 @@ struct CacheCollectCommand: AsyncParsableCommand {
 struct CacheClearCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear",
-        abstract: "Removes everything that is cached, but for what is pinned or in use.",
+        abstract: "Removes all cached files that are neither pinned nor in use.",
         discussion: """
             Jobs and their results stay, without their files. What is in quarantine stays as well, unless --quarantine says \
             that it is to go too.
@@ -101,7 +102,7 @@ private func show(_ report: Collector.Report, json: Bool) throws {
 struct CachePinCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pin",
-        abstract: "Keeps everything that is cached of URLs, now and later, from being evicted.",
+        abstract: "Pins URLs: their cached files, now and later, are not evicted.",
         discussion: """
             Without URLs it lists what is pinned.
 
@@ -122,11 +123,11 @@ struct CachePinCommand: AsyncParsableCommand {
             try await common.withStore { store in
                 if urls.isEmpty {
                     let redaction = try common.redaction()
-                    for url in try await store.pinned() {
+                    for url in try await store.cache.pinned() {
                         Terminal.print(Terminal.safe(showCredentials ? url : redaction.shown(url)))
                     }
                 } else {
-                    try await store.pin(urls)
+                    try await store.cache.pin(urls)
                 }
             }
         }
@@ -136,7 +137,7 @@ struct CachePinCommand: AsyncParsableCommand {
 struct CacheUnpinCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unpin",
-        abstract: "Lets what is cached of URLs be evicted again.",
+        abstract: "Unpins URLs: their cached files may be evicted again.",
         discussion: """
             Exit code 1 when none of them was pinned.
 
@@ -149,7 +150,7 @@ struct CacheUnpinCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let count = try await common.withStore { store in try await store.unpin(urls) }
+            let count = try await common.withStore { store in try await store.cache.unpin(urls) }
             if count == 0 {
                 Terminal.error("worker: none of these URLs is pinned. List them with: worker cache pin")
                 throw ExitCode.notFound

@@ -6,7 +6,7 @@ import PrefetchWorker
 struct CacheStatsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
-        abstract: "Says what is in the cache, and what it was good for.",
+        abstract: "Shows the size, contents and hit rate of the cache.",
         discussion: """
             The totals are counted as things happen; the tables by format, variant, host and age read the index.
 
@@ -20,7 +20,7 @@ struct CacheStatsCommand: AsyncParsableCommand {
 
     private struct Stats: Encodable {
         let totals: CacheTotals
-        let formats, variants, hosts, ages: [JobStore.CacheShare]
+        let formats, variants, hosts, ages: [CacheIndex.CacheShare]
         let pinned: Int
         let quarantinedFiles: Int
         let quarantinedBytes: Int64
@@ -32,9 +32,11 @@ struct CacheStatsCommand: AsyncParsableCommand {
             let quarantined = try cache.quarantined()
             let stats = try await common.readingStore { store in
                 Stats(
-                    totals: try await store.cacheTotals(), formats: try await store.cacheShares(by: .format),
-                    variants: try await store.cacheShares(by: .variant), hosts: try await store.cacheShares(by: .host),
-                    ages: try await store.cacheShares(by: .age), pinned: try await store.pinned(limit: .max).count,
+                    totals: try await store.cache.totals(), formats: try await store.cache.shares(by: .format),
+                    variants: try await store.cache.shares(by: .variant),
+                    hosts: try await store.cache.shares(by: .host),
+                    ages: try await store.cache.shares(by: .age),
+                    pinned: try await store.cache.pinned(limit: .max).count,
                     quarantinedFiles: quarantined.files, quarantinedBytes: quarantined.bytes)
             }
             if json { Terminal.print(try Output.json(stats)) } else { lines(stats).forEach(Terminal.print) }

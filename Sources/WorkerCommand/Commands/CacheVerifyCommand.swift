@@ -25,7 +25,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
     @Flag(help: "Names and sizes only; nothing is read.") var quick = false
     @Option(help: ArgumentHelp("Read so many of a hundred blobs, at random.", valueName: "percent")) var sample: Double?
     @Flag(help: "Read everything (the default).") var full = false
-    @Option(help: ArgumentHelp("Bytes to read in a second (no limit).", valueName: "bytes")) var rate: String?
+    @Option(Setting.bytes("rate", nil, "Bytes to read in a second.", standardText: "no limit")) var rate: Int64?
     @Flag(help: "Go on where the last verification was stopped.") var resume = false
     @Flag(help: "Queue again what is missing or damaged.") var repair = false
     @Flag(help: "Print JSON.") var json = false
@@ -44,8 +44,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         try await reportingErrors {
             var options = CacheAudit.Options()
             options.depth = quick ? .quick : sample.map { .sample(percent: $0) } ?? .full
-            let settings = try common.settings()
-            if rate != nil { options.rate = try settings.bytes("rate", flag: rate, default: 0) }
+            if let rate { options.rate = rate }
             options.resumes = resume
             options.repairs = repair
             let (audit, interruption) = try await stoppable { stop in

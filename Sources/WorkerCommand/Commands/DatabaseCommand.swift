@@ -4,14 +4,14 @@ import PrefetchWorker
 
 struct DatabaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "db", abstract: "Copies the database, and mends a broken one.",
+        commandName: "db", abstract: "Backs up the database, and rebuilds a damaged one.",
         subcommands: [DatabaseBackupCommand.self, DatabaseRebuildCommand.self])
 }
 
 struct DatabaseBackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Copies the database while it is in use.",
+        abstract: "Backs up the database while it is in use.",
         discussion: """
             The copy is checked before it gets its name and has the database's mode; an older file there is replaced, and \
             anything but a file is refused. To go back to it, stop all workers, remove worker.db-wal and worker.db-shm, and put the copy in the place of worker.db.
@@ -26,7 +26,7 @@ struct DatabaseBackupCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            try await common.withStore { store in try await store.backUp(to: path) }
+            try await common.withStore { store in try await store.maintenance.backUp(to: path) }
             Terminal.print(path)
         }
     }
@@ -35,13 +35,13 @@ struct DatabaseBackupCommand: AsyncParsableCommand {
 struct DatabaseRebuildCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rebuild",
-        abstract: "Makes a new database from what a broken one still yields and from the files in the cache.",
+        abstract: "Builds a new database from the readable rows of a damaged one and the files in the cache.",
         discussion: """
-            No worker may run meanwhile, and no shell may write: the old database is locked while it is read, and then tells \
-            whoever still has it open to open it again. It is kept under another name. Items whose result can't be trusted \
+            Stop workers and programs that write to it first. The old database is locked while it is read, and is kept under \
+            another name; programs that still have it open get an error that tells them to open it again. Items whose result can't be trusted \
             any more are queued again; what is in the cache is read and found by them without the network.
             The cache has to be the database's own. --adopt takes another one, or makes a database where there is none: of a \
-            cache whose own database is lost. Its files are kept, and go as they age; whoever downloads the same bytes finds \
+            cache whose own database is lost. Its files are kept, and go as they age; a download of the same bytes finds \
             them. Its former database, if it turns up again, is refused.
             Exit code 0 when everything was read that had been written, 74 when something is lost (what, is said), 73 when a \
             newer version made the database or the cache is another's, 75 when a worker or another program is using it.

@@ -20,7 +20,7 @@ struct DoctorCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let settings = try common.settings()
-            let doctor = Doctor(database: common.databasePath(settings), cache: common.cachePath(settings))
+            let doctor = try Doctor(database: common.databasePath(settings), cache: common.cachePath(settings))
             let findings = await doctor.examine()
             if json {
                 Terminal.print(try Output.json(findings))

@@ -3,6 +3,7 @@ import FoundationEssentials
 import Imaging
 import Jobs
 import PrefetchWorker
+import Variants
 
 struct EnqueueCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,9 +14,10 @@ struct EnqueueCommand: AsyncParsableCommand {
             that begin with # are left out), from standard input, or from a manifest.
 
             A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option]…[,effect]…; either side of x \
-            may be empty. docs/variants.md explains the parts:
+            may be empty. docs/reference/variants.md explains the parts:
               fits       inside (default), outside, cover, contain, fill
               positions  \(VariantReference.positions.joined(separator: ", "))
+              densities  @1+@2+@3 makes NAME, NAME@2x and NAME@3x, with two and three times the pixels
               formats    \(VariantReference.formats.joined(separator: ", "))
               options    \(VariantReference.options.joined(separator: ", "))
               effects    \(VariantReference.effects.joined(separator: "\n             "))
@@ -24,8 +26,11 @@ struct EnqueueCommand: AsyncParsableCommand {
               worker enqueue https://example.com/a.jpg https://example.com/b.png
               worker enqueue -f urls.txt --variant thumb=320x240,cover,webp,q80 --variant card=640x,webp
               generate-urls | worker enqueue -f - --name nightly --option refresh-cached --priority -10
+              worker enqueue -f feed.txt --option only-new
               worker enqueue -f urls.txt --variant 'card=640x400,cover,attention,auto,sharpen,round:12'
+              worker enqueue -f urls.txt --variant thumb=320x240,cover,webp,@1+@2+@3
               worker enqueue --manifest catalogue.yaml
+              worker enqueue https://cdn.example.com/a.jpg --fallback https://example.com/a.jpg --meta '{"sku":7}'
             """,
     )
 
@@ -65,6 +70,16 @@ struct EnqueueCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Do nothing while a job with this key is unfinished.", valueName: "key"))
     var dedupeKey: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "A JSON object for all URLs of the call, which results and delegates show.", valueName: "json"))
+    var meta: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Asked in place of a URL that has failed for good; repeatable, in order.", valueName: "url"))
+    var fallback: [String] = []
+
     @Flag(help: "Print JSON.")
     var json = false
 
@@ -72,11 +87,14 @@ struct EnqueueCommand: AsyncParsableCommand {
         try await reportingErrors {
             let job = try newJob()
             try await common.withStore(missing: .create) { store in
-                if let id = try await store.enqueue(job) {
-                    Terminal.print(json ? #"{"job":\#(id),"urls":\#(job.urls.count)}"# : "\(id)")
+                if let id = try await store.queue.enqueue(job) {
+                    if let count = try await store.reports.progress(job: id)?.notNew, count > 0 {
+                        Terminal.error("\(count) URLs were done by earlier jobs, and are left out.")
+                    }
+                    Terminal.print(json ? #"{"job":\#(id),"urls":\#(job.urls.count + job.items.count)}"# : "\(id)")
                 } else {
                     let key = job.dedupeKey ?? ""
-                    let running = try await store.unfinishedJob(withDedupeKey: key)
+                    let running = try await store.queue.unfinishedJob(withDedupeKey: key)
                     Terminal.error(
                         "Job \(running.map(String.init) ?? "?") with the key '\(key)' is not finished; nothing was added."
                     )
@@ -86,12 +104,22 @@ struct EnqueueCommand: AsyncParsableCommand {
         }
     }
 
+    private func giveColumns(to job: inout NewJob) {
+        job.items = job.urls.map { url in
+            var item = NewItem(url: url)
+            item.meta = meta
+            item.fallbacks = fallback
+            return item
+        }
+        job.urls = []
+    }
+
     private func newJob() throws -> NewJob {
         var job = try manifest.map { try Manifest.read($0) } ?? NewJob(urls: [])
         job.urls += urls
         if let file { job.urls += try URLList.read(file) }
         guard !job.urls.isEmpty else {
-            throw SettingsError(message: "No URLs: name some, or a file with -f, or standard input with -f -")
+            throw SettingsError("No URLs: name some, or a file with -f, or standard input with -f -")
         }
         if !variant.isEmpty { job.variants = try VariantList(variant).text }
         if !option.isEmpty { job.options = option.joined(separator: " ") }
@@ -102,6 +130,7 @@ struct EnqueueCommand: AsyncParsableCommand {
         job.name = name ?? job.name
         job.dedupeKey = dedupeKey ?? job.dedupeKey
         if let order { job.order = try Manifest.order(order) }
+        if meta != nil || !fallback.isEmpty { giveColumns(to: &job) }
         try WorkerJobs.check(job)
         return job
     }

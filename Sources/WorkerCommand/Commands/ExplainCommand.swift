@@ -1,11 +1,12 @@
 import ArgumentParser
+import Core
 import Jobs
 import PrefetchWorker
 
 struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Tells everything known of one URL: tries, errors, when next, what is cached.",
+        abstract: "Explains one URL: its requests, errors, next try and cached files.",
         discussion: """
             EXAMPLES:
               worker explain https://example.com/a.jpg
@@ -31,7 +32,7 @@ struct ExplainCommand: AsyncParsableCommand {
     struct Wait: Encodable {
         let item: Int64
         let reason: String
-        /// UTC milliseconds; nil where nobody knows.
+        /// UTC milliseconds; nil where it isn't known.
         let until: Int64?
     }
 
@@ -49,29 +50,29 @@ struct ExplainCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try await common.readingStore { store in
-                let keys = try await store.keys(ofURL: url, everyState: true)
+                let keys = try await store.cache.keys(ofURL: url, everyState: true)
                 var source: SourceRecord?
                 var entry: BlacklistEntry?
                 for key in keys {
-                    if source == nil { source = try await store.source(key: key) }
-                    if entry == nil { entry = try await store.blacklist(.url(key)).first }
+                    if source == nil { source = try await store.cache.source(key: key) }
+                    if entry == nil { entry = try await store.blacklist.entries(.url(key)).first }
                 }
                 var variants: [VariantRecord] = []
-                if let source { variants = try await store.variants(ofSource: source.hash) }
+                if let source { variants = try await store.cache.variants(ofSource: source.hash) }
                 let redaction = try common.redaction()
                 let host = HostNames.name(ofURL: url)
-                let until = try await store.blockedHosts()[host]
+                let until = try await store.hosts.blocked()[host]
                 var report = Report(
                     url: showCredentials ? url : redaction.shown(url),
                     source: showCredentials ? source : source?.hidden(by: redaction), variants: variants,
                     blacklisted: showCredentials ? entry : entry?.hidden(by: redaction),
                     hostBlockedUntil: until,
                     hostBlockedFor: until == nil
-                        ? nil : try await store.hostMemories().first { $0.host == host }?.reason,
-                    items: try await store.history(ofURL: url), tries: try await store.tries(ofURL: url),
+                        ? nil : try await store.hosts.memories().first { $0.host == host }?.reason,
+                    items: try await store.reports.history(ofURL: url), tries: try await store.reports.tries(ofURL: url),
                 )
                 for item in report.items where item.state == .active {
-                    guard let wait = try await store.heldReason(of: item.item) else { continue }
+                    guard let wait = try await store.hosts.heldReason(of: item.item) else { continue }
                     report.waits.append(Wait(item: item.item, reason: wait.reason, until: wait.until))
                 }
                 if json {
@@ -124,7 +125,7 @@ struct ExplainCommand: AsyncParsableCommand {
         return lines
     }
 
-    private func lines(_ looks: SourceLooks) -> [String] {
+    private func lines(_ looks: ImagePlaceholders) -> [String] {
         let colour = "mostly \(looks.dominantColour ?? "transparent"), phash \(looks.perceptualHex ?? "none")"
         return ["            \(colour)", "            blurhash \(looks.blurHash), thumbhash \(looks.thumbHash)"]
     }

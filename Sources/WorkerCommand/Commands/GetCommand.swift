@@ -30,13 +30,12 @@ struct GetCommand: AsyncParsableCommand {
     @Flag(help: "Print the path of its link instead, which stays the same when the image changes.")
     var link = false
 
-    @Option(help: ArgumentHelp("A cache to look in after the main one; repeatable.", valueName: "folder"))
-    var readOnlyCache: [String] = []
+    @Option(UpkeepSettings.readOnlyCache) var readOnlyCache: [String] = []
 
     func run() async throws {
         try await reportingErrors {
             let settings = try common.settings()
-            let others = settings.list("read-only-cache", flag: readOnlyCache)
+            let others = try settings.list(UpkeepSettings.readOnlyCache, readOnlyCache)
             let (found, cache) = try await common.readingCache { store, cache in
                 (try await CacheReader(store: store, cache: cache, readOnly: others).find(url, variant: variant), cache)
             }

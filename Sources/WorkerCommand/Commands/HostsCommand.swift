@@ -5,7 +5,7 @@ import PrefetchWorker
 struct HostsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hosts",
-        abstract: "Shows what workers do with each host, and which they leave alone.",
+        abstract: "Shows transfers, rates and failures of each host, and which hosts are blocked.",
         discussion: """
             EXAMPLES:
               worker hosts
@@ -18,9 +18,9 @@ struct HostsCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            guard limit > 0 else { throw SettingsError(message: "limit must be at least 1, not '\(limit)'.") }
+            guard limit > 0 else { throw SettingsError("limit must be at least 1, not '\(limit)'.") }
             try await common.readingStore { store in
-                let hosts = try await store.hostStatuses(limit: limit)
+                let hosts = try await store.hosts.statuses(limit: limit)
                 if json { return Terminal.print(try Output.json(hosts)) }
                 let rows = hosts.map { host in
                     [
@@ -42,7 +42,7 @@ struct HostsCommand: AsyncParsableCommand {
 struct LimitsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "limits",
-        abstract: "Shows and changes what workers are held to, while they run.",
+        abstract: "Shows and changes the limits of hosts while workers run.",
         discussion: """
             Without options it shows the limits that are set in the database; they go over what workers were started with, \
             within a second. Without a host they hold for all hosts that have none of their own.
@@ -59,7 +59,7 @@ struct LimitsCommand: AsyncParsableCommand {
     @Option(help: "Downloads at once, over all hosts.") var concurrency: Int?
     @Option(help: "Downloads at once from one host.") var perHost: Int?
     @Option(help: "Requests a second to one host.") var rate: Double?
-    @Option(help: "Requests to one host that may follow each other at once after a pause.") var burst: Int?
+    @Option(help: "Burst size: requests to one host that may follow each other without a pause.") var burst: Int?
     @Flag(help: "Back to what workers were started with.") var reset = false
     @Flag(help: "Print JSON.") var json = false
 
@@ -68,15 +68,15 @@ struct LimitsCommand: AsyncParsableCommand {
             let name = try host.map(HostNames.parse) ?? LimitsRecord.everyHost
             let change = LimitsRecord(host: name, concurrency: concurrency, perHost: perHost, rate: rate, burst: burst)
             let isChange = change != LimitsRecord(host: name)
-            guard !(isChange && reset) else { throw SettingsError(message: "Either set limits or --reset them.") }
+            guard !(isChange && reset) else { throw SettingsError("Either set limits or --reset them.") }
             guard concurrency == nil || host == nil else {
-                throw SettingsError(message: "concurrency is over all hosts: leave the host out.")
+                throw SettingsError("concurrency is over all hosts: leave the host out.")
             }
             try Self.check(change)
             try await common.withStore { store in
-                if reset, try await !store.resetLimits(host: name) { throw ExitCode.notFound }
-                if isChange { try await store.setLimits(change) }
-                show(try await store.limits())
+                if reset, try await !store.hosts.resetLimits(host: name) { throw ExitCode.notFound }
+                if isChange { try await store.hosts.setLimits(change) }
+                show(try await store.hosts.limits())
             }
         }
     }
@@ -88,11 +88,10 @@ struct LimitsCommand: AsyncParsableCommand {
             ("burst", limits.burst, 10_000),
         ] {
             guard let value, !(1...most).contains(value) else { continue }
-            throw SettingsError(message: "\(name) must be a whole number from 1 to \(most), not '\(value)'.")
+            throw SettingsError("\(name) must be a whole number from 1 to \(most), not '\(value)'.")
         }
         if let rate = limits.rate, !(0.0001...100_000).contains(rate) {
-            throw SettingsError(
-                message: "rate must be a number of requests a second, from 0.0001 to 100000, not '\(rate)'.")
+            throw SettingsError("rate must be a number of requests a second, from 0.0001 to 100000, not '\(rate)'.")
         }
     }
 

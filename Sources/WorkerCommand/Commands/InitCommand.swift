@@ -6,7 +6,7 @@ import PrefetchWorker
 struct InitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init",
-        abstract: "Makes the database and the cache, so that jobs can be inserted with sqlite3.",
+        abstract: "Creates the database and the cache, so that jobs can be inserted with sqlite3.",
         discussion: """
             Safe to repeat; nothing that exists is changed. `enqueue` and `run` do the same by themselves.
 
@@ -22,7 +22,7 @@ struct InitCommand: AsyncParsableCommand {
         try await reportingErrors {
             let cache = try common.openCache(isNew: true)
             try await common.withStore(missing: .create) { store in
-                try await CacheBond.check(store, cache)
+                try await CacheOwnership.check(store, cache)
                 Terminal.print("database \(store.path)")
                 Terminal.print("cache    \(cache.directory)")
             }

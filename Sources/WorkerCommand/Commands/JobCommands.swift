@@ -1,30 +1,40 @@
 import ArgumentParser
+import Core
 import Jobs
 import PrefetchWorker
 
 struct CancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel",
-        abstract: "Ends a job; what has not ended yet ends as cancelled.",
+        abstract: "Cancels a job's unfinished items.",
         discussion: """
             With --url or --host only those items end, and the job goes on with the others. A transfer that other jobs wait \
             for goes on, too.
 
             EXAMPLES:
               worker cancel 7
+              worker cancel --all
               worker cancel 7 --url https://example.com/a.jpg
               worker cancel 7 --host slow.example.com
             """,
     )
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The job.") var job: Int64
+    @OptionGroup var meant: JobChoice
     @Option(help: "Only items with this URL, as it was enqueued; can be given several times.") var url: [String] = []
     @Option(help: "Only items of this host.") var host: String?
 
     func run() async throws {
+        guard let job = meant.job else {
+            guard url.isEmpty, host == nil else { throw ValidationError("--url and --host go with one job.") }
+            return try await changeAll(common) { store in
+                let count = try await store.control.cancelAll()
+                Terminal.print(count == 1 ? "1 job is cancelled" : "\(count) jobs are cancelled")
+            }
+        }
         try await change(common, job) { store in
-            guard !url.isEmpty || host != nil else { return try await store.cancel(job: job) }
-            let count = try await store.cancel(job: job, urls: Set(url), try JobStore.FailureSelection(at: host))
+            guard !url.isEmpty || host != nil else { return try await store.control.cancel(job: job) }
+            let count = try await store.control.cancel(
+                job: job, urls: Set(url), try JobControl.FailureSelection(at: host))
             Terminal.error("\(count) items end as cancelled.")
         }
     }
@@ -33,34 +43,62 @@ struct CancelCommand: AsyncParsableCommand {
 struct PauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
-        abstract: "Stops a job from being worked on; what workers have claimed goes on.",
+        abstract: "Pauses a job, or all of them; downloads that have begun are finished.",
         discussion: """
-            EXAMPLE:
+            With --all workers claim nothing of any job, new ones included, until worker resume --all. Jobs keep their states.
+
+            EXAMPLES:
               worker pause 7
+              worker pause --all
             """,
     )
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The job.") var job: Int64
+    @OptionGroup var meant: JobChoice
 
     func run() async throws {
-        try await change(common, job) { try await $0.pause(job: job) }
+        guard let job = meant.job else {
+            return try await changeAll(common) { store in
+                let isNew = try await store.control.pauseAll()
+                Terminal.print(isNew ? "all jobs are paused" : "all jobs were paused already")
+            }
+        }
+        try await change(common, job) { try await $0.control.pause(job: job) }
     }
 }
 
 struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "Lets a paused job go on.",
+        abstract: "Resumes a paused job, or all of them.",
         discussion: """
-            EXAMPLE:
+            --all undoes worker pause --all; a job that was paused by itself stays so.
+
+            EXAMPLES:
               worker resume 7
+              worker resume --all
             """,
     )
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The job.") var job: Int64
+    @OptionGroup var meant: JobChoice
 
     func run() async throws {
-        try await change(common, job) { try await $0.resume(job: job) }
+        guard let job = meant.job else {
+            return try await changeAll(common) { store in
+                let wasPaused = try await store.control.resumeAll()
+                Terminal.print(wasPaused ? "all jobs go on" : "nothing was paused with --all")
+            }
+        }
+        try await change(common, job) { try await $0.control.resume(job: job) }
+    }
+}
+
+/// One job, or all of them.
+struct JobChoice: ParsableArguments {
+    @Argument(help: "The job.") var job: Int64?
+    @Flag(help: "All jobs.") var all = false
+
+    func validate() throws {
+        guard (job == nil) == all else { throw ValidationError("Name a job, or --all.") }
     }
 }
 
@@ -83,20 +121,16 @@ struct RetryCommand: AsyncParsableCommand {
     @Argument(help: "The job.") var job: Int64
     @Option(name: .customLong("class"), help: "Only this class of failure, such as http-404.") var failure: String?
     @Option(help: "Only this host.") var host: String?
-    @Option(help: ArgumentHelp("Only what ended in the last so many seconds, 90m, 12h or 7d.", valueName: "time"))
-    var since: String?
+    @Option(Setting.time("since", nil, "Only what ended in the last so many seconds, 90m, 12h or 7d.")) var since:
+        Int64?
     @Flag(help: "Take their URLs off the blacklist.") var retryFailed = false
 
     func run() async throws {
         try await change(common, job) { store in
-            var selection = try JobStore.FailureSelection(at: host)
+            var selection = try JobControl.FailureSelection(at: host)
             selection.failure = try failure.map(FailureClass.init(named:))
-            if since != nil {
-                let age = try Settings(configFile: nil, environment: [:]).milliseconds(
-                    "since", flag: since, default: 0)
-                selection.since = store.currentTime - age
-            }
-            let (items, listed) = try await store.retry(job: job, selection, takesOffBlacklist: retryFailed)
+            selection.since = since.map { store.database.currentTime - $0 }
+            let (items, listed) = try await store.control.retry(job: job, selection, takesOffBlacklist: retryFailed)
             Terminal.error("\(items) items go back into the queue.")
             guard listed > 0 else { return }
             Terminal.error(
@@ -108,8 +142,8 @@ struct RetryCommand: AsyncParsableCommand {
     }
 }
 
-extension JobStore.FailureSelection {
-    /// - Parameter host: as somebody has typed it.
+extension JobControl.FailureSelection {
+    /// - Parameter host: as the user typed it.
     fileprivate init(at host: String?) throws {
         self.init(host: try host.map(HostNames.parse))
         nameOfHost = HostNames.name(ofURL:)
@@ -121,10 +155,14 @@ extension FailureClass {
     init(named text: String) throws {
         guard let match = FailureClass(rawValue: text) else {
             let names = FailureClass.allNamed.map(\.rawValue).joined(separator: ", ")
-            throw SettingsError(message: "Unknown class '\(text)'. The classes are: \(names), http-NNN.")
+            throw SettingsError("Unknown class '\(text)'. The classes are: \(names), http-NNN.")
         }
         self = match
     }
+}
+
+private func changeAll(_ common: CommonOptions, _ body: (JobStore) async throws -> Void) async throws {
+    try await reportingErrors { try await common.withStore { try await body($0) } }
 }
 
 /// Does something to a job and prints what it is then.
@@ -132,7 +170,7 @@ private func change(_ common: CommonOptions, _ job: JobID, _ body: (JobStore) as
     try await reportingErrors {
         try await common.withStore { store in
             try await body(store)
-            guard let progress = try await store.progress(job: job) else { return }
+            guard let progress = try await store.reports.progress(job: job) else { return }
             Terminal.print("job \(job): \(progress.state.rawValue), \(progress.ended) of \(progress.total) ended")
         }
     }

@@ -6,7 +6,7 @@ import PrefetchWorker
 struct MetricsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "metrics",
-        abstract: "Prints the numbers of queue and cache in Prometheus' text format.",
+        abstract: "Prints metrics of the queue and the cache in Prometheus' text format.",
         discussion: """
             With --output the file is replaced in one step, as node_exporter's textfile collector wants it.
 
@@ -31,9 +31,11 @@ struct MetricsCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let metrics = try await common.readingStore { store in
-                Self.metrics(try await store.cacheTotals(), try await store.backlog(), try await store.workers().count)
-                    + Self.metrics(try await store.longestSlices())
-                    + Self.metrics(try await store.logState(), at: store.currentTime)
+                Self.metrics(
+                    try await store.cache.totals(), try await store.reports.backlog(),
+                    try await store.queue.workers().count)
+                    + Self.metrics(try await store.database.longestSlices())
+                    + Self.metrics(try await store.maintenance.logState(), at: store.database.currentTime)
             }
             let text =
                 json

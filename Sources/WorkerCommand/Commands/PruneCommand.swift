@@ -14,16 +14,20 @@ struct PruneCommand: AsyncParsableCommand {
               worker prune --older-than 30d
             """,
     )
+    private static let olderThan = Setting.time("older-than", nil, "How long ago a job must have ended.")
+
     @OptionGroup var common: CommonOptions
-    @Option(help: ArgumentHelp("How long ago a job must have ended.", valueName: "time")) var olderThan: String
+    @Option(
+        name: .customLong(Self.olderThan.name), help: ArgumentHelp(Self.olderThan.help, valueName: "time"),
+        transform: { try Self.olderThan.read($0) })
+    var age: Int64
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
         try await reportingErrors {
-            let age = try common.settings().milliseconds("older-than", flag: olderThan, default: 0)
             let pruned = try await common.withStore { store in
-                let pruned = try await store.prune(endedBefore: store.cacheTime() - age)
-                try await store.checkpoint(threshold: 0)
+                let pruned = try await store.maintenance.prune(endedBefore: store.database.cacheTime() - age)
+                try await store.maintenance.checkpoint(threshold: 0)
                 return pruned
             }
             if json { return Terminal.print(try Output.json(pruned)) }

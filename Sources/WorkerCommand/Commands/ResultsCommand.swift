@@ -1,4 +1,5 @@
 import ArgumentParser
+import Core
 import Jobs
 
 struct ResultsCommand: AsyncParsableCommand {
@@ -6,7 +7,7 @@ struct ResultsCommand: AsyncParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "results",
-        abstract: "Lists what a job's items ended with, a line for each file or failure.",
+        abstract: "Lists a job's results: a line for each file or failure.",
         discussion: """
             Paths are relative to the cache's folder. URLs are shown without user name and password, and on a terminal without \
             the signatures, tokens and keys in their queries.
@@ -32,15 +33,15 @@ struct ResultsCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try await common.readingStore { store in
-                guard try await store.progress(job: job) != nil else {
+                guard try await store.reports.progress(job: job) != nil else {
                     throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
                 }
                 let redaction = try common.redaction()
-                if format == .csv { Terminal.print(Output.csv(Self.columns)) }
+                if format == .csv { Terminal.print(Output.csv(ResultRow.columns.map(\.name))) }
                 var last: Int64 = 0
                 // By pages, so that a job of millions needs no more memory than one of ten.
                 while true {
-                    let rows = try await store.results(job: job, after: last, limit: 500)
+                    let rows = try await store.reports.results(job: job, after: last, limit: 500)
                     guard let end = rows.last?.item else { return }
                     try show(rows.map { shown($0, redaction) })
                     last = end
@@ -55,28 +56,12 @@ struct ResultsCommand: AsyncParsableCommand {
         return Terminal.outputIsTerminal ? row.hidden(by: redaction) : row.withoutCredentials
     }
 
-    private static let columns: [String?] = [
-        "job", "item", "url", "state", "cached", "variant", "format", "width", "height", "size", "path", "class",
-        "message", "dominant_colour", "blurhash", "thumbhash", "phash", "source_format", "source_width",
-        "source_height", "frames", "has_alpha", "damage",
-    ]
-
     private func show(_ rows: [ResultRow]) throws {
         switch format {
         case .jsonl:
-            for row in rows { Terminal.print(try Output.json(row)) }
+            for row in rows { Terminal.print(JSONText.adding("meta", row.meta, to: try Output.json(row))) }
         case .csv:
-            for row in rows {
-                Terminal.print(
-                    Output.csv([
-                        "\(row.job)", "\(row.item)", row.url, row.state.rawValue, row.cached ? "1" : "0", row.variant,
-                        row.format, row.width.map(String.init), row.height.map(String.init), row.size.map(String.init),
-                        row.path, row.failure, row.message, row.dominantColour, row.blurHash, row.thumbHash,
-                        row.perceptualHash, row.sourceFormat, row.sourceWidth.map(String.init),
-                        row.sourceHeight.map(String.init), row.frames.map(String.init),
-                        row.hasAlpha.map { $0 ? "1" : "0" },
-                    ]))
-            }
+            for row in rows { Terminal.print(Output.csv(ResultRow.columns.map { $0.text(row) })) }
         case .table:
             let cells = rows.map { row in
                 let size = row.width.flatMap { width in row.height.map { "\(width)x\($0)" } } ?? ""

@@ -4,7 +4,7 @@ import Jobs
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Shows how far jobs are.",
+        abstract: "Shows the progress of jobs.",
         discussion: """
             EXAMPLES:
               worker status
@@ -39,8 +39,11 @@ struct StatusCommand: AsyncParsableCommand {
 
     /// - Returns: whether anything may still change by itself.
     private func show(_ store: JobStore) async throws -> Bool {
+        if !json, let since = try await store.reports.suspendedSince() {
+            Terminal.print("All jobs are paused since \(Output.time(since)). Go on with: worker resume --all")
+        }
         guard let job else {
-            let jobs = try await store.progress()
+            let jobs = try await store.reports.progress()
             if json {
                 Terminal.print(try Output.json(jobs))
             } else if jobs.isEmpty {
@@ -49,12 +52,13 @@ struct StatusCommand: AsyncParsableCommand {
                 Self.table(jobs).forEach(Terminal.print)
                 try await showWaits(store)
             }
-            if !json, let warning = Self.warning(try await store.logState(), at: store.currentTime) {
+            if !json, let warning = Self.warning(try await store.maintenance.logState(), at: store.database.currentTime)
+            {
                 Terminal.error("worker: \(warning)")
             }
             return true
         }
-        guard let progress = try await store.progress(job: job) else {
+        guard let progress = try await store.reports.progress(job: job) else {
             throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
         }
         if json {
@@ -68,7 +72,7 @@ struct StatusCommand: AsyncParsableCommand {
 
     /// How many items wait for which hosts, and for how long at most.
     private func showWaits(_ store: JobStore) async throws {
-        let waits = WaitSummary(try await store.hostWaits(job: job), now: store.currentTime)
+        let waits = WaitSummary(try await store.hosts.waits(job: job), now: store.database.currentTime)
         waits.lines.forEach { Terminal.print(Terminal.safe($0)) }
     }
 
@@ -104,6 +108,7 @@ struct StatusCommand: AsyncParsableCommand {
             "done \(job.done), cached \(job.cached), failed \(job.failed), blacklisted \(job.blacklisted), cancelled \(job.cancelled)",
             "queued \(job.queued), active \(job.active), delayed \(job.delayed); \(Output.bytes(job.bytes)) downloaded",
         ]
+        if job.notNew > 0 { lines.append("left out by only-new \(job.notNew)") }
         let times = [("created", job.createdAt), ("started", job.startedAt), ("finished", job.finishedAt)]
         lines.append(times.compactMap { name, time in time.map { "\(name) \($0)" } }.joined(separator: ", "))
         if let error = job.error { lines.append("error: \(Terminal.safe(error))") }

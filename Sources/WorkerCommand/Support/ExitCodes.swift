@@ -15,7 +15,7 @@ extension ExitCode {
     static let software = ExitCode(70)
     static let cannotCreate = ExitCode(73)
     static let inputOutput = ExitCode(74)
-    /// The disk is full, or somebody else is in the way: try again later.
+    /// The disk is full, or another program is in the way: try again later.
     static let temporary = ExitCode(75)
 
     init(_ code: WorkerError.Code) {

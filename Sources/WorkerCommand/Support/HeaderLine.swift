@@ -6,7 +6,7 @@ struct HeaderLine {
     init(_ line: String) throws {
         guard let colon = line.firstIndex(of: ":"), colon != line.startIndex else {
             // It may be a secret without its name.
-            throw SettingsError(message: "A header is 'Name: value', or @FILE for a file of such lines.")
+            throw SettingsError("A header is 'Name: value', or @FILE for a file of such lines.")
         }
         name = String(line[..<colon])
         value = String(line[line.index(after: colon)...].drop { $0 == " " })
@@ -29,8 +29,7 @@ struct HeaderLine {
     static func common(_ lines: [String]) throws -> [(name: String, value: String)] {
         try all(lines).map { header in
             guard !["authorization", "cookie", "proxy-authorization"].contains(header.name.lowercased()) else {
-                throw SettingsError(
-                    message: "\(header.name) would go to every host. Give it to a job: worker enqueue --header")
+                throw SettingsError("\(header.name) would go to every host. Give it to a job: worker enqueue --header")
             }
             return (name: header.name, value: header.value)
         }

@@ -10,7 +10,7 @@ enum InputFile {
             return try file.closeAfter { try read(file) }
         } catch {
             throw SettingsError(
-                message: "The \(what) \(path == "-" ? "on standard input" : path) can't be read: \(error).")
+                "The \(what) \(path == "-" ? "on standard input" : path) can't be read: \(error).")
         }
     }
 

@@ -44,13 +44,13 @@ struct Manifest: Decodable {
         } catch let error as SettingsError {
             throw error
         } catch {
-            throw SettingsError(message: "The manifest \(path) can't be used: \(error).")
+            throw SettingsError("The manifest \(path) can't be used: \(error).")
         }
     }
 
     static func order(_ text: String) throws -> ExecutionOrder {
         guard let order = ExecutionOrder(rawValue: text) else {
-            throw SettingsError(message: "order must be fifo or lifo, not '\(text)'.")
+            throw SettingsError("order must be fifo or lifo, not '\(text)'.")
         }
         return order
     }
@@ -60,7 +60,7 @@ struct Manifest: Decodable {
         let known = CodingKeys.allCases.map(\.rawValue)
         for (key, _) in try Yams.compose(yaml: text)?.mapping ?? [:] where !known.contains(key.string ?? "") {
             throw SettingsError(
-                message: "\(path): unknown key '\(key.string ?? "?")'. The keys are: \(known.joined(separator: ", ")).")
+                "\(path): unknown key '\(key.string ?? "?")'. The keys are: \(known.joined(separator: ", ")).")
         }
     }
 

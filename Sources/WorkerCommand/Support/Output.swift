@@ -52,7 +52,7 @@ enum Output {
     static func fixed(_ value: Double, _ digits: Int) -> String {
         var scale = 1.0
         for _ in 0..<digits { scale *= 10 }
-        // Whatever number somebody has typed into a table.
+        // A shell can write any number into a table.
         let scaled = Int64(min(max(value.isFinite ? value * scale : 0, -1e18), 1e18).rounded())
         guard digits > 0 else { return String(scaled) }
         let fraction = String(abs(scaled) % Int64(scale))

@@ -34,7 +34,7 @@ struct RunProgress {
             if now - looked >= 1 {
                 looked = now
                 // What can't be read is left out; the run itself reports a database that doesn't work.
-                waits = WaitSummary((try? await store.hostWaits()) ?? [], now: store.currentTime)
+                waits = WaitSummary((try? await store.hosts.waits()) ?? [], now: store.database.currentTime)
             }
             let text = describe(counts, backlog, rate: rate(recent), waits)
             if let line {
@@ -58,7 +58,7 @@ struct RunProgress {
 
     private func backlog() async -> Backlog? {
         // A database that can't be read is reported by the run itself.
-        try? await store.backlog()
+        try? await store.reports.backlog()
     }
 
     private func rate(_ recent: [(time: Double, ended: Int)]) -> Double {

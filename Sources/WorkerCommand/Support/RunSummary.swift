@@ -42,7 +42,7 @@ struct RunSummary: Encodable {
             var parts = ["\(done) done", "\(cached) cached", "\(failed) failed"]
             if blacklisted > 0 { parts.append("\(blacklisted) blacklisted") }
             parts.append("\(Output.bytes(bytes)) downloaded")
-            if bytesSaved > 0 { parts.append("\(Output.bytes(bytesSaved)) refused before they came") }
+            if bytesSaved > 0 { parts.append("\(Output.bytes(bytesSaved)) rejected early") }
             Terminal.print(parts.joined(separator: ", "))
             for job in jobs {
                 if let error = job.error { Terminal.error("job \(job.job): \(error)") }
@@ -61,7 +61,7 @@ struct RunSummary: Encodable {
     private static func code(_ summary: Worker.Summary, drained: Bool) -> ExitCode {
         if case .disk = summary.end { return .temporary }
         guard drained else { return .success }
-        // Whoever asked for all to be done, and goes on after a 0, isn't told that it was.
+        // A script that waits for all to be done goes on after a 0, so a stop isn't one.
         if case .stopped = summary.end, !summary.backlog.isEmpty { return .temporary }
         let counts = summary.counts
         let failures = counts.failed + counts.blacklisted

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Imaging
+import Variants
 
 /// Variants as they were given by several flags, of either form, as one text for a job.
 struct VariantList {
@@ -16,7 +17,7 @@ struct VariantList {
         do {
             for flag in flags { specs += try VariantSpec.parseList(flag) }
         } catch {
-            throw SettingsError(message: "\(error)")
+            throw SettingsError("\(error)")
         }
         text = String(decoding: try JSONEncoder().encode(specs), as: UTF8.self)
     }

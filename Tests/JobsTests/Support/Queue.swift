@@ -1,3 +1,4 @@
+import Core
 import Jobs
 import Synchronization
 import SystemPackage
@@ -27,19 +28,19 @@ struct Queue: Sendable {
     {
         let urls = (0..<count).map { "https://\(name).example/\($0).jpg" }
         return try #require(
-            try await store.enqueue(NewJob(name: name, urls: urls, priority: priority, order: order)))
+            try await store.queue.enqueue(NewJob(name: name, urls: urls, priority: priority, order: order)))
     }
 
     func claim(_ limit: Int = 64) async throws -> [ClaimedItem] {
-        try await store.claim(limit: limit, worker: worker).items
+        try await store.queue.claim(limit: limit, worker: worker).items
     }
 
     func end(_ item: ClaimedItem, _ ending: ItemEnding) async throws {
-        #expect(try await store.finish([(item, ending)]) == [])
+        #expect(try await store.queue.finish([(item, ending)]) == [])
     }
 
     func progress(_ job: JobID) async throws -> JobProgress {
-        try #require(try await store.progress(job: job))
+        try #require(try await store.reports.progress(job: job))
     }
 }
 
@@ -47,8 +48,8 @@ struct Queue: Sendable {
 func withQueue<R>(_ body: (Queue) async throws -> R) async throws -> R {
     try await withTemporaryQueue { queue in
         let result = try await body(queue)
-        #expect(try await queue.store.inconsistencies() == [])
-        #expect(try await queue.store.integrity().complaints == [])
+        #expect(try await queue.store.maintenance.inconsistencies() == [])
+        #expect(try await queue.store.maintenance.integrity().complaints == [])
         return result
     }
 }
@@ -59,7 +60,7 @@ func withTemporaryQueue<R>(_ body: (Queue) async throws -> R) async throws -> R 
         let clock = TestClock()
         let path = folder.appending("worker.db")
         let store = try JobStore(path: path.string, now: { clock.now })
-        let worker = try await store.register(host: "test", pid: 1)
+        let worker = try await store.queue.register(host: "test", pid: 1)
         let result = try await body(
             Queue(store: store, clock: clock, shell: Shell(database: path), worker: worker, path: path.string))
         try await store.close()
@@ -85,5 +86,5 @@ extension ClaimedItem {
 }
 
 extension ItemEnding {
-    static func failed(_ failure: FailureClass) -> ItemEnding { .failed(FailureRecord(failure, "It went wrong.")) }
+    static func failed(_ failure: FailureClass) -> ItemEnding { .failed(Failure(failure, "It went wrong.")) }
 }

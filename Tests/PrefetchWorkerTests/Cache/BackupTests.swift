@@ -47,7 +47,7 @@ struct BackupTests {
             let stores = try (0..<4).map { _ in
                 try JobStore(path: path, now: { 1_800_000_000_000 }, uptime: { 0 })
             }
-            _ = try await stores[0].enqueue(NewJob(urls: (0..<500).map { "https://a.example/\($0).jpg" }))
+            _ = try await stores[0].queue.enqueue(NewJob(urls: (0..<500).map { "https://a.example/\($0).jpg" }))
             let plan = BackupPlan(folder: folder.appending("copies").string)
             try await withThrowingTaskGroup { group in
                 for store in stores { group.addTask { try await plan.makeIfDue(of: store) } }
@@ -56,7 +56,7 @@ struct BackupTests {
             let names = fileNames(in: plan.folder)
             #expect(names == ["worker-20270115T080000Z.db"])
             let copy = try JobStore(path: "\(plan.folder)/\(names.first ?? "")")
-            #expect(try await copy.backlog().queued == 500)
+            #expect(try await copy.reports.backlog().queued == 500)
             try await copy.close()
             for store in stores { try await store.close() }
         }

@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Foundation
 import Glibc
 import Jobs
@@ -19,7 +20,7 @@ struct CollectorTests {
             clock.withLock { $0 += 200_000 }
             let report = try await depot.collector { $0.maxAge = 500_000 }.collect()
             #expect((report.evictedBlobs, report.evictedBytes, report.orphans) == (2, 200, 0))
-            #expect(try await depot.store.cacheTotals().blobs == 1)
+            #expect(try await depot.store.cache.totals().blobs == 1)
             #expect(try depot.bytesOnDisk() == 100)
             let never = try await depot.collector { $0.maxAge = -1 }.collect()
             #expect(never.evictedBlobs == 0)
@@ -35,8 +36,8 @@ struct CollectorTests {
             #expect(unchanged.evictedBlobs == 0)
             let report = try await depot.collector { $0.maxBytes = 999 }.collect()
             #expect(report.evictedBlobs == 6)
-            #expect(try await depot.store.cacheEntry(ofURL: Depot.url(5), variant: "original") == nil)
-            #expect(try await depot.store.cacheEntry(ofURL: Depot.url(6), variant: "original") != nil)
+            #expect(try await depot.store.cache.entry(ofURL: Depot.url(5), variant: "original") == nil)
+            #expect(try await depot.store.cache.entry(ofURL: Depot.url(6), variant: "original") != nil)
             let all = try await depot.collector {
                 $0.maxBytes = 10
                 $0.lowWater = 0
@@ -65,8 +66,8 @@ struct CollectorTests {
                 _ = await watch.result
             }
             #expect(worst.withLock { $0 } <= 5_000)
-            #expect(try await depot.store.cacheTotals().evictedBlobs > 150)
-            #expect(try await depot.store.cacheTotals().reservedBytes == 0)
+            #expect(try await depot.store.cache.totals().evictedBlobs > 150)
+            #expect(try await depot.store.cache.totals().reservedBytes == 0)
         }
     }
 
@@ -75,13 +76,13 @@ struct CollectorTests {
         try await withDepot { depot in
             try await depot.withPublisher(limit: 1_000) { publisher in
                 let big = try await depot.add([1], count: 1_001, to: publisher)
-                guard case .committed(.failed(let failure))? = big.first else {
+                guard case .failed(let failure)? = big.first else {
                     Issue.record("It ended with \(big).")
                     return
                 }
-                #expect(failure.failure == .tooLarge)
+                #expect(failure.failureClass == .tooLarge)
                 let small = try await depot.add([2], count: 1_000, to: publisher)
-                guard case .committed(.done)? = small.first else {
+                guard case .done? = small.first else {
                     Issue.record("It ended with \(small).")
                     return
                 }
@@ -92,33 +93,33 @@ struct CollectorTests {
     @Test func `What is held ready is used before anybody is sent away`() async throws {
         try await withDepot { depot in
             try await depot.withPublisher(limit: 1_000) { publisher in
-                try await depot.store.pin((0..<10).map(Depot.url))
+                try await depot.store.cache.pin((0..<10).map(Depot.url))
                 // Nine leave a little of the last hundred with the worker, to spare it a transaction.
                 for numbers in [Array(0..<9), [9]] {
                     for ending in try await depot.add(numbers, to: publisher) {
-                        guard case .committed(.done) = ending else {
+                        guard case .done? = ending else {
                             Issue.record("It ended with \(ending).")
                             return
                         }
                     }
                 }
             }
-            #expect(try await depot.store.cacheTotals().blobs == 10)
+            #expect(try await depot.store.cache.totals().blobs == 10)
         }
     }
 
     @Test func `A cache full of what is pinned sends items back`() async throws {
         try await withDepot { depot in
             try await depot.withPublisher(limit: 1_000) { publisher in
-                try await depot.store.pin((0..<10).map(Depot.url))
+                try await depot.store.cache.pin((0..<10).map(Depot.url))
                 _ = try await depot.add(Array(0..<10), to: publisher)
                 let more = try await depot.add([11], to: publisher)
-                guard case .committed(.release)? = more.first else {
+                guard case .release? = more.first else {
                     Issue.record("It ended with \(more).")
                     return
                 }
             }
-            #expect(try await depot.store.cacheTotals().blobs == 10)
+            #expect(try await depot.store.cache.totals().blobs == 10)
             let cleared = try await depot.collector().clear()
             #expect(cleared.evictedBlobs == 0)
         }
@@ -139,8 +140,8 @@ struct CollectorTests {
     @Test func `Rows that a crash left dying are finished, whether their files are there or not`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher { try await depot.add([1, 2], to: $0) }
-            let page = try await depot.store.evictionCandidates(nil, by: .used).page
-            _ = try await depot.store.markDying(page)
+            let page = try await depot.store.eviction.candidates(nil, by: .used).page
+            _ = try await depot.store.eviction.markDying(page)
             try depot.cache.remove(try #require(BlobHash(page[0].hash)))
             let report = try await depot.collector().collect()
             #expect(report.evictedBlobs == 2)
@@ -221,10 +222,9 @@ struct CollectorTests {
             try say("9.50")
             memory.keep(blob.hash, blob.file)
             let collector = depot.collector()
-            let keeper = CacheKeeper(
-                collector: collector, backups: nil, retention: nil,
-                budget: CacheBudget(store: depot.store, collector: collector), memory: memory, every: 20,
-                worker: depot.worker, logger: Depot.logger, pressure: pressure)
+            let keeper = CacheMaintenance(
+                collector: collector, budget: CacheBudget(store: depot.store, collector: collector), memory: memory,
+                plan: CacheMaintenance.Plan(every: 20, pressure: pressure), worker: depot.worker, logger: Depot.logger)
             let keeping = Task { await keeper.run() }
             // It has looked many times by then.
             try await Task.sleep(for: .milliseconds(300))
@@ -239,13 +239,13 @@ struct CollectorTests {
     @Test func `What arrives is counted before it is written, and given back when it goes`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher { try await depot.add(Array(0..<5), to: $0) }
-            try await depot.store.pin([Depot.url(0)])
+            try await depot.store.cache.pin([Depot.url(0)])
             let collector = depot.collector { $0.maxBytes = 1_000 }
             let budget = CacheBudget(store: depot.store, collector: collector)
             #expect(budget.newRoom() == nil)
             budget.use(by: depot.worker)
             // As a download does, which pauses until there is an answer.
-            func grow(_ room: CacheRoom?, by bytes: Int) async -> Errno? {
+            func grow(_ room: CacheReservation?, by bytes: Int) async -> Errno? {
                 while true {
                     let (answers, answer) = AsyncStream.makeStream(of: Void.self)
                     do {
@@ -258,10 +258,10 @@ struct CollectorTests {
             }
             var room = budget.newRoom()
             #expect(await grow(room, by: 500) == nil)
-            #expect(try await depot.store.cacheTotals().evictedBlobs == 0)
+            #expect(try await depot.store.cache.totals().evictedBlobs == 0)
             // What is cached makes way, but for what is pinned.
             #expect(await grow(room, by: 400) == nil)
-            let totals = try await depot.store.cacheTotals()
+            let totals = try await depot.store.cache.totals()
             #expect(totals.bytes == 100 && totals.bytes + totals.reservedBytes <= 1_000)
             #expect(await grow(room, by: 200) == .fileTooLarge)
             #expect(await grow(budget.newRoom(), by: 100) == .noSpace)
@@ -270,7 +270,7 @@ struct CollectorTests {
             #expect(
                 try await eventually {
                     try await budget.trim()
-                    return try await depot.store.cacheTotals().reservedBytes == 0
+                    return try await depot.store.cache.totals().reservedBytes == 0
                 })
         }
     }

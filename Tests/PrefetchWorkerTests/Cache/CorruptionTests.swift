@@ -94,7 +94,7 @@ struct CorruptionTests {
             #expect((quick.missing.count, quick.damaged.count, quick.good) == (1, 1, 8))
             #expect(quick.repairJobs.count == 1)
             let job = try #require(quick.repairJobs.first)
-            #expect(try await depot.store.progress(job: job)?.total == 2)
+            #expect(try await depot.store.reports.progress(job: job)?.total == 2)
             options.depth = .sample(percent: 0)
             let none = try await CacheAudit.run(store: depot.store, cache: depot.cache, options: options)
             #expect(none.isSound)
@@ -107,8 +107,8 @@ struct CorruptionTests {
     @Test func `A verification that was stopped goes on where it was`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher { try await depot.add(Array(0..<30), to: $0) }
-            let hashes = try await depot.store.blobs(after: "", limit: 100).map(\.hash)
-            try await depot.store.setCacheProperty("verify", to: hashes[19])
+            let hashes = try await depot.store.cache.blobs(after: "", limit: 100).map(\.hash)
+            try await depot.store.cache.setProperty("verify", to: hashes[19])
             var options = CacheAudit.Options()
             options.resumes = true
             let rest = try await CacheAudit.run(store: depot.store, cache: depot.cache, options: options)

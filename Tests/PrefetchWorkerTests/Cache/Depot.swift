@@ -15,10 +15,10 @@ struct Depot: Sendable {
     let cache: ContentCache
     let worker: Int64
 
-    init(_ folder: FilePath, now: @escaping @Sendable () -> Int64 = JobStore.wallClock) async throws {
+    init(_ folder: FilePath, now: @escaping @Sendable () -> Int64 = DatabaseGate.wallClock) async throws {
         store = try JobStore(path: folder.appending("worker.db").string, now: now)
         cache = try ContentCache(directory: folder.appending("cache"))
-        worker = try await store.register(host: "test", pid: 1)
+        worker = try await store.queue.register(host: "test", pid: 1)
     }
 
     static func url(_ number: Int) -> String { "https://depot.example/\(number).jpg" }
@@ -42,16 +42,16 @@ struct Depot: Sendable {
     }
 
     /// Enqueues URLs, and publishes what they stand for through a publisher.
-    func add(_ numbers: [Int], count: Int = 100, to publisher: Publisher) async throws -> [PublishedEnding] {
-        _ = try await store.enqueue(NewJob(urls: numbers.map(Self.url)))
-        let items = try await store.claim(limit: numbers.count, worker: worker).items
+    func add(_ numbers: [Int], count: Int = 100, to publisher: Publisher) async throws -> [ItemEnding?] {
+        _ = try await store.queue.enqueue(NewJob(urls: numbers.map(Self.url)))
+        let items = try await store.queue.claim(limit: numbers.count, worker: worker).items
         return try await withThrowingTaskGroup { group in
             for item in items {
                 let number = Int(item.url.dropFirst(22).prefix { $0 != "." }) ?? 0
                 let blob = try pending(Self.bytes(number, count: count))
                 let source = SourceRecord(
                     key: item.key, hash: blob.hash.hex, size: blob.size, isKept: true, format: "jpeg",
-                    fetchedAt: store.currentTime)
+                    fetchedAt: store.database.currentTime)
                 let rendition = RenditionRecord(
                     name: "original", blob: blob.hash.hex, size: blob.size, format: "jpeg", width: nil, height: nil)
                 let ending = ItemEnding.done(
@@ -111,7 +111,7 @@ struct Depot: Sendable {
 
 /// Lends an empty depot, then checks that every invariant holds.
 func withDepot<R>(
-    now: @escaping @Sendable () -> Int64 = JobStore.wallClock, _ body: (Depot) async throws -> R,
+    now: @escaping @Sendable () -> Int64 = DatabaseGate.wallClock, _ body: (Depot) async throws -> R,
 ) async throws -> R {
     try await withTemporaryDirectory { folder in
         let depot = try await Depot(folder, now: now)

@@ -27,7 +27,7 @@ struct MemoryTierRunTests {
             }
             try await made("one=8x8")
             try await made("two=4x4")
-            let hash = try #require(try await place.store.source(key: origin.url("/a.jpg"))).hash
+            let hash = try #require(try await place.store.cache.source(key: origin.url("/a.jpg"))).hash
             let file = place.folder.appending("cache/blobs/sha256/\(hash.prefix(2))/\(hash)").string
             try Self.write([UInt8](repeating: 0, count: 16), to: file)
             try await made("three=2x2")

@@ -20,10 +20,10 @@ struct OrphanTests {
                 return
             }
             #expect(try depot.bytesOnDisk() == 0)
-            #expect(try await depot.store.deadReservations(myself: depot.worker) == [])
+            #expect(try await depot.store.eviction.deadReservations(myself: depot.worker) == [])
             budget.giveBack(900)
             try await budget.trim()
-            #expect(try await depot.store.cacheTotals().reservedBytes == 0)
+            #expect(try await depot.store.cache.totals().reservedBytes == 0)
         }
     }
 
@@ -31,13 +31,13 @@ struct OrphanTests {
         try await withDepot { depot in
             // In the same process, but as another program would: with the lock file opened by itself.
             let other = try JobStore(path: depot.store.path)
-            let living = try await other.register(host: "test", pid: 2)
+            let living = try await other.queue.register(host: "test", pid: 2)
             try await leave(0..<5, in: depot)
             #expect(try await depot.collector().settleDead(myself: depot.worker) == 400)
             // They may be the other's, and may be the dead one's: they stay, and so does what is set aside for them.
             #expect(try depot.bytesOnDisk() == 500)
-            #expect(try await depot.store.cacheTotals().reservedBytes == 500)
-            try await other.unregister(worker: living)
+            #expect(try await depot.store.cache.totals().reservedBytes == 500)
+            try await other.queue.unregister(worker: living)
             #expect(try await depot.collector().settleDead(myself: depot.worker) == 500)
             #expect(try depot.bytesOnDisk() == 0)
             try await other.close()
@@ -62,7 +62,7 @@ struct OrphanTests {
     @Test func `A full cache says what holds its room`() async throws {
         try await withDepot { depot in
             _ = try await depot.withPublisher(limit: 1_000) { try await depot.add(Array(0..<3), to: $0) }
-            try await depot.store.pin((0..<3).map(Depot.url))
+            try await depot.store.cache.pin((0..<3).map(Depot.url))
             let budget = budget(depot)
             guard case .full(let reason) = try await budget.waitForRoom(800) else {
                 Issue.record("There is no such room.")
@@ -71,7 +71,7 @@ struct OrphanTests {
             #expect(reason.contains("limit of 1000 (--cache-max-size)") && reason.contains("100 bytes more"))
             #expect(reason.contains(" 300 are pinned"), "\(reason)")
             #expect(budget.reasonOfShortage == reason)
-            #expect(try await depot.store.unpin((0..<3).map(Depot.url)) == 3)
+            #expect(try await depot.store.cache.unpin((0..<3).map(Depot.url)) == 3)
             guard case .granted = try await budget.waitForRoom(800) else {
                 Issue.record("What was unpinned can go.")
                 return
@@ -108,7 +108,7 @@ struct OrphanTests {
     private func leave(_ numbers: Range<Int>, in depot: Depot) async throws {
         let blobs = try numbers.map { try depot.pending(Depot.bytes($0, count: 100)) }
         #expect(depot.cache.publish(blobs).compactMap { $0 }.isEmpty)
-        let granted = try await depot.store.reserve(900, for: Self.dead, limit: 1_000)
+        let granted = try await depot.store.eviction.reserve(900, for: Self.dead, limit: 1_000)
         #expect(granted == .granted(900))
     }
 }

@@ -32,7 +32,7 @@ struct RaceTests {
                                 ended.withLock { $0 += endings.count }
                             }
                         }
-                        try await mine.store.unregister(worker: mine.worker)
+                        try await mine.store.queue.unregister(worker: mine.worker)
                         try await mine.store.close()
                     }
                 }
@@ -88,14 +88,14 @@ struct RaceTests {
                 for line in text.split(separator: "\n") {
                     let words = line.split(separator: " ")
                     let url = String(words[1])
-                    let found = try await store.history(ofURL: url).first
+                    let found = try await store.reports.history(ofURL: url).first
                     #expect(found.map { "\($0.job)" } == String(words[0]))
                     acknowledged += 1
                 }
             }
             #expect(acknowledged > 8)
-            #expect(try await store.backlog().queued == acknowledged)
-            #expect(try await store.integrity().complaints == [])
+            #expect(try await store.reports.backlog().queued == acknowledged)
+            #expect(try await store.maintenance.integrity().complaints == [])
             try await store.close()
         }
     }

@@ -43,6 +43,7 @@ struct MutationTests {
                 Seed(name: "palette", bytes: TestImages.png(9, 9, kind: .indexedWithAlpha), spare: 16),
                 Seed(name: "16 bits", bytes: TestImages.png(9, 9, kind: .rgba16), spare: 16),
                 Seed(name: "bmp", bytes: TestImages.bmp(20, 15)),
+                Seed(name: "qoi", bytes: TestImages.qoi(20, 15), spare: 8),
                 Seed(name: "heic", bytes: SampleImage.bytes(of: .heic), spare: 1),
             ]
             let encoded = [

@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Dispatch
 import Foundation
 import Glibc
@@ -8,6 +9,7 @@ import TestSupport
 
 @testable import Imaging
 @testable import PrefetchWorker
+@testable import Variants
 
 /// A real helper process that is asked for one picture after the other, and watched while it works.
 struct PictureHelper: Sendable {
@@ -25,7 +27,7 @@ struct PictureHelper: Sendable {
 
         var isDone: Bool { end == "done" }
         /// Whether it is one of the ends that a picture may have.
-        var isOrderly: Bool { isDone || ImagingError.Code(rawValue: end) != nil }
+        var isOrderly: Bool { isDone || FailureClass(rawValue: end) != nil }
 
         var description: String { "\(end) after \(seconds) s, \(peak) MiB: \(message)" }
     }
@@ -101,7 +103,7 @@ struct PictureHelper: Sendable {
         switch try JSONDecoder().decode(HelperReply.self, from: Data(bytes)) {
         case .made(let report): return Answer(end: "done", report: report)
         case .facts: return Answer(end: "facts", message: "")
-        case .failed(let error): return Answer(end: error.code.rawValue, message: error.message)
+        case .failed(let error): return Answer(end: error.failureClass.rawValue, message: error.message)
         case .preview: return Answer(end: "preview")
         case .outgrown: return Answer(end: "encode", message: "A file got too long.")
         }

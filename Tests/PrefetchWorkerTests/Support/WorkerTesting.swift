@@ -50,7 +50,7 @@ struct Workplace: Sendable {
     }
 
     func enqueue(_ urls: [String], variants: String? = nil, options: String? = nil) async throws -> JobID {
-        try #require(try await store.enqueue(NewJob(urls: urls, variants: variants, options: options)))
+        try #require(try await store.queue.enqueue(NewJob(urls: urls, variants: variants, options: options)))
     }
 
     /// Runs a worker until nothing is left.
@@ -61,13 +61,15 @@ struct Workplace: Sendable {
         try await Worker(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }).run(stop: stop)
     }
 
-    func progress(_ job: JobID) async throws -> JobProgress { try #require(try await store.progress(job: job)) }
+    func progress(_ job: JobID) async throws -> JobProgress { try #require(try await store.reports.progress(job: job)) }
 
     func item(_ job: JobID) async throws -> ResultRow {
-        try #require(try await store.results(job: job, after: 0, limit: 1).first)
+        try #require(try await store.reports.results(job: job, after: 0, limit: 1).first)
     }
 
-    func history(_ url: String) async throws -> ItemRecord { try #require(try await store.history(ofURL: url).first) }
+    func history(_ url: String) async throws -> ItemRecord {
+        try #require(try await store.reports.history(ofURL: url).first)
+    }
 
     /// The helper processes that this workplace's worker has started.
     func helpers() -> [pid_t] {
@@ -86,7 +88,7 @@ func withWorkplace<R>(
         let audit = try await CacheAudit.run(
             store: place.store, cache: try ContentCache(directory: FilePath(place.configuration.cache)))
         #expect(audit.isSound, "\(audit)")
-        let workers = try await place.store.workers()
+        let workers = try await place.store.queue.workers()
         #expect(workers.isEmpty)
         #expect(place.helpers() == [])
         try await place.store.close()

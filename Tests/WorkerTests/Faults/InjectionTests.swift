@@ -54,9 +54,12 @@ struct InjectionTests {
         }
     }
 
-    /// What fails when a disk is pulled out under a run: on some file systems everything, on others writes only.
+    /// The calls that fail when a disk is pulled out under a run: on some file systems all, on others writes only.
+    ///
+    /// Not `openat` and `read`: libdispatch looks at its threads in /proc by them, which no disk can take away, and ends a
+    /// process for which they fail.
     static let deaths = [
-        "pread64,preadv,read,pwrite64,fdatasync,fsync,syncfs,linkat,openat,ftruncate,fallocate",
+        "pread64,preadv,pwrite64,fdatasync,fsync,syncfs,linkat,ftruncate,fallocate",
         "pwrite64,fdatasync,fsync,syncfs,linkat,ftruncate,fallocate",
     ]
 

@@ -56,7 +56,7 @@ extension ForbiddenAction {
         },
     ]
 
-    /// Calls that are refused whatever their arguments; these mean nothing, and harm nobody.
+    /// Calls that are refused whatever their arguments; these are harmless.
     private static let byName: [ForbiddenAction] = calls.filter { seccomp_syscall_resolve_name($0) >= 0 }.map { name in
         ForbiddenAction(name: name, layer: .seccomp) { call(name, -1, -1, -1, -1) }
     }
@@ -86,7 +86,7 @@ extension ForbiddenAction {
         path.withCString { call("execve", Int(bitPattern: UnsafeRawPointer($0))) }
     }
 
-    /// Port 1 of this machine, where nobody listens.
+    /// Port 1 of this machine, where no program listens.
     private static func connecting() -> Int {
         let number = socket(AF_INET, stream, 0)
         guard number >= 0 else { return 0 }

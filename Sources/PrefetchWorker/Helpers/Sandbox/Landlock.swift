@@ -4,9 +4,9 @@ internal import SystemPackage
 
 /// Takes files, the network and other processes away from the calling thread and all it starts from then on. For good.
 ///
-/// Threads that run already keep what they had. https://docs.kernel.org/userspace-api/landlock.html
+/// Threads that run already keep their rights. https://docs.kernel.org/userspace-api/landlock.html
 enum Landlock {
-    /// What is still possible below the root.
+    /// The rights that remain below the root.
     enum Access {
         /// Existing files and folders may be read: libraries and their plug-ins.
         case reading

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What a helper found that tried everything its sandbox is there to refuse.
+/// The findings of a helper that tried everything its sandbox has to refuse.
 struct SandboxReport: Codable, Sendable {
     struct Trial: Codable, Sendable {
         let action: String

@@ -4,7 +4,7 @@ internal import SystemPackage
 
 /// Leaves the process a short list of system calls, in all its threads. For good.
 ///
-/// What is not on the list fails with `EPERM` and does nothing: a library that asks for more than it needs falls back
+/// A call that is not on the list fails with `EPERM` and does nothing: a library that asks for more than it needs falls back
 /// rather than dies. https://man7.org/linux/man-pages/man3/seccomp_init.3.html
 enum SystemCallFilter {
     static func load() throws(Errno) {
@@ -30,5 +30,57 @@ enum SystemCallFilter {
     /// libseccomp returns the negative error.
     private static func check(_ code: Int32) throws(Errno) {
         guard code == 0 else { throw Errno(rawValue: -code) }
+    }
+}
+
+/// Why so few: pixels need memory, threads and a clock; files and the socket are open already when the filter comes.
+extension SystemCallFilter {
+    static let allowed = [
+        // Memory. Orc writes the code that scales pictures into anonymous memory when it gets no file for it.
+        "brk", "madvise", "membarrier", "mmap", "mprotect", "mremap", "munmap",
+        // Threads, which libvips, libaom and dav1d start as they go.
+        "exit", "exit_group", "futex", "get_robust_list", "getcpu", "gettid", "rseq", "sched_getaffinity",
+        "sched_getattr", "sched_getparam", "sched_getscheduler", "sched_yield", "set_robust_list", "set_tid_address",
+        // Signals to ourselves.
+        "restart_syscall", "rt_sigaction", "rt_sigpending", "rt_sigprocmask", "rt_sigreturn", "rt_sigsuspend",
+        "sigaltstack",
+        // Open files, and the socket that brings them.
+        "close", "dup", "fadvise64", "fallocate", "fdatasync", "fstat", "fsync", "ftruncate", "lseek", "poll", "ppoll",
+        "pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "recvmsg", "sendmsg", "umask", "write", "writev",
+        // Clocks, and facts about ourselves and the machine.
+        "clock_getres", "clock_gettime", "clock_nanosleep", "getegid", "geteuid", "getgid", "getpid", "getppid",
+        "getrandom", "getrusage", "gettimeofday", "getuid", "nanosleep", "sysinfo", "time", "times", "uname",
+    ]
+
+    /// Allowed with some arguments only; a name that comes twice is allowed in either way.
+    static var allowedIf: [(name: String, conditions: [scmp_arg_cmp])] {
+        let settings = [F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC].map { (name: "fcntl", conditions: [equal(1, $0)]) }
+        return settings + [
+            // A thread, not a process.
+            ("clone", [mask(0, pw_clone_thread)]),
+            // For abort(3) alone.
+            ("tgkill", [equal(0, getpid())]),
+            // fstat(3) of older C libraries. It takes a path as well: names and sizes of files are no secret here.
+            ("newfstatat", [mask(3, pw_at_empty_path)]),
+            // The name of a thread.
+            ("prctl", [equal(0, pw_pr_set_name)]),
+            // Asking for a limit, and moving that of CPU time along with every image.
+            ("prlimit64", [equal(0, 0), equal(2, 0)]),
+            ("prlimit64", [equal(0, 0), equal(1, 0)]),  // RLIMIT_CPU
+            ("prlimit64", [equal(0, 0), equal(1, 1)]),  // RLIMIT_FSIZE, which has no way up
+        ]
+    }
+
+    /// Refused with "no such call", upon which the C library takes the older one, whose arguments a filter can see.
+    static let unknown = ["clone3", "statx", "rt_tgsigqueueinfo", "futex_waitv", "memfd_create"]
+
+    private static func equal(_ argument: UInt32, _ value: Int32) -> scmp_arg_cmp {
+        scmp_arg_cmp(arg: argument, op: SCMP_CMP_EQ, datum_a: UInt64(UInt32(bitPattern: value)), datum_b: 0)
+    }
+
+    /// All of these bits.
+    private static func mask(_ argument: UInt32, _ bits: Int32) -> scmp_arg_cmp {
+        let bits = UInt64(UInt32(bitPattern: bits))
+        return scmp_arg_cmp(arg: argument, op: SCMP_CMP_MASKED_EQ, datum_a: bits, datum_b: bits)
     }
 }

@@ -1,0 +1,23 @@
+public import SystemPackage
+
+/// What a run needs of blobs. ``ContentCache`` keeps them in a folder; a bucket behind a folder can stand here as well.
+public protocol BlobStore: Sendable {
+    /// A new file without a name, in the file system of the cache.
+    func makeFile() throws(CacheError) -> BlobFile
+    /// Gives files their names, durably: when it returns, those without an error are on the disk.
+    ///
+    /// - Returns: an error or nil for each.
+    func publish(_ group: [PendingBlob]) -> [CacheError?]
+    /// Whether a blob of this size is there. Its bytes are not read.
+    func exists(_ hash: BlobHash, size: Int64) -> Bool
+    /// Opens a blob after comparing all of it with its hash.
+    ///
+    /// - Throws: `damaged` when it is missing or isn't what its name says; `disk`.
+    func openVerified(_ hash: BlobHash) throws(CacheError) -> BlobFile
+    /// Deletes a blob. One that isn't there is no failure.
+    func remove(_ hash: BlobHash) throws(CacheError)
+    /// Visits every file, a folder at a time; those without a hash have no business there.
+    func forEachFile(_ visit: (FilePath, BlobHash?) throws -> Void) throws
+}
+
+extension ContentCache: BlobStore {}

@@ -1,0 +1,62 @@
+internal import Glibc
+internal import SystemPackage
+
+/// Plain steps on folders and small files.
+enum Folders {
+    static func absolute(_ path: FilePath) -> FilePath {
+        if path.isAbsolute { return path.lexicallyNormalized() }
+        guard let current = getcwd(nil, 0) else { return path }
+        defer { free(current) }
+        return FilePath(String(cString: current)).pushing(path).lexicallyNormalized()
+    }
+
+    static func make(_ path: FilePath) throws(CacheError) {
+        var reason = failureOfMaking(path)
+        if reason == .noSuchFileOrDirectory, path.components.count > 1 {
+            try make(path.removingLastComponent())
+            // Once: some file systems answer like that although the folder above is there.
+            reason = failureOfMaking(path)
+        }
+        if let reason { throw CacheError(.cannotCreate, "The folder \(path) can't be created: \(reason).") }
+        var info = stat()
+        guard stat(path.string, &info) == 0, info.st_mode & S_IFMT == S_IFDIR else {
+            throw CacheError(.cannotCreate, "\(path) is in the way: it is not a folder.")
+        }
+    }
+
+    private static func failureOfMaking(_ path: FilePath) -> Errno? {
+        mkdir(path.string, 0o755) == 0 || errno == EEXIST ? nil : Errno(rawValue: errno)
+    }
+
+    static func isEmpty(_ path: FilePath) throws(CacheError) -> Bool {
+        guard let directory = opendir(path.string) else {
+            throw CacheError(Errno(rawValue: errno), "The folder \(path) can't be read")
+        }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: entry.pointee.d_name) { tuple in
+                tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            // A second worker may be writing its marker at this moment.
+            if name != ".", name != "..", !name.hasPrefix("CACHE_VERSION") { return false }
+        }
+        return true
+    }
+
+    /// The text of a file of a few bytes; `nil` when there is none.
+    static func smallFile(_ path: FilePath) throws(CacheError) -> String? {
+        do {
+            let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+            return try file.closeAfter {
+                try withUnsafeTemporaryAllocation(byteCount: 8_192, alignment: 1) { buffer in
+                    let count = try file.read(into: buffer)
+                    return String(decoding: buffer[..<count], as: UTF8.self)
+                }
+            }
+        } catch let error as Errno where error == .noSuchFileOrDirectory {
+            return nil
+        } catch {
+            throw CacheError(.disk, "\(path) can't be read: \(error).")
+        }
+    }
+}

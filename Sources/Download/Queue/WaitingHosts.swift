@@ -1,0 +1,77 @@
+import Core
+
+/// What this downloader and others know of the hosts that requests wait for, and which of those requests are sent away.
+extension WaitingQueue {
+    mutating func adopt(
+        _ host: String, since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure,
+    ) {
+        makeHost(host)
+        hosts[host]?.gate.adopt(since: since, last: last, failure)
+    }
+
+    mutating func noteAnswered(_ host: String) {
+        if answered.count < 100_000 { answered.insert(host) }
+        hosts[host]?.gate.noteAnswered()
+    }
+
+    mutating func park(_ host: String, _ now: ContinuousClock.Instant) {
+        hosts[host]?.gate.park(now)
+        noteBlock(host)
+    }
+
+    func givenUp(_ host: String, now: ContinuousClock.Instant) -> HostSilence? {
+        guard let gate = hosts[host]?.gate, gate.isGivenUp(now) else { return nil }
+        return gate.silence(now)
+    }
+
+    /// - Parameter shares: of each host, nothing of one that isn't named; nil for all.
+    mutating func setShares(_ shares: [String: HostShare]?) {
+        guard shares != nil || self.shares != nil else { return }
+        self.shares = shares
+        for (name, host) in hosts {
+            let share = shares.map { $0[name] ?? .none }
+            guard host.gate.share != share else { continue }
+            host.gate.share = share
+            offer(name)
+        }
+    }
+
+    /// Whether the host has silent transfers.
+    func isSilent(_ host: String) -> Bool { hosts[host]?.silent ?? 0 > 0 }
+
+    mutating func changeSilent(_ host: String, by change: Int) { hosts[host]?.silent += change }
+
+    /// Whether the host has never answered, as far as is remembered.
+    func hasNeverResponded(_ host: String) -> Bool { hosts[host].map { !$0.gate.hasAnswered } ?? true }
+
+    // MARK: - Sent away, to come again later
+
+    /// What waits at hosts that are blocked for longer than `time` yet, or were given up: those are left alone from now
+    /// on.
+    mutating func removeHopeless(longerThan time: Duration, now: ContinuousClock.Instant) -> [QueuedTransfer] {
+        var found: [QueuedTransfer] = []
+        for (name, host) in hosts where host.live > 0 {
+            let isGivenUp = host.gate.isGivenUp(now)
+            if isGivenUp, host.gate.blockedUntil == nil { park(name, now) }
+            guard isGivenUp || host.gate.blockedUntil.map({ $0 - now > time }) ?? false else { continue }
+            for place in host.places.unordered where waiting[place.id]?.place == place {
+                if let queued = waiting[place.id]?.queued { found.append(queued) }
+            }
+        }
+        for queued in found { _ = remove(queued.id) }
+        return found
+    }
+
+    /// The last of what waits at the hosts where more than `limit` do; they may come again later.
+    mutating func shed(over limit: Int) -> [QueuedTransfer] {
+        var shed: [QueuedTransfer] = []
+        for host in hosts.values where host.live > limit {
+            let valid = host.places.unordered.filter { waiting[$0.id]?.place == $0 }.sorted()
+            for place in valid.dropFirst(limit) {
+                if let queued = waiting[place.id]?.queued { shed.append(queued) }
+            }
+        }
+        for queued in shed { _ = remove(queued.id) }
+        return shed
+    }
+}

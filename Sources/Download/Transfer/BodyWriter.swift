@@ -1,0 +1,53 @@
+import Core
+import Crypto
+import SystemPackage
+
+/// A body as it arrives: written and hashed on the way. Closes its file unless the body was finished.
+final class BodyWriter {
+    private var descriptor: FileDescriptor?
+    private var hasher = SHA256()
+    private(set) var size: Int64 = 0
+    private let room: (any SpaceReservation)?
+
+    init(_ descriptor: FileDescriptor, room: (any SpaceReservation)? = nil) {
+        self.room = room
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        // The body is thrown away: an error on closing changes nothing.
+        try? descriptor?.close()
+    }
+
+    /// Reserves space for the bytes that are written next.
+    ///
+    /// - Returns: false where there is none yet; `onAnswer` is called then.
+    /// - Throws: `Errno` of the room that there is.
+    func makeRoom(for bytes: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool {
+        try room?.grow(by: bytes, onAnswer: onAnswer) ?? true
+    }
+
+    /// - Throws: `Errno` of write(2).
+    func write(_ bytes: UnsafeRawBufferPointer) throws {
+        guard let descriptor else { return }
+        try descriptor.writeAll(bytes)
+        hasher.update(bufferPointer: bytes)
+        size += Int64(bytes.count)
+    }
+
+    /// Another descriptor of the file, for the caller to close.
+    func duplicate() throws -> FileDescriptor {
+        guard let descriptor else { throw Errno.badFileDescriptor }
+        return try descriptor.duplicate()
+    }
+
+    /// - Throws: `Errno` of lseek(2).
+    func finish(kind: String?, onConsumed: @escaping @Sendable () -> Void) throws -> BodyFile {
+        guard let descriptor else { throw Errno.badFileDescriptor }
+        try descriptor.seek(offset: 0, from: .start)
+        self.descriptor = nil
+        return BodyFile(
+            descriptor, size: size, sha256: String(hexadecimal: Array(hasher.finalize())), kind: kind, room: room,
+            onConsumed: onConsumed)
+    }
+}

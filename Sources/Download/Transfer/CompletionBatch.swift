@@ -1,0 +1,32 @@
+/// Outcomes of ended transfers, handed to their callers in batches.
+///
+/// Each answer wakes a thread, which costs more than a small transfer does, so those that come at nearly the same time
+/// are given together. No caller waits for more than ``patience``, and no transfer waits for it: the slots of what
+/// ended are free before.
+struct CompletionBatch {
+    private static let patience = Duration.milliseconds(1)
+    private static let maxCount = 16
+
+    private var waiting: [(queued: QueuedTransfer, outcome: DownloadOutcome<BodyFile>)] = []
+    /// When the first of them has waited long enough.
+    private(set) var due: ContinuousClock.Instant?
+
+    mutating func add(
+        _ outcome: DownloadOutcome<BodyFile>, to queued: QueuedTransfer, now: ContinuousClock.Instant = .now,
+    ) {
+        if waiting.isEmpty { due = now + Self.patience }
+        waiting.append((queued, outcome))
+    }
+
+    /// - Parameter isLast: whether nothing runs that others could come from.
+    mutating func giveIfDue(isLast: Bool, now: ContinuousClock.Instant = .now) {
+        guard let due, isLast || waiting.count >= Self.maxCount || due <= now else { return }
+        give()
+    }
+
+    mutating func give() {
+        due = nil
+        for (queued, outcome) in waiting { queued.answer(outcome) }
+        waiting.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,135 @@
+import CCurl
+
+extension EasyHandle {
+    /// Sets every option of one hop. Nothing is left over from the hop or the request before: what an unusual one has
+    /// set is taken back before the next, and options that differ between requests are set each time.
+    func prepare(_ transfer: Transfer) throws(OptionError) {
+        let isUsual = transfer.isUsual
+        if !isUsual || !isSetUp {
+            try reset()
+            try setHabits(transfer.configuration)
+            try setSecurity(transfer)
+            try setCallbacks()
+        }
+        isSetUp = false
+        forgetError()
+        try setContext(transfer)
+        try set(CURLOPT_URL, transfer.hop.text)
+        if let authorization = transfer.hopAuthorization {
+            try set(CURLOPT_HTTPAUTH, authorization.scheme == .basic ? ccurl_auth_basic() : ccurl_auth_digest())
+            try set(CURLOPT_USERNAME, authorization.credentials.user)
+            try set(CURLOPT_PASSWORD, authorization.credentials.password)
+        }
+        // Rather one more stream on a connection than one more connection. Only TLS says at once which protocol it is:
+        // without it the others would wait for the first answer.
+        try set(CURLOPT_PIPEWAIT, transfer.hop.origin.scheme == "https" ? 1 : 0)
+        if let time = transfer.queued.request.timeouts.connect {
+            try set(CURLOPT_CONNECTTIMEOUT_MS, Int(time.milliseconds))
+        }
+        if let jar = transfer.jar { try use(jar) }
+        // A range is one of the bytes as they are sent, so they must come as they are.
+        if transfer.isResuming { try Self.check(ccurl_set_text(pointer, CURLOPT_ACCEPT_ENCODING, nil)) }
+        if transfer.usesOwnConnection {
+            try set(CURLOPT_FRESH_CONNECT, 1)
+            try set(CURLOPT_FORBID_REUSE, 1)
+        }
+        try set(headers: transfer.hopHeaders)
+        isSetUp = isUsual
+    }
+
+    private func setHabits(_ configuration: DownloadConfiguration) throws(OptionError) {
+        try set(CURLOPT_NOSIGNAL, 1)
+        // Removing a transfer must not wait for a slow name server: let its resolver thread end by itself.
+        try set(CURLOPT_QUICK_EXIT, 1)
+        // A handle that ended on a shared or failed connection still has its buffer, whose size libcurl 7.88 doesn't
+        // let us set again: then it is as large as it was.
+        try? set(CURLOPT_BUFFERSIZE, 256 << 10)
+        try set(CURLOPT_CONNECTTIMEOUT_MS, Int(configuration.connectTimeout.milliseconds))
+        // ContentDecoder decodes them, since it also checks that all has come.
+        try set(CURLOPT_ACCEPT_ENCODING, ContentDecoder.accepted)
+        try set(CURLOPT_HTTP_CONTENT_DECODING, 0)
+        try set(CURLOPT_USERAGENT, configuration.userAgent)
+        try set(CURLOPT_FOLLOWLOCATION, 0)
+        try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
+        try set(CURLOPT_DNS_CACHE_TIMEOUT, Int(configuration.nameLifetime.components.seconds))
+        try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        // An empty text, unlike none, keeps the environment's http_proxy and no_proxy out.
+        try set(CURLOPT_PROXY, configuration.proxy ?? "")
+        try set(CURLOPT_NOPROXY, "")
+    }
+
+    private func setSecurity(_ transfer: Transfer) throws(OptionError) {
+        try set(CURLOPT_PROTOCOLS_STR, "http,https")
+        if let caFile = transfer.configuration.caFile { try set(CURLOPT_CAINFO, caFile) }
+        if transfer.queued.request.allowInvalidCertificates {
+            try set(CURLOPT_SSL_VERIFYPEER, 0)
+            try set(CURLOPT_SSL_VERIFYHOST, 0)
+        }
+    }
+
+    private func setCallbacks() throws(OptionError) {
+        try Self.check(ccurl_set_data_callback(pointer, CURLOPT_HEADERFUNCTION, receiveHeaderLine))
+        try Self.check(ccurl_set_data_callback(pointer, CURLOPT_WRITEFUNCTION, receiveBodyBytes))
+        try Self.check(ccurl_set_socket_callback(pointer, openSocket))
+        try Self.check(ccurl_set_request_callback(pointer, judgeConnection))
+    }
+
+    private func setContext(_ transfer: Transfer) throws(OptionError) {
+        // Unretained: the loop keeps a transfer for as long as its handle is in the multi handle.
+        let context = Unmanaged.passUnretained(transfer).toOpaque()
+        try set(CURLOPT_PRIVATE, context)
+        try set(CURLOPT_HEADERDATA, context)
+        try set(CURLOPT_WRITEDATA, context)
+        try set(CURLOPT_OPENSOCKETDATA, context)
+        try set(CURLOPT_PREREQDATA, context)
+    }
+}
+
+private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer? {
+    context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+}
+
+/// https://curl.se/libcurl/c/CURLOPT_HEADERFUNCTION.html: any other number than the one given ends the transfer.
+private func receiveHeaderLine(
+    bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?,
+) -> Int {
+    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return transfer(context)?.receive(header: line) == true ? line.count : -1
+}
+
+/// https://curl.se/libcurl/c/CURLOPT_WRITEFUNCTION.html
+private func receiveBodyBytes(
+    bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?,
+) -> Int {
+    let chunk = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    switch transfer(context)?.receive(body: chunk) {
+    case .goOn: return chunk.count
+    // https://curl.se/libcurl/c/CURLOPT_WRITEFUNCTION.html: the same bytes come again after curl_easy_pause.
+    case .pause: return Int(ccurl_write_pause())
+    case .stop, nil: return -1
+    }
+}
+
+/// https://curl.se/libcurl/c/CURLOPT_OPENSOCKETFUNCTION.html: after a bad socket curl tries the host's next address.
+private func openSocket(
+    context: UnsafeMutableRawPointer?, purpose: curlsocktype, address: UnsafeMutablePointer<curl_sockaddr>?,
+) -> curl_socket_t {
+    guard let address else { return ccurl_bad_socket() }
+    return transfer(context)?.openSocket(address) ?? ccurl_bad_socket()
+}
+
+/// https://curl.se/libcurl/c/CURLOPT_PREREQFUNCTION.html: called before each request, on reused connections too.
+private func judgeConnection(
+    context: UnsafeMutableRawPointer?, remote: UnsafeMutablePointer<CChar>?, local: UnsafeMutablePointer<CChar>?,
+    remotePort: CInt, localPort: CInt,
+) -> CInt {
+    let isAllowed = transfer(context)?.mayUseConnection(
+        to: remote.map { String(cString: $0) } ?? "", localPort: localPort, remotePort: remotePort)
+    return isAllowed == true ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+}
+
+extension Duration {
+    var milliseconds: Int64 {
+        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+    }
+}

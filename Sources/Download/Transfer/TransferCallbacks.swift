@@ -1,0 +1,202 @@
+import CCurl
+import Core
+import Glibc
+import SystemPackage
+
+// libcurl's callbacks. Each returns whether the transfer goes on.
+extension Transfer {
+    /// Bodies of errors and redirects are read up to here for the sake of the connection, and no longer than this.
+    private static let drainBytes = 16 << 10
+    private static let drainTime = Duration.seconds(2)
+
+    func receive(header line: UnsafeRawBufferPointer) -> Bool {
+        touch()
+        headerBytes += line.count
+        guard headerBytes <= configuration.maxHeaderBytes else {
+            cut(
+                Failure(
+                    .tooLarge, "The headers from \(hop.host) are larger than \(configuration.maxHeaderBytes) bytes."))
+            return false
+        }
+        // Trailers of a chunked body come here too; they change nothing.
+        guard case .headers = phase else { return true }
+        if line.starts(with: "HTTP/".utf8) {
+            headers = ResponseHeaders()
+        } else if line.first == 0x0D || line.first == 0x0A {
+            return endOfHeaders()
+        } else {
+            headers.absorb(line)
+        }
+        return true
+    }
+
+    func receive(body bytes: UnsafeRawBufferPointer) -> BodyReceiver.Reception {
+        touch()
+        isPaused = false
+        switch phase {
+        case .headers:
+            // The body of a challenge that is not going to be answered.
+            guard isChallenged else { return .stop }
+            phase = .draining(bytes: bytes.count, until: .now + Self.drainTime)
+            return bytes.count <= Self.drainBytes ? .goOn : .stop
+        case .draining(let drained, let until):
+            phase = .draining(bytes: drained + bytes.count, until: until)
+            return drained + bytes.count <= Self.drainBytes ? .goOn : .stop
+        case .body(let receiver):
+            do throws(Failure) {
+                let reception: BodyReceiver.Reception
+                if let decoder {
+                    reception = try decoder.decode(bytes, from: hop.host) { part throws(Failure) in
+                        try receiver.receive(part, onRoom: onRoom)
+                    }
+                } else {
+                    reception = try receiver.receive(bytes, onRoom: onRoom)
+                }
+                if case .pause = reception { isPaused = true }
+                return reception
+            } catch {
+                cut(error)
+                return .stop
+            }
+        }
+    }
+
+    private func endOfHeaders() -> Bool {
+        let status = easy.long(CURLINFO_RESPONSE_CODE)
+        // An interim response (100, 103): the real one follows.
+        if status < 200 { return true }
+        let framing = headers.framing
+        let length = headers.contentLength ?? 0
+        // libcurl answers a challenge by itself, and then comes another response.
+        if isChallenged { return true }
+        guard (200...299).contains(status) else {
+            phase = .draining(bytes: 0, until: .now + Self.drainTime)
+            // A 304 has no body, whatever it says.
+            return status == 304 || (length <= Self.drainBytes && framing != .unsound)
+        }
+        guard framing != .unsound || status == 204 else {
+            cut(
+                Failure(
+                    .truncated,
+                    "\(hop.host) contradicts itself on where the body ends (Content-Length, Transfer-Encoding)."))
+            return false
+        }
+        guard !ContentDecoder.isUnknown(headers.contentEncoding) else {
+            cut(Failure(.truncated, "\(hop.host) sent the body in a Content-Encoding that it wasn't asked for."))
+            return false
+        }
+        if isOptedOut {
+            cut(optOut)
+            return false
+        }
+        guard queued.request.accepts(contentType: headers.contentType) else {
+            let said = headers.contentType.map { "says that it sends \($0.prefix(100))" } ?? "doesn't say what it sends"
+            cut(Failure(.notAnImage, "\(hop.host) \(said), which the job doesn't take."))
+            return false
+        }
+        let limit = queued.request.maxBodyBytes ?? configuration.maxBodyBytes
+        // A length that overflows is refused, even where only the beginning is wanted.
+        guard length <= limit || (queued.request.takesBeginning && length < .max) else {
+            cut(
+                Failure(
+                    .tooLarge, "The body from \(hop.host) is announced with \(length) bytes; the limit is \(limit)."))
+            return false
+        }
+        guard let writer = earlierBytes() else { return false }
+        let expected = headers.decodedLength.map { $0.addingSaturated(writer.bytes?.size ?? 0) }
+        do throws(Failure) {
+            if let expected { try queued.request.filter?.check(announced: expected) }
+        } catch {
+            cut(error)
+            return false
+        }
+        let receiver = BodyReceiver(
+            tools: tools, limit: limit, host: hop.host, watch: queued.request.watch, expected: expected,
+            resuming: writer.bytes)
+        receiver.filter = queued.request.filter
+        decoder = ContentDecoder(headers.contentEncoding)
+        receiver.isInspected = queued.request.isInspected
+        receiver.takesBeginning = queued.request.takesBeginning
+        phase = .body(receiver)
+        return true
+    }
+
+    /// Whether the response says that it isn't for us; one that says that nothing has changed may say so as well.
+    var isOptedOut: Bool {
+        queued.request.respectsRobotsTag && RobotsTag.forbids(headers.robots, agent: configuration.agentName)
+    }
+
+    var optOut: Failure {
+        Failure(.optOut, "\(hop.host) keeps this from machines, by X-Robots-Tag.")
+    }
+
+    private var isChallenged: Bool {
+        hopAuthorization?.scheme == .digest && easy.long(CURLINFO_RESPONSE_CODE) == 401
+    }
+
+    /// The bytes of an earlier try, where this response goes on from there; nil for a part that doesn't fit or wasn't
+    /// asked for.
+    private func earlierBytes() -> (bytes: BodyWriter?, Void)? {
+        guard easy.long(CURLINFO_RESPONSE_CODE) == 206 else { return (nil, ()) }
+        guard isResuming, let resume else {
+            cut(Failure(.truncated, "\(hop.host) sent a part of the body, though it was asked for all of it."))
+            return nil
+        }
+        let range = headers.contentRange.flatMap(ContentRange.init)
+        assembly = range.flatMap { Assembly($0, after: resume, length: headers.contentLength) }
+        guard assembly != nil, headers.etag == resume.etag, headers.contentEncoding == nil else {
+            cut(Failure(.truncated, "\(hop.host) sent another part of the body than the one it was asked for."))
+            return nil
+        }
+        return (resume.writer, ())
+    }
+}
+
+// The address guard.
+extension Transfer {
+    func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+        guard mayConnect(to: address) else { return ccurl_bad_socket() }
+        guardState = .allowed
+        // Helpers are started while connections are open; they must not inherit them.
+        let type = address.pointee.socktype | CInt(bitPattern: SOCK_CLOEXEC.rawValue)
+        let made = socket(address.pointee.family, type, address.pointee.protocol)
+        if made >= 0 { openedSockets.append(made) }
+        if made < 0, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
+            // This machine's shortage and not the host's fault, as it is for files.
+            let reason = Errno(rawValue: errno)
+            cut(Failure(.diskError, "No connection to \(hop.host) can be made: \(reason)."))
+        }
+        return made
+    }
+
+    func mayUseConnection(to address: String, localPort: CInt, remotePort: CInt) -> Bool {
+        if configuration.proxy == nil, !configuration.addresses.allows(address) {
+            refuse(address)
+            return false
+        }
+        if let known = connections.connection(
+            localPort: localPort, remotePort: remotePort, opened: openedSockets), !take(known)
+        {
+            return false
+        }
+        touch()
+        return true
+    }
+
+    private func mayConnect(to address: UnsafeMutablePointer<curl_sockaddr>) -> Bool {
+        // With a proxy the address is the proxy's, which the operator chose.
+        if configuration.proxy != nil { return true }
+        let length = Int(address.pointee.addrlen)
+        let parsed = withUnsafePointer(to: &address.pointee.addr) { IPAddress($0, length: length) }
+        guard let parsed, configuration.addresses.allows(parsed) else {
+            if case .allowed = guardState { return false }
+            guardState = .refused(parsed.map(String.init(describing:)) ?? "an address of an unknown kind")
+            return false
+        }
+        return true
+    }
+
+    func refuse(_ address: String) {
+        cut(Failure(.forbiddenAddress, "\(hop.host) is at \(address), which may not be connected to."))
+    }
+}

@@ -1,0 +1,111 @@
+internal import Core
+import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// A regular file's bytes, mapped: no copy is made, no offset moves, and the caller's descriptor stays open.
+///
+/// The file must not shrink while it is mapped. Sources are complete before they get here, and never change.
+struct SourceMapping: ~Copyable {
+    private let bytes: UnsafeRawBufferPointer
+
+    init(_ descriptor: FileDescriptor) throws(Failure) {
+        bytes = try Self.map(descriptor.rawValue)
+    }
+
+    deinit {
+        if let start = bytes.baseAddress { munmap(UnsafeMutableRawPointer(mutating: start), bytes.count) }
+    }
+
+    /// Lends the bytes. Nothing that reads them may outlive `body`.
+    func lend<Result>(_ body: (UnsafeRawBufferPointer) throws(Failure) -> Result) throws(Failure) -> Result {
+        try body(bytes)
+    }
+
+    private static func map(_ descriptor: CInt) throws(Failure) -> UnsafeRawBufferPointer {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failure("The source cannot be read", errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw Failure(.transform, "The source is not a regular file.")
+        }
+        let count = Int(status.st_size)
+        guard count > 0 else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        guard let start = mmap(nil, count, PROT_READ, MAP_PRIVATE, descriptor, 0), start != MAP_FAILED else {
+            throw failure("The source cannot be mapped", errno)
+        }
+        return UnsafeRawBufferPointer(start: start, count: count)
+    }
+
+    private static func failure(_ what: String, _ code: CInt) -> Failure {
+        Failure(.transform, "\(what): \(Errno(rawValue: code)).")
+    }
+}
+
+/// Bounds-checked reading: every read past the end is nil, whatever offset a file names.
+struct ByteReader {
+    let bytes: UnsafeRawBufferPointer
+
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    var count: Int { bytes.count }
+
+    func byte(at offset: Int) -> UInt8? {
+        offset >= 0 && offset < bytes.count ? bytes[offset] : nil
+    }
+
+    func has(_ ascii: StaticString, at offset: Int) -> Bool {
+        guard contains(offset, length: ascii.utf8CodeUnitCount) else { return false }
+        for index in 0..<ascii.utf8CodeUnitCount where bytes[offset + index] != ascii.utf8Start[index] { return false }
+        return true
+    }
+
+    func has(_ expected: [UInt8], at offset: Int) -> Bool {
+        guard contains(offset, length: expected.count) else { return false }
+        for index in expected.indices where bytes[offset + index] != expected[index] { return false }
+        return true
+    }
+
+    func contains(_ offset: Int, length: Int) -> Bool {
+        offset >= 0 && length >= 0 && offset <= bytes.count && length <= bytes.count - offset
+    }
+
+    /// An unsigned number of `length` bytes, most significant first; of eight bytes, nil when it doesn't fit an Int.
+    func big(_ length: Int, at offset: Int) -> Int? {
+        number(length, at: offset) { $0 }
+    }
+
+    /// The same, least significant first.
+    func little(_ length: Int, at offset: Int) -> Int? {
+        number(length, at: offset) { length - 1 - $0 }
+    }
+
+    private func number(_ length: Int, at offset: Int, place: (Int) -> Int) -> Int? {
+        guard contains(offset, length: length) else { return nil }
+        var value: UInt64 = 0
+        for index in 0..<length { value = value << 8 | UInt64(bytes[offset + place(index)]) }
+        return Int(exactly: value)
+    }
+
+    /// Whether they are fewer than a signature and begin like one of `starts`.
+    func mayBecome(_ starts: [[UInt8]]) -> Bool {
+        count < 12 && starts.contains { has(Array($0.prefix(count)), at: 0) }
+    }
+
+    /// Whether nothing but zeros follows.
+    func isPadding(from end: Int) -> Bool { end >= count || bytes[max(0, end)...].allSatisfy { $0 == 0 } }
+}
+
+/// What the bytes so far say of the dimensions.
+enum HeaderFinding: Equatable {
+    case needsMore
+    case broken(String)
+    case size(width: Int, height: Int)
+
+    var pixelSize: PixelSize? {
+        if case .size(let width, let height) = self { PixelSize(width: width, height: height) } else { nil }
+    }
+}

@@ -1,0 +1,184 @@
+internal import Core
+
+/// Where in a BMP what is. Every number was held to its bounds, so that no sum of them overflows.
+///
+/// https://learn.microsoft.com/en-us/windows/win32/gdi/bitmap-storage; OS/2's from "OS/2 Bitmap File Format".
+struct BMPHeader: Equatable {
+    enum Compression: Equatable { case none, rle8, rle4, masks }
+
+    let width: Int
+    let height: Int
+    let isTopDown: Bool
+    /// Of a pixel: 1, 4, 8, 16, 24 or 32.
+    let bits: Int
+    let compression: Compression
+    /// Where the pixels begin.
+    let pixels: Int
+    /// Red, green, blue, alpha; of 16 and 32 bits only.
+    let masks: [BMPMask]
+    let palette: Palette
+
+    struct Palette: Equatable {
+        let offset: Int
+        let count: Int
+        /// Bytes of a colour: 3 in OS/2's first version, else 4.
+        let stride: Int
+    }
+
+    static let signatureLength = 18
+
+    /// The letters, pixels behind the headers, and the length of a header that exists.
+    static func begins(_ reader: ByteReader) -> Bool {
+        guard reader.has("BM", at: 0), let pixels = reader.little(4, at: 10), let length = reader.little(4, at: 14)
+        else { return false }
+        return lengths.contains(length) && pixels >= 14 + length
+    }
+
+    /// OS/2 1 and 2, Windows 3, its two undocumented additions, 4 and 5.
+    private static let lengths: Set<Int> = [12, 16, 64, 40, 52, 56, 108, 124]
+
+    /// - Returns: nil while more bytes are needed.
+    /// - Throws: class `bad-image`.
+    init?(_ reader: ByteReader) throws(Failure) {
+        guard let pixels = reader.little(4, at: 10), let length = reader.little(4, at: 14),
+            reader.contains(14, length: length)
+        else { return nil }
+        let fields = Fields(reader, length: length)
+        guard fields.width > 0, fields.height != 0 else { throw Self.broken("it has no pixels") }
+        guard fields.planes == 1 else { throw Self.broken("it has \(fields.planes) planes") }
+        guard [1, 4, 8, 16, 24, 32].contains(fields.bits) else { throw Self.broken("a pixel has \(fields.bits) bits") }
+        self.pixels = pixels
+        width = fields.width
+        height = abs(fields.height)
+        isTopDown = fields.height < 0
+        bits = fields.bits
+        compression = try Self.compression(fields, length: length)
+        guard let (masks, end) = try Self.masks(reader, fields, compression, length: length) else { return nil }
+        self.masks = masks
+        let size = length == 12 ? 3 : 4
+        let wanted = bits > 8 ? 0 : fields.colours == 0 ? 1 << bits : min(fields.colours, 1 << bits)
+        palette = Palette(offset: end, count: min(wanted, max(0, (pixels - end) / size)), stride: size)
+    }
+
+    /// Bytes of a row, which are padded to four.
+    var rowLength: Int { (width * bits + 31) / 32 * 4 }
+
+    /// Rows that are all there in a file of so many bytes, whatever the padding of the last.
+    func wholeRows(of count: Int) -> Int {
+        let (room, last) = (count - pixels, (width * bits + 7) / 8)
+        return room < last ? 0 : min(height, (room - last) / rowLength + 1)
+    }
+
+    /// Whether the file lacks bytes of its rows, or of the run lengths whose count the header tells.
+    static func endsEarly(_ reader: ByteReader) -> Bool {
+        // What can't be read at all is broken where it stands, and not cut.
+        guard let header = try? BMPHeader(reader) else { return !reader.contains(14, length: 40) }
+        guard header.compression == .rle8 || header.compression == .rle4 else {
+            // Both sides have at most 32 bits, and a pixel 32.
+            return (reader.count - header.pixels) / header.rowLength < header.height
+        }
+        return !reader.contains(header.pixels, length: reader.little(4, at: 34) ?? 0)
+    }
+
+    /// Nil where the header can't be read.
+    static func size(_ reader: ByteReader) -> PixelSize? {
+        // The decoder meets the same error and reports it.
+        (try? BMPHeader(reader)).map { PixelSize(width: $0.width, height: $0.height) }
+    }
+
+    var hasAlpha: Bool { masks.last.map { !$0.isEmpty } ?? false }
+
+    static func broken(_ why: String) -> Failure {
+        Failure(.badImage, "The BMP's header can't be right: \(why).")
+    }
+}
+
+extension BMPHeader {
+    /// As they stand in the file; what the shortest header doesn't have is 0.
+    private struct Fields {
+        let width: Int
+        let height: Int
+        let planes: Int
+        let bits: Int
+        var compression = 0
+        var colours = 0
+
+        /// - Parameter length: of a header that is all there.
+        init(_ reader: ByteReader, length: Int) {
+            let isShort = length == 12
+            let number = { (size: Int, offset: Int) in reader.little(size, at: offset) ?? 0 }
+            width = isShort ? number(2, 18) : Int(Int32(truncatingIfNeeded: number(4, 18)))
+            height = isShort ? number(2, 20) : Int(Int32(truncatingIfNeeded: number(4, 22)))
+            planes = number(2, isShort ? 22 : 26)
+            bits = number(2, isShort ? 24 : 28)
+            guard length >= 40 else { return }
+            compression = number(4, 30)
+            colours = number(4, 46)
+        }
+    }
+
+    private static func compression(_ fields: Fields, length: Int) throws(Failure) -> Compression {
+        switch (fields.compression, fields.bits) {
+        case (0, _): return .none
+        case (1, 8) where fields.height > 0: return .rle8
+        case (2, 4) where fields.height > 0: return .rle4
+        // In OS/2's second version these are other things: fax, and run lengths of 24 bits.
+        case (3, 16) where length != 64, (3, 32) where length != 64, (6, 16) where length != 64,
+            (6, 32) where length != 64:
+            return .masks
+        default:
+            throw broken("compression \(fields.compression) with \(fields.bits) bits a pixel is not known here")
+        }
+    }
+
+    /// - Returns: the masks and where the palette begins; nil while more bytes are needed.
+    private static func masks(
+        _ reader: ByteReader, _ fields: Fields, _ compression: Compression, length: Int,
+    ) throws(Failure) -> ([BMPMask], Int)? {
+        let end = 14 + length
+        guard compression == .masks else {
+            let usual: [Int] =
+                switch fields.bits {
+                case 16: [0x7C00, 0x3E0, 0x1F, 0]
+                case 32: [0xFF_0000, 0xFF00, 0xFF, 0]
+                default: []
+                }
+            return (usual.compactMap(BMPMask.init), end)
+        }
+        // They follow Windows 3's header, and are part of all later ones.
+        let count = length >= 56 || fields.compression == 6 ? 4 : 3
+        guard reader.contains(54, length: 4 * count) else { return nil }
+        let values = (0..<4).map { $0 < count ? reader.little(4, at: 54 + 4 * $0) ?? 0 : 0 }
+        let masks = values.compactMap(BMPMask.init)
+        guard masks.count == 4, values.allSatisfy({ fields.bits == 32 || $0 <= 0xFFFF }) else {
+            throw broken("a mask of its colours has holes, or more bits than a pixel")
+        }
+        return (masks, length == 40 ? end + 4 * count : end)
+    }
+}
+
+/// The bits of a pixel that are one of its colours, and what they come to in eight.
+struct BMPMask: Equatable {
+    private let bits: Int
+    private let shift: Int
+    /// For up to eight bits: the value of each, spread from 0 to 255.
+    private let table: [UInt8]
+    /// Bits beyond eight, which are dropped.
+    private let excess: Int
+
+    var isEmpty: Bool { bits == 0 }
+
+    /// - Parameter bits: of 32; nil where they don't stand together.
+    init?(_ bits: Int) {
+        self.bits = bits
+        shift = bits == 0 ? 0 : bits.trailingZeroBitCount
+        let most = bits >> shift
+        guard most & (most + 1) == 0 else { return nil }
+        let count = most.nonzeroBitCount
+        excess = max(0, count - 8)
+        let top = most >> excess
+        table = (0...top).map { top == 0 ? 0 : UInt8(($0 * 255 + top / 2) / top) }
+    }
+
+    func value(of pixel: Int) -> UInt8 { table[(pixel & bits) >> (shift + excess)] }
+}

@@ -1,0 +1,87 @@
+internal import CVips
+internal import Core
+internal import SystemPackage
+import Variants
+
+/// Writes stills of a format, and animations where it has any.
+protocol FormatSaver: Sendable {
+    /// Bytes that its encoder holds for a pixel: see ``EncoderMemory``.
+    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int
+    /// The effort where none is named and ``VariantSpec/Output/usualEffort`` has none.
+    func usualEffort(pixels: Int) -> Int
+    /// Whether libvips' saver makes the whole file, which then needn't be held in memory.
+    func isComplete(by libvips: Picture) -> Bool
+    /// Runs libvips' saver; −1 where it has none of this format.
+    func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt
+    /// The whole file.
+    func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile
+    /// How an animated variant is written; nil where the format has no animations.
+    func animated(_ spec: VariantSpec) -> (any AnimationSaver)?
+}
+
+extension FormatSaver {
+    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { 8 }
+    func usualEffort(pixels: Int) -> Int { 4 }
+    func isComplete(by libvips: Picture) -> Bool { !libvips.hasMetadata }
+    func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt { -1 }
+    func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
+        try EncodedFile { save(picture, encoding, to: $0) }
+    }
+    func animated(_ spec: VariantSpec) -> (any AnimationSaver)? { nil }
+}
+
+extension Picture {
+    /// What libvips' savers call it: whether metadata are left out.
+    var strip: gboolean { hasMetadata ? 0 : 1 }
+
+    /// Encodes, and writes to `descriptor` from where it stands.
+    func write(_ encoding: Encoding, to descriptor: FileDescriptor) throws(VipsFailure) {
+        guard encoding.saver.isComplete(by: self) else { return try encoded(encoding).write(to: descriptor) }
+        try EncoderMemory.check(encoding, storedSize)
+        // libvips works on a duplicate, and closes that.
+        guard let target = vips_target_new_to_descriptor(descriptor.rawValue) else { throw VipsFailure.take() }
+        defer { g_object_unref(target) }
+        guard encoding.saver.save(self, encoding, to: target) == 0 else { throw VipsFailure.take() }
+    }
+
+    func encoded(_ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
+        try EncoderMemory.check(encoding, storedSize)
+        return try encoding.saver.file(of: self, encoding)
+    }
+}
+
+/// What encoders need of memory, which a helper has little of: one that gets none ends the helper, or writes a file that is
+/// no picture (libaom through libheif 1.15).
+///
+/// Bytes for each pixel, the picture itself and what allocators keep among them: by the sizes at which helpers ended well
+/// and at which they didn't, and what `vips` took for 12 to 48 million pixels (libvips 8.14, libjxl 0.7, libheif 1.15 with
+/// libaom 3.6, libwebp 1.2.4).
+enum EncoderMemory {
+    /// What a helper may allocate (1 GiB), less what it needs for itself.
+    static let maxBytes = 960 << 20
+
+    /// - Throws: with words for the author of the variant, where the picture is too large for its encoder.
+    static func check(_ encoding: Encoding, _ size: PixelSize) throws(VipsFailure) {
+        let effort = encoding.effort(pixels: size.pixels)
+        let pixels = maxBytes / encoding.saver.bytesPerPixel(encoding, effort: effort)
+        guard size.pixels > pixels else { return }
+        throw VipsFailure(
+            text:
+                "\(size.width)×\(size.height) pixels are more than \(encoding.format.rawValue) can be encoded of in a "
+                + "helper's memory, some \(pixels / 1_000_000) million; ask for less, or for another format")
+    }
+}
+
+/// Writes animations of one format, for one variant.
+protocol AnimationSaver: Sendable {
+    /// Lowered until a file is small enough: WebP's quality, GIF's number of colours.
+    var strength: Int { get }
+    /// The least that makes sense; nil where there is nothing to lower.
+    var weakest: Int? { get }
+    /// Whether a colour profile may stand in the file.
+    var holdsProfile: Bool { get }
+
+    func begin(
+        _ output: FileDescriptor, size: PixelSize, loopCount: Int, strength: Int, _ metadata: AnimationMetadata,
+    ) throws(Failure) -> any FrameSink
+}

@@ -1,0 +1,130 @@
+internal import CVips
+internal import Core
+
+/// HEIC and AVIF, by libheif through libvips. ISO/IEC 23008-12.
+struct HEIFFormat: FormatDefinition {
+    let name: String
+    let saver: (any FormatSaver)?
+    let sample: String
+    let loaderClass: String? = "VipsForeignLoadHeifSource"
+    let usesPlugins = true
+    let isInBoxes = true
+
+    static let heic = HEIFFormat(name: "heic", saver: nil, sample: heicSample)
+    static let avif = HEIFFormat(name: "avif", saver: AVIFSaver(), sample: avifSample)
+
+    func begins(_ reader: ByteReader) -> Bool { FileTypeBox(reader)?.format == name }
+
+    func mayBegin(_ reader: ByteReader) -> Bool {
+        reader.count < 12
+            && reader.has(Array("ftyp".utf8.prefix(max(0, reader.count - 4))), at: min(4, reader.count))
+    }
+
+    func isDecided(_ reader: ByteReader) -> Bool { FileTypeBox(reader)?.isDecided ?? false }
+
+    func objection(_ reader: ByteReader, limits: ImageLimits) -> Failure? {
+        HEIFBoxes(reader).objection(limits)
+    }
+
+    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost {
+        let boxes = HEIFBoxes(reader)
+        return DecoderCost(boxes.largest, each: boxes.depth > 8 ? 18 : 9)
+    }
+
+    func endsEarly(_ reader: ByteReader) -> Bool { Boxes.endEarly(reader) }
+
+    func hasExtras(_ reader: ByteReader, _ policy: MetadataPolicy) -> Bool { HEIFItems.areExtra(in: reader, policy) }
+
+    func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { HEIFItems.hidden(in: file) }
+
+    // MARK: - Loader
+
+    func load(
+        _ source: UnsafeMutablePointer<VipsSource>, _ scale: DecodeScale, isLenient: Bool,
+        _ result: inout UnsafeMutablePointer<VipsImage>?,
+    ) -> CInt { pw_vips_load_heif(source, &result) }
+
+    func completed(_ picture: Picture, _ bytes: UnsafeRawBufferPointer) throws(VipsFailure) -> Picture {
+        try picture.owningItsBlobs().unpremultiplied(if: HEIFReferences(ByteReader(bytes)).isPremultiplied)
+    }
+
+    private static let heicSample = """
+        AAAAHGZ0eXBoZWljAAAAAG1pZjFoZWljbWlhZgAAAa1tZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAAAAAAAA5w
+        aXRtAAAAAAACAAAAEGlkYXQAAAAAABAAEAAAADhpbG9jAQAAAERAAAIAAQAAAAAAAAHRAAEAAAAAAAAAMgACAAEAAAAAAAAAAQAAAAAA
+        AAAIAAAAOGlpbmYAAAAAAAIAAAAVaW5mZQIAAAEAAQAAaHZjMQAAAAAVaW5mZQIAAAAAAgAAZ3JpZAAAAADYaXBycAAAALZpcGNvAAAA
+        dmh2Y0MBA3AAAAAAAAAAAAAe8AD8/fj4AAAPAyAAAQAYQAEMAf//A3AAAAMAkAAAAwAAAwAeugJAIQABACpCAQEDcAAAAwCQAAADAAAD
+        AB6gIIEFluqumubgQEDAgAAAAwCAAAADAIQiAAEABkQBwXPBiQAAABRpc3BlAAAAAAAAAEAAAABAAAAAFGlzcGUAAAAAAAAAEAAAABAA
+        AAAQcGl4aQAAAAADCAgIAAAAGmlwbWEAAAAAAAAAAgABAoECAAICA4QAAAAaaXJlZgAAAAAAAAAOZGltZwACAAEAAQAAADptZGF0AAAA
+        LigBrxMhYmNA9Sci//fkn/yHuf8XdlhZ3K6AwVvy+sD2ZJvA86qRnoCHaacwFXg=
+        """
+
+    private static let avifSample = """
+        AAAAHGZ0eXBhdmlmAAAAAGF2aWZtaWYxbWlhZgAAAOptZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAAAAAAAA5w
+        aXRtAAAAAAABAAAAImlsb2MAAAAAREAAAQABAAAAAAEOAAEAAAAAAAAAHQAAACNpaW5mAAAAAAABAAAAFWluZmUCAAAAAAEAAGF2MDEA
+        AAAAamlwcnAAAABLaXBjbwAAABNjb2xybmNseAACAAIABoAAAAAMYXYxQ4EADAAAAAAUaXNwZQAAAAAAAAAQAAAAEAAAABBwaXhpAAAA
+        AAMICAgAAAAXaXBtYQAAAAAAAAABAAEEgYIDhAAAACVtZGF0EgAKCRgM/9ggQEDQgDIOGAAAAFACmeBBaCUh4oA=
+        """
+}
+
+private struct AVIFSaver: FormatSaver {
+    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { 33 }
+    func usualEffort(pixels: Int) -> Int { pixels > Self.largePicture ? 2 : 4 }
+
+    /// Pixels from which effort 2 is taken: four would take tens of seconds of the thirty an image has. (12 million
+    /// pixels at effort 4 took 12 s on one core here, 5 s at 2.)
+    private static let largePicture = 4_000_000
+
+    func isComplete(by libvips: Picture) -> Bool { false }
+
+    func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
+        let effort = encoding.effort(for: picture)
+        return picture.lend {
+            pw_vips_save_avif(
+                $0, target, CInt(encoding.quality), effort, encoding.losesNothing, encoding.chroma, picture.strip)
+        }
+    }
+
+    func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
+        let file = try EncodedFile { save(picture, encoding, to: $0) }
+        try file.checkHeader(picture.storedSize)
+        return file
+    }
+}
+
+extension EncodedFile {
+    /// That a decoder finds a picture of this size in the AVIF.
+    func checkHeader(_ size: PixelSize) throws(VipsFailure) {
+        let found = try lend { (bytes) throws(VipsFailure) in
+            try Picture(of: bytes, as: HEIFFormat.avif).storedSize
+        }
+        guard found == size else {
+            throw VipsFailure(text: "the encoder wrote \(found.width)×\(found.height) pixels")
+        }
+    }
+}
+
+extension Picture {
+    /// What its HEIC loader lends ends with the opened picture, and not with those that were made from it.
+    fileprivate func owningItsBlobs() throws(VipsFailure) -> Picture {
+        let copy = try then { pw_vips_copy($0, &$1) }
+        for name in metadataFields where lend({ vips_image_get_typeof($0, name) == vips_blob_get_type() }) {
+            withBlob(name) { blob in
+                copy.set(name, to: blob)
+                if name.hasPrefix("heif-mime-"), Self.isXMP(blob) { copy.set(VIPS_META_XMP_NAME, to: blob) }
+            }
+        }
+        return copy
+    }
+
+    /// With the colours that its pixels have before they are multiplied with their alpha.
+    fileprivate func unpremultiplied(if isPremultiplied: Bool) throws(VipsFailure) -> Picture {
+        guard isPremultiplied, hasAlpha else { return self }
+        let format = bandFormat
+        return try then { pw_vips_unpremultiply($0, &$1) }.then { pw_vips_round($0, &$1, format) }
+    }
+
+    private static func isXMP(_ blob: UnsafeRawBufferPointer) -> Bool {
+        let reader = ByteReader(blob)
+        return reader.has("<?xpacket", at: 0) || reader.has("<x:xmpmeta", at: 0)
+    }
+}

@@ -1,0 +1,137 @@
+internal import CZlib
+
+/// A chunk that is there as a whole.
+struct PNGChunk {
+    let name: String
+    let content: Range<Int>
+
+    /// Nil where the bytes end before it does.
+    init?(at offset: Int, _ reader: ByteReader) {
+        guard let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) else { return nil }
+        name = String(decoding: reader.bytes[(offset + 4)..<(offset + 8)], as: UTF8.self)
+        content = (offset + 8)..<(offset + 8 + length)
+    }
+
+    /// Behind its checksum.
+    var end: Int { content.upperBound + 4 }
+
+    /// Of four bytes.
+    ///
+    /// - Parameter place: in the content, which is long enough.
+    func number(_ place: Int, _ reader: ByteReader) -> Int { reader.big(4, at: content.lowerBound + place) ?? 0 }
+
+    /// Anything else is damage, and nothing after it can be trusted.
+    var isNamedByLetters: Bool { name.utf8.count == 4 && name.unicodeScalars.allSatisfy(\.isASCIILetter) }
+
+    func isIntact(_ reader: ByteReader) -> Bool {
+        let named = UnsafeRawBufferPointer(rebasing: reader.bytes[(content.lowerBound - 4)..<content.upperBound])
+        return reader.big(4, at: content.upperBound) == Int(Self.checksum(of: named))
+    }
+
+    static func checksum(of bytes: UnsafeRawBufferPointer, after sum: UInt = 0) -> UInt {
+        crc32_z(sum, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
+    }
+
+    /// A whole chunk.
+    static func bytes(_ name: String, _ content: [UInt8]) -> [UInt8] {
+        let named = Array(name.utf8) + content
+        let sum = named.withUnsafeBytes { checksum(of: $0) }
+        return big(content.count, 4) + named + big(Int(sum), 4)
+    }
+
+    /// Most significant first.
+    static func big(_ number: Int, _ length: Int) -> [UInt8] {
+        (0..<length).map { UInt8(truncatingIfNeeded: number >> (8 * (length - 1 - $0))) }
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isASCIILetter: Bool { ("a"..."z").contains(self) || ("A"..."Z").contains(self) }
+}
+
+/// The chunks of a PNG, one after the other: length, name, content, checksum.
+enum PNGChunks {
+    /// Whether the end mark is missing, or a chunk is longer than what there is of it.
+    static func endEarly(_ reader: ByteReader) -> Bool {
+        var offset = PNGFormat.signature.count
+        while let length = reader.big(4, at: offset) {
+            // A chunk is named by four letters; anything else is damage, and nothing after it can be trusted.
+            guard let name = reader.big(4, at: offset + 4) else { return true }
+            guard isFourLetters(name), length <= 0x7FFF_FFFF else { return false }
+            guard reader.contains(offset, length: 12 + length) else { return true }
+            if reader.has("IEND", at: offset + 4) { return false }
+            offset += 12 + length
+        }
+        return true
+    }
+
+    private static func isFourLetters(_ name: Int) -> Bool {
+        [24, 16, 8, 0].allSatisfy { shift in
+            let letter = UInt8(truncatingIfNeeded: name >> shift) | 0x20
+            return (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(letter)
+        }
+    }
+
+    private static let pictureChunks: Set<String> = [
+        "IHDR", "PLTE", "IDAT", "IEND", "tRNS", "gAMA", "cHRM", "sRGB", "sBIT", "bKGD", "hIST", "pHYs", "cICP", "mDCv",
+        "cLLi", "acTL", "fcTL", "fdAT",
+    ]
+
+    static func areExtra(in reader: ByteReader, _ policy: MetadataPolicy) -> Bool {
+        var offset = PNGFormat.signature.count
+        while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
+            let name = String(decoding: reader.bytes[(offset + 4)..<(offset + 8)], as: UTF8.self)
+            offset += 12 + length
+            if name == "IEND" { return !reader.isPadding(from: offset) }
+            switch name {
+            // libvips tells of those that are a person's.
+            case "tEXt", "zTXt", "iTXt", "eXIf", "tIME": if !policy.keepsAll { return true }
+            case "iCCP": if !policy.keepsProfile { return true }
+            default: if !pictureChunks.contains(name) { return true }
+            }
+        }
+        return false
+    }
+}
+
+/// What a PNG has compressed beside its pixels: profiles and texts, which unpack to a thousand times their size.
+///
+/// libpng gives up on them without a word, after some work; those of a file that is made to cost memory are left out.
+enum PNGTexts {
+    /// Bytes that all of a file's may unpack to. Profiles have up to some 4 MiB, and XMP little more.
+    static let maxBytes = 32 << 20
+
+    /// Reads the chunks by their lengths, and unpacks no more than ``most`` bytes, which takes some 50 ms.
+    ///
+    /// - Returns: where the chunk begins that is too much; nil where none is.
+    static func excess(_ reader: ByteReader) -> Int? {
+        var offset = PNGFormat.signature.count
+        var left = maxBytes
+        while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
+            let name = offset + 4
+            if reader.has("iCCP", at: name) || reader.has("zTXt", at: name) || reader.has("iTXt", at: name) {
+                let content = UnsafeRawBufferPointer(rebasing: reader.bytes[(name + 4)..<(name + 4 + length)])
+                guard let start = compressed(in: content, isInternational: reader.has("iTXt", at: name)) else {
+                    offset += 12 + length
+                    continue
+                }
+                left -= Inflated(UnsafeRawBufferPointer(rebasing: content[start...]), most: left).count
+                if left <= 0 { return offset }
+            }
+            if reader.has("IEND", at: name) { return nil }
+            offset += 12 + length
+        }
+        return nil
+    }
+
+    /// Where zlib's data begin: behind a name and the method, and in iTXt behind a language and a translation.
+    private static func compressed(in content: UnsafeRawBufferPointer, isInternational: Bool) -> Int? {
+        guard let end = content.firstIndex(of: 0) else { return nil }
+        guard isInternational else { return end + 2 <= content.count ? end + 2 : nil }
+        guard end + 3 <= content.count, content[end + 1] == 1,
+            let language = content[(end + 3)...].firstIndex(of: 0),
+            let translation = content[(language + 1)...].firstIndex(of: 0)
+        else { return nil }
+        return translation + 1
+    }
+}

@@ -1,0 +1,139 @@
+internal import CVips
+internal import Core
+internal import SystemPackage
+import Variants
+
+/// PNG, by libpng through libvips; of animations libpng gets one frame after the other. W3C PNG, third edition.
+struct PNGFormat: FormatDefinition {
+    let name = "png"
+    let loaderClass: String? = "VipsForeignLoadPngSource"
+    let saver: (any FormatSaver)? = PNGSaver()
+
+    static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+
+    func begins(_ reader: ByteReader) -> Bool { reader.has(Self.signature, at: 0) }
+    func mayBegin(_ reader: ByteReader) -> Bool { reader.mayBecome([Self.signature]) }
+
+    /// Section 11.2.1: IHDR comes first, is 13 bytes long and begins with width and height.
+    func size(_ reader: ByteReader) -> HeaderFinding? {
+        guard reader.contains(8, length: 16) else { return .needsMore }
+        guard reader.has("IHDR", at: 12), reader.big(4, at: 8) == 13,
+            let width = reader.big(4, at: 16), let height = reader.big(4, at: 20)
+        else { return .broken("The PNG does not begin with an IHDR chunk.") }
+        return .size(width: width, height: height)
+    }
+
+    /// An interlaced PNG has its rows only at its end. Section 11.2.1: width, height, depth, colour type, …, interlace.
+    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost {
+        guard let width = reader.big(4, at: 16), let height = reader.big(4, at: 20), let depth = reader.byte(at: 24),
+            let type = reader.byte(at: 25), reader.byte(at: 28) == 1
+        else { return DecoderCost() }
+        // With the alpha that a tRNS chunk may add.
+        let sample = (type & 2 == 0 ? 2 : 4) * (depth == 16 ? 2 : 1)
+        return DecoderCost(PixelSize(width: width, height: height), each: sample)
+    }
+
+    func endsEarly(_ reader: ByteReader) -> Bool { PNGChunks.endEarly(reader) }
+
+    func animation(_ bytes: UnsafeRawBufferPointer) -> AnimationFacts? { AnimationFacts(png: bytes) }
+
+    func frames(
+        _ bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool,
+    ) throws(Failure) -> (any FrameSource)? {
+        try PNGFrameSource(bytes: bytes, limits: limits, isLenient: isLenient)
+    }
+
+    func hasExtras(_ reader: ByteReader, _ policy: MetadataPolicy) -> Bool { PNGChunks.areExtra(in: reader, policy) }
+
+    // MARK: - Loader
+
+    func load(
+        _ source: UnsafeMutablePointer<VipsSource>, _ scale: DecodeScale, isLenient: Bool,
+        _ result: inout UnsafeMutablePointer<VipsImage>?,
+    ) -> CInt { pw_vips_load_png(source, &result, isLenient ? 1 : 0) }
+
+    /// Without texts that unpack to more than they may.
+    func patched(_ file: UnsafeRawBufferPointer) -> PatchedBytes? {
+        PNGTexts.excess(ByteReader(file)).map { PatchedBytes(hidingTextsOf: file, from: $0) }
+    }
+
+    func mended(_ file: UnsafeRawBufferPointer, limits: ImageLimits) -> PatchedBytes? {
+        PatchedBytes(unlacing: file, maxBytes: limits.decoderBytes) ?? PatchedBytes(mendingPNG: file)
+    }
+
+    func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { PatchedBytes(hidingMetadataOfPNG: file) }
+
+    let emptySamples: ClosedRange<UInt8>? = 0...0
+
+    func preview(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PictureBeginning? {
+        guard let data = PNGData(bytes) else { return nil }
+        guard data.isInterlaced else {
+            return PictureBeginning(data.rows) { try Self.decoded(PatchedBytes(mendingPNG: bytes)) }
+        }
+        guard let laced = InterlacedPNG(bytes, maxBytes: ImageLimits().decoderBytes) else { return nil }
+        return PictureBeginning(laced.rows) {
+            try PatchedBytes(unlacing: bytes, maxBytes: ImageLimits().decoderBytes).map(Self.decoded)
+                ?? { throw VipsFailure(text: "no row has come") }()
+        }
+    }
+
+    private static func decoded(_ file: PatchedBytes) throws -> Picture {
+        try Picture(of: file.bytes, as: PNGFormat(), isLenient: true).inMemory()
+    }
+
+    let sample = """
+        iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAACXBIWXMAAAPoAAAD6AG1e1JrAAAAFklEQVQokWM4kWJEEmIY1TCqYfhq
+        AACoeF4Q/aZkzQAAAABJRU5ErkJggg==
+        """
+}
+
+private struct PNGAnimationSaver: AnimationSaver {
+    let strength = 0
+    let weakest: Int? = nil
+    let holdsProfile = true
+
+    func begin(
+        _ output: FileDescriptor, size: PixelSize, loopCount: Int, strength: Int, _ metadata: AnimationMetadata,
+    ) throws(Failure) -> any FrameSink {
+        try PNGFrameSink(output, size: size, loopCount: loopCount, metadata: metadata)
+    }
+}
+
+private struct PNGSaver: FormatSaver {
+    func animated(_ spec: VariantSpec) -> (any AnimationSaver)? { PNGAnimationSaver() }
+
+    func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
+        let strip: gboolean = picture.hasMetadata || picture.hasTexts ? 0 : 1
+        let (bits, effort) = (Self.paletteBits(encoding), encoding.effort(for: picture))
+        return picture.lend { pw_vips_save_png($0, target, encoding.isProgressive, bits, effort, strip) }
+    }
+
+    /// Of a palette; 0 for none: no more colours than are wanted. PNG has 1, 2, 4 or 8 bits.
+    private static func paletteBits(_ encoding: Encoding) -> CInt {
+        guard let colours = encoding.options.whole(.colours) else { return 0 }
+        let bits = Int.bitWidth - 1 - colours.leadingZeroBitCount
+        return CInt(bits == 8 ? bits : bits >= 4 ? 4 : min(bits, 2))
+    }
+
+    func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
+        let file = try EncodedFile { save(picture, encoding, to: $0) }
+        return picture.exifBlock == nil ? file : Self.withOneExif(file)
+    }
+
+    /// libpng writes EXIF before the pixels and once more behind them, and the standard allows it once.
+    private static func withOneExif(_ encoded: EncodedFile) -> EncodedFile {
+        encoded.lend { file in
+            let reader = ByteReader(file)
+            let end = 12
+            var place = 8
+            while let length = reader.big(4, at: place), !reader.has("IDAT", at: place + 4) {
+                let again = file.count - end - length - 12
+                if reader.has("eXIf", at: place + 4), again > place, reader.has("eXIf", at: again + 4) {
+                    return EncodedFile(encoded, last: end + length + 12, tail: Array(file.suffix(end)))
+                }
+                place += length + 12
+            }
+            return encoded
+        }
+    }
+}

@@ -1,0 +1,176 @@
+internal import CVips
+internal import Core
+
+/// An animated PNG, frame by frame: each is made a PNG of its own, decoded by libpng and drawn on the canvas.
+///
+/// W3C PNG, third edition, 12.9 for how frames are drawn and disposed of.
+final class PNGFrameSource: FrameSource {
+    let canvas: PixelSize
+    let loopCount: Int
+    let frameCount: Int
+
+    private let reader: ByteReader
+    private let limits: ImageLimits
+    private var file: AnimatedPNG
+    private let shown: PixelBuffer
+    /// What was shown before a frame that is going to be taken back; there once a frame asks for it.
+    private var saved: PixelBuffer?
+    private var last: AnimatedPNG.Frame?
+    /// Ends with the frame that can't be decoded, as far as it can.
+    private let isLenient: Bool
+    private var hasEnded = false
+
+    /// - Parameter bytes: must stay where they are as long as the source is in use.
+    /// - Throws: class `too-many-pixels` before anything is allocated by the header.
+    init(bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool = false) throws(Failure) {
+        guard let facts = AnimationFacts(png: bytes), let file = AnimatedPNG(bytes) else {
+            throw Failure(.badImage, "The PNG has no animation.")
+        }
+        try facts.check(limits)
+        reader = ByteReader(bytes)
+        self.file = file
+        self.limits = limits
+        self.isLenient = isLenient
+        canvas = facts.canvas
+        loopCount = facts.loopCount
+        frameCount = facts.frames
+        shown = try PixelBuffer(canvas)
+    }
+
+    func next() throws(Failure) -> AnimationFrame? {
+        guard !hasEnded else { return nil }
+        do throws(Failure) {
+            guard let frame = try file.next() else { return nil }
+            try dispose(before: frame)
+            try draw(frame)
+            last = frame
+            return AnimationFrame(shown, lasting: frame.duration)
+        } catch {
+            guard isLenient, last != nil else { throw error }
+            hasEnded = true
+            return nil
+        }
+    }
+
+    private func dispose(before frame: AnimatedPNG.Frame) throws(Failure) {
+        if let last {
+            switch last.disposal {
+            case .keep: break
+            case .clear: shown.clear(last.rectangle)
+            case .restore: if let saved { shown.copy(from: saved) } else { shown.clear(last.rectangle) }
+            }
+        }
+        // There is nothing before the first frame, which is taken away instead.
+        guard last != nil, frame.disposal == .restore else { return }
+        let copy = if let saved { saved } else { try PixelBuffer(canvas) }
+        copy.copy(from: shown)
+        saved = copy
+    }
+
+    private func draw(_ frame: AnimatedPNG.Frame) throws(Failure) {
+        let file = try composed(frame)
+        let pixels: PixelBuffer
+        do throws(Failure) {
+            pixels = try Self.decoded(file, isLenient: false)
+        } catch {
+            guard isLenient else { throw error }
+            pixels = try Self.decoded(file, isLenient: true)
+            hasEnded = true
+        }
+        guard pixels.size == PixelSize(width: frame.rectangle.width, height: frame.rectangle.height) else {
+            throw AnimatedPNG.broken("has a frame of another size than it says")
+        }
+        shown.draw(pixels, at: frame.rectangle, isBlended: frame.isBlended)
+    }
+
+    /// The frame as a file of its own.
+    ///
+    /// - Throws: class `bad-image` for what a checksum doesn't fit to.
+    private func composed(_ frame: AnimatedPNG.Frame) throws(Failure) -> [UInt8] {
+        guard frame.data.count <= limits.decoderBytes else {
+            throw Failure(.tooManyPixels, "A frame of the PNG has \(frame.data.count) bytes.")
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(frame.data.count + 4_096)
+        bytes += PNGFormat.signature
+        let kind = reader.bytes[(file.header.content.lowerBound + 8)..<file.header.content.upperBound]
+        bytes += PNGChunk.bytes(
+            "IHDR", PNGChunk.big(frame.rectangle.width, 4) + PNGChunk.big(frame.rectangle.height, 4) + kind)
+        for chunk in file.shared { bytes += reader.bytes[(chunk.content.lowerBound - 8)..<chunk.end] }
+        let start = bytes.count
+        bytes += PNGChunk.big(0, 4) + Array("IDAT".utf8)
+        try appendData(of: frame, to: &bytes)
+        let length = bytes.count - start - 8
+        guard length <= Int32.max else { throw AnimatedPNG.broken("has a frame that is too long") }
+        bytes.replaceSubrange(start..<(start + 4), with: PNGChunk.big(length, 4))
+        let sum = bytes.withUnsafeBytes {
+            PNGChunk.checksum(of: UnsafeRawBufferPointer(rebasing: $0[(start + 4)...]))
+        }
+        bytes += PNGChunk.big(Int(sum), 4) + PNGChunk.bytes("IEND", [])
+        return bytes
+    }
+
+    private func appendData(of frame: AnimatedPNG.Frame, to bytes: inout [UInt8]) throws(Failure) {
+        var offset = frame.data.lowerBound
+        while offset < frame.data.upperBound, let chunk = PNGChunk(at: offset, reader) {
+            offset = chunk.end
+            guard chunk.name == "IDAT" || chunk.name == "fdAT" else { continue }
+            guard chunk.isIntact(reader) else { throw AnimatedPNG.broken("has a frame with a wrong checksum") }
+            // Those of later frames begin with a number.
+            bytes += reader.bytes[chunk.content.dropFirst(chunk.name == "fdAT" ? 4 : 0)]
+        }
+    }
+
+    private static func decoded(_ file: [UInt8], isLenient: Bool) throws(Failure) -> PixelBuffer {
+        let picture: Picture
+        do throws(VipsFailure) {
+            let stored = try file.withUnsafeBytes { bytes in
+                Result { () throws(VipsFailure) in
+                    try Picture(of: bytes, as: PNGFormat(), isLenient: isLenient).inMemory()
+                }
+            }.get()
+            // Of sixteen bits a sample, the upper eight.
+            let isDeep = stored.bandFormat != VIPS_FORMAT_UCHAR
+            picture = isDeep ? try stored.then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_sRGB) } : stored
+        } catch {
+            throw error.error(.badImage, "A frame of the PNG cannot be decoded")
+        }
+        return try picture.pixelBuffer()
+    }
+}
+
+extension PixelBuffer {
+    /// - Parameters:
+    ///   - rectangle: where it lies, all of it on this buffer.
+    ///   - isBlended: whether transparent pixels of the picture let this buffer's show through; if not, they replace them.
+    func draw(_ picture: PixelBuffer, at rectangle: PixelRectangle, isBlended: Bool) {
+        let width = size.width
+        lend { target in
+            picture.lend { source in
+                for y in 0..<rectangle.height {
+                    let from = y * rectangle.width
+                    let to = (rectangle.top + y) * width + rectangle.left
+                    for x in 0..<rectangle.width {
+                        let pixel = source[from + x]
+                        target[to + x] = isBlended ? pixel.over(target[to + x]) : pixel
+                    }
+                }
+            }
+        }
+    }
+}
+
+extension Pixel {
+    /// Neither is multiplied with its alpha. W3C PNG, third edition, 13.16.
+    @inline(__always)
+    func over(_ other: Pixel) -> Pixel {
+        if alpha == 255 || other.alpha == 0 { return self }
+        if alpha == 0 { return other }
+        let (own, rest) = (alpha * 255, (255 - alpha) * other.alpha)
+        let sum = own + rest
+        func mixed(_ one: Int, _ two: Int) -> UInt8 { UInt8((one * own + two * rest + sum / 2) / sum) }
+        return Pixel(
+            red: mixed(red, other.red), green: mixed(green, other.green), blue: mixed(blue, other.blue),
+            alpha: UInt8((sum + 127) / 255))
+    }
+}

@@ -1,0 +1,192 @@
+internal import Core
+internal import Glibc
+
+/// The Quite OK Image Format, decoded by ``QOICoder``. https://qoiformat.org/qoi-specification.pdf
+struct QOIFormat: OwnFormatDefinition {
+    let name = "qoi"
+    let signatureLength = QOIHeader.length
+
+    func begins(_ reader: ByteReader) -> Bool { QOIHeader.begins(reader) }
+    func mayBegin(_ reader: ByteReader) -> Bool {
+        reader.count < signatureLength && reader.has(Array("qoif".utf8.prefix(reader.count)), at: 0)
+    }
+
+    /// The decoder holds all pixels twice while it hands them over.
+    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost {
+        DecoderCost(QOIHeader(reader).map { PixelSize(width: $0.width, height: $0.height) }, each: 9)
+    }
+    func endsEarly(_ reader: ByteReader) -> Bool { QOICoder.endsEarly(reader) }
+
+    func coder(takesBeginning: Bool) -> (any ImageCoder)? { QOICoder(takesBeginning: takesBeginning) }
+
+    let sample = "cW9pZgAAABAAAAAQAwD+yGQy/f39/cYAAAAAAAAAAQ=="
+}
+
+/// The fourteen bytes that a QOI begins with: `qoif`, two sides, the number of channels, and the colour space.
+struct QOIHeader {
+    static let length = 14
+
+    /// Up to 32 bits each, so that no product of them overflows.
+    let width: Int
+    let height: Int
+    let hasAlpha: Bool
+    /// Red, green and blue are linear light; otherwise they are sRGB.
+    let isLinear: Bool
+
+    static func begins(_ reader: ByteReader) -> Bool {
+        guard reader.has("qoif", at: 0), let channels = reader.byte(at: 12), let space = reader.byte(at: 13) else {
+            return false
+        }
+        return (3...4).contains(channels) && space <= 1
+    }
+
+    /// Nil where the bytes are fewer, or not those of a QOI.
+    init?(_ reader: ByteReader) {
+        guard Self.begins(reader), let width = reader.big(4, at: 4), let height = reader.big(4, at: 8) else {
+            return nil
+        }
+        (self.width, self.height) = (width, height)
+        hasAlpha = reader.byte(at: 12) == 4
+        isLinear = reader.byte(at: 13) == 1
+    }
+
+    /// Whether so many bytes can hold all pixels: the longest run is 62 pixels in one byte.
+    func mayBeWhole(_ count: Int) -> Bool {
+        let (pixels, isTooMany) = width.multipliedReportingOverflow(by: height)
+        return !isTooMany && count - Self.length >= pixels / QOIPixels.maxRun
+    }
+}
+
+/// Decodes QOI. The end mark may be missing where all pixels are there; what follows the last pixel isn't read.
+struct QOICoder: ImageCoder {
+    let name = "qoi"
+    let version = "1"
+    let mediaType = "image/qoi"
+    let fileExtension = "qoi"
+    let signatureLength = QOIHeader.length
+    /// Of a file that ends early the pixels until then are taken, and the rest is transparent.
+    var takesBeginning = false
+
+    func sniff(_ prefix: UnsafeRawBufferPointer) -> Bool { QOIHeader.begins(ByteReader(prefix)) }
+
+    func header(of prefix: UnsafeRawBufferPointer) throws -> ImageHeader? {
+        QOIHeader(ByteReader(prefix)).map {
+            ImageHeader(width: $0.width, height: $0.height, hasAlpha: $0.hasAlpha || takesBeginning)
+        }
+    }
+
+    func decode(_ bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws -> RGBAImage {
+        guard let header = QOIHeader(ByteReader(bytes)) else { throw Self.truncated }
+        if let objection = limits.objection(width: header.width, height: header.height) { throw objection }
+        // A few bytes that claim a large picture get no memory for it.
+        guard takesBeginning || header.mayBeWhole(bytes.count) else { throw Self.truncated }
+        let buffer = try PixelBuffer(PixelSize(width: header.width, height: header.height))
+        let count = buffer.lend { target in
+            var pixels = QOIPixels(bytes: bytes, offset: QOIHeader.length)
+            let count = pixels.decode(to: target)
+            for index in 0..<count { target[index] = header.shown(target[index]) }
+            return count
+        }
+        guard count == buffer.size.pixels || takesBeginning && count > 0 else { throw Self.truncated }
+        guard let image = RGBAImage(buffer) else { throw Self.truncated }
+        return image
+    }
+
+    /// Whether a chunk is missing, or a part of the end mark: eight bytes.
+    static func endsEarly(_ reader: ByteReader) -> Bool {
+        guard let header = QOIHeader(reader), header.mayBeWhole(reader.count) else { return true }
+        var left = header.width * header.height
+        var pixels = QOIPixels(bytes: reader.bytes, offset: QOIHeader.length)
+        while left > 0 {
+            guard let run = pixels.next() else { return true }
+            left -= run
+        }
+        return reader.count - pixels.offset < 8
+    }
+
+    static let truncated = Failure(.truncated, "The QOI ends before its picture does.")
+}
+
+extension QOIHeader {
+    /// A pixel in sRGB, opaque where the picture has three channels: its chunks may name an alpha all the same.
+    fileprivate func shown(_ pixel: Pixel) -> Pixel {
+        guard isLinear else { return hasAlpha ? pixel : pixel.opaque }
+        return Pixel(
+            red: Self.curve[pixel.red], green: Self.curve[pixel.green], blue: Self.curve[pixel.blue],
+            alpha: hasAlpha ? UInt8(pixel.alpha) : 255)
+    }
+
+    /// From linear light to sRGB (IEC 61966-2-1).
+    private static let curve = (0...255).map { byte in
+        let light = Double(byte) / 255
+        return UInt8((255 * (light <= 0.003_130_8 ? 12.92 * light : 1.055 * pow(light, 1 / 2.4) - 0.055)).rounded())
+    }
+}
+
+/// Reads chunks of one to five bytes, each one pixel or a run of the pixel before.
+private struct QOIPixels {
+    static let maxRun = 62
+
+    let bytes: UnsafeRawBufferPointer
+    var offset: Int
+    private var pixel = Pixel(red: 0, green: 0, blue: 0)
+    /// The last pixel of each hash.
+    private var seen = [Pixel](repeating: Pixel(), count: 64)
+
+    init(bytes: UnsafeRawBufferPointer, offset: Int) {
+        (self.bytes, self.offset) = (bytes, offset)
+    }
+
+    /// - Returns: how many pixels there are before the bytes end.
+    mutating func decode(to target: UnsafeMutableBufferPointer<Pixel>) -> Int {
+        var index = 0
+        while index < target.count {
+            guard let run = next() else { return index }
+            let end = min(index + run, target.count)
+            target[index..<end].update(repeating: pixel)
+            index = end
+        }
+        return index
+    }
+
+    /// Reads a chunk into ``pixel``.
+    ///
+    /// - Returns: how many pixels it stands for; nil where it is not all there.
+    mutating func next() -> Int? {
+        guard let tag = take() else { return nil }
+        var run = 1
+        switch tag {
+        case 0xFE:
+            guard let red = take(), let green = take(), let blue = take() else { return nil }
+            pixel = Pixel(red: red, green: green, blue: blue, alpha: UInt8(pixel.alpha))
+        case 0xFF:
+            guard let red = take(), let green = take(), let blue = take(), let alpha = take() else { return nil }
+            pixel = Pixel(red: red, green: green, blue: blue, alpha: alpha)
+        case 0..<0x40:
+            pixel = seen[Int(tag)]
+        case 0x40..<0x80:
+            move(red: Int(tag >> 4 & 3) - 2, green: Int(tag >> 2 & 3) - 2, blue: Int(tag & 3) - 2)
+        case 0x80..<0xC0:
+            guard let others = take() else { return nil }
+            let green = Int(tag & 0x3F) - 32
+            move(red: green + Int(others >> 4) - 8, green: green, blue: green + Int(others & 15) - 8)
+        default:
+            run = Int(tag & 0x3F) + 1
+        }
+        seen[(pixel.red * 3 + pixel.green * 5 + pixel.blue * 7 + pixel.alpha * 11) % 64] = pixel
+        return run
+    }
+
+    /// Differences wrap around.
+    private mutating func move(red: Int, green: Int, blue: Int) {
+        pixel = Pixel(
+            red: UInt8(truncatingIfNeeded: pixel.red + red), green: UInt8(truncatingIfNeeded: pixel.green + green),
+            blue: UInt8(truncatingIfNeeded: pixel.blue + blue), alpha: UInt8(pixel.alpha))
+    }
+
+    private mutating func take() -> UInt8? {
+        guard offset < bytes.count else { return nil }
+        defer { offset += 1 }
+        return bytes[offset]
+    }
+}

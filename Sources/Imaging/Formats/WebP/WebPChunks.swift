@@ -1,0 +1,101 @@
+internal import CWebP
+
+/// What a WebP says before its pixels.
+enum WebPHeader {
+    // RFC 9649, section 2: RIFF, size, WEBP, and the first chunk at 12 is VP8X, VP8L or VP8.
+    static func size(_ reader: ByteReader) -> HeaderFinding {
+        guard reader.contains(12, length: 4) else { return .needsMore }
+        if reader.has("VP8X", at: 12) { return extended(reader) }
+        if reader.has("VP8L", at: 12) { return lossless(reader) }
+        if reader.has("VP8 ", at: 12) { return lossy(reader) }
+        return .broken("The WebP does not begin with a VP8, VP8L or VP8X chunk.")
+    }
+
+    private static func extended(_ reader: ByteReader) -> HeaderFinding {
+        guard let width = reader.little(3, at: 24), let height = reader.little(3, at: 27) else { return .needsMore }
+        return .size(width: width + 1, height: height + 1)
+    }
+
+    private static func lossless(_ reader: ByteReader) -> HeaderFinding {
+        guard let signature = reader.byte(at: 20), let bits = reader.little(4, at: 21) else { return .needsMore }
+        guard signature == 0x2F else { return .broken("The WebP's lossless chunk has a wrong signature.") }
+        return .size(width: (bits & 0x3FFF) + 1, height: ((bits >> 14) & 0x3FFF) + 1)
+    }
+
+    private static func lossy(_ reader: ByteReader) -> HeaderFinding {
+        guard let width = reader.little(2, at: 26), let height = reader.little(2, at: 28) else { return .needsMore }
+        guard reader.has([0x9D, 0x01, 0x2A], at: 23) else { return .broken("The WebP's key frame has no start code.") }
+        return .size(width: width & 0x3FFF, height: height & 0x3FFF)
+    }
+
+    /// RFC 9649, 2.3: chunks of name, length and data, filled up to an even length.
+    static func frames(_ reader: ByteReader) -> Int {
+        var offset = 12
+        var count = 0
+        while let length = reader.little(4, at: offset + 4) {
+            if reader.has("ANMF", at: offset) { count += 1 }
+            offset += 8 + length + length % 2
+        }
+        return count
+    }
+}
+
+/// A chunk of a WebP file. https://developers.google.com/speed/webp/docs/riff_container
+struct WebPChunk {
+    let name: String
+    let payload: UnsafeRawBufferPointer
+
+    /// The chunks of a file one after the other, or those that a frame is made of; what is cut short is left out.
+    static func all(in bytes: UnsafeRawBufferPointer, from start: Int = 12) -> [WebPChunk] {
+        let reader = ByteReader(bytes)
+        var chunks: [WebPChunk] = []
+        var offset = start
+        while let count = reader.little(4, at: offset + 4), reader.contains(offset + 8, length: count) {
+            let name = String(decoding: bytes[offset..<(offset + 4)], as: UTF8.self)
+            chunks.append(
+                WebPChunk(name: name, payload: UnsafeRawBufferPointer(rebasing: bytes[(offset + 8)...].prefix(count))))
+            offset += 8 + count + count & 1
+        }
+        return chunks
+    }
+
+    var reader: ByteReader { ByteReader(payload) }
+
+    /// Whether pixels may be transparent, of a `VP8X`, a `VP8L` or a frame's parts.
+    var hasAlpha: Bool {
+        switch name {
+        case "VP8X": (reader.byte(at: 0) ?? 0) & UInt8(ALPHA_FLAG.rawValue) != 0
+        // After the signature and twice fourteen bits.
+        case "VP8L": (reader.byte(at: 4) ?? 0) & 0x10 != 0
+        default: name == "ALPH"
+        }
+    }
+
+    /// Whether it holds pixels: of a still one or two of them do.
+    var isPicture: Bool { ["ALPH", "VP8 ", "VP8L"].contains(name) }
+
+    /// What stands before the payload, whose odd byte is followed by a zero.
+    static func header(_ name: String, _ count: Int) -> [UInt8] { Array(name.utf8) + little(count, 4) }
+
+    static func little(_ value: Int, _ bytes: Int) -> [UInt8] {
+        (0..<bytes).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+    }
+
+    /// As ``FormatDefinition/hasExtras(_:_:)``.
+    static func areExtra(in reader: ByteReader, _ policy: MetadataPolicy) -> Bool {
+        guard let size = reader.little(4, at: 4), reader.isPadding(from: 8 + size) else { return true }
+        return all(in: reader.bytes).contains { chunk in
+            switch chunk.name {
+            case "VP8X", "VP8 ", "VP8L", "ALPH", "ANIM": false
+            case "ANMF": all(in: chunk.payload, from: 16).contains { !frameChunks.contains($0.name) }
+            case "ICCP": !policy.keepsProfile
+            case "EXIF", "XMP ": !policy.keepsAll
+            // Zeros that pad the file.
+            case "\0\0\0\0": false
+            default: true
+            }
+        }
+    }
+
+    private static let frameChunks: Set<String> = ["VP8 ", "VP8L", "ALPH"]
+}

@@ -1,0 +1,200 @@
+internal import CVips
+internal import CWebP
+internal import Core
+internal import SystemPackage
+import Variants
+
+/// WebP: stills through libvips, animations and most files by libwebp itself. RFC 9649.
+struct WebPFormat: FormatDefinition {
+    let name = "webp"
+    let title = "WebP"
+    let loaderClass: String? = "VipsForeignLoadWebpSource"
+    let libraries = ["vips", "webp"]
+    let saver: (any FormatSaver)? = WebPSaver()
+
+    func begins(_ reader: ByteReader) -> Bool { reader.has("RIFF", at: 0) && reader.has("WEBP", at: 8) }
+    func mayBegin(_ reader: ByteReader) -> Bool { reader.mayBecome([Array("RIFF".utf8)]) }
+
+    func size(_ reader: ByteReader) -> HeaderFinding? { WebPHeader.size(reader) }
+
+    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost {
+        DecoderCost(WebPHeader.size(reader).pixelSize, each: 4, frames: WebPHeader.frames(reader))
+    }
+
+    /// libvips has all of it in a picture of its own as well.
+    let bytesPerPixel = 8
+
+    func endsEarly(_ reader: ByteReader) -> Bool {
+        guard let size = reader.little(4, at: 4) else { return true }
+        return !reader.contains(8, length: size)
+    }
+
+    func animation(_ bytes: UnsafeRawBufferPointer) -> AnimationFacts? { AnimationFacts(webp: bytes) }
+
+    func hasExtras(_ reader: ByteReader, _ policy: MetadataPolicy) -> Bool { WebPChunk.areExtra(in: reader, policy) }
+
+    // MARK: - Loader
+
+    func load(
+        _ source: UnsafeMutablePointer<VipsSource>, _ scale: DecodeScale, isLenient: Bool,
+        _ result: inout UnsafeMutablePointer<VipsImage>?,
+    ) -> CInt {
+        let factor: Double = if case .webp(let factor) = scale { factor } else { 1 }
+        return pw_vips_load_webp(source, &result, factor)
+    }
+
+    /// libwebp takes as long to deliver less, so it does only where all of it would be much to hold; each size is then a
+    /// decode of its own.
+    func scale(from: PixelSize, to: PixelSize) -> DecodeScale {
+        let shrink = min(Double(from.width) / Double(to.width), Double(from.height) / Double(to.height))
+        return shrink > 1 && from.pixels > Self.largePicture ? .webp(1 / shrink) : .full
+    }
+
+    /// Of pixels; 64 MiB of RGBA.
+    private static let largePicture = 16 << 20
+
+    func frames(
+        _ bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool,
+    ) throws(Failure) -> (any FrameSource)? {
+        try WebPFrameSource(bytes: bytes, limits: limits, isLenient: isLenient)
+    }
+
+    func mended(_ file: UnsafeRawBufferPointer, limits: ImageLimits) -> PatchedBytes? {
+        PatchedBytes(endingEarly: file)
+    }
+
+    func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { PatchedBytes(hidingMetadataOfWebP: file) }
+
+    /// The rows that can be decoded, the rest transparent. From the file as it came: its decoder waits for what the lengths
+    /// say is still to come, and shows what it has.
+    func beginning(_ original: UnsafeRawBufferPointer, _ size: PixelSize) throws(VipsFailure) -> Picture? {
+        guard let decoded = IncrementalWebP(original, width: size.width) else { return nil }
+        let missing = [UInt8](repeating: 0, count: max(0, size.pixels * 4 - decoded.pixels.count))
+        return try Picture(rgba: decoded.pixels + missing, size)
+    }
+
+    func preview(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PictureBeginning? {
+        guard let decoded = IncrementalWebP(bytes, width: size.width) else { return nil }
+        return PictureBeginning(decoded.rows) {
+            try Picture(rgba: decoded.pixels, PixelSize(width: size.width, height: decoded.rows))
+        }
+    }
+
+    let sample = """
+        UklGRjgAAABXRUJQVlA4ICwAAACwAQCdASoQABAAAsBMJaACdLoAAAAAAOyPwrFP8W0joUyH/xDnEFtR1iAAAA==
+        """
+}
+
+struct WebPSaver: FormatSaver {
+    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { encoding.isLossless ? 30 : 10 }
+
+    /// Without metadata libwebp is asked itself.
+    func isComplete(by libvips: Picture) -> Bool { libvips.hasMetadata }
+
+    func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
+        let near = encoding.options.whole(.nearLossless)
+        let effort = encoding.effort(for: picture)
+        return picture.lend {
+            pw_vips_save_webp(
+                $0, target, CInt(near ?? encoding.quality), effort, encoding.losesNothing, near == nil ? 0 : 1)
+        }
+    }
+
+    func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
+        guard !picture.hasMetadata else { return try EncodedFile { save(picture, encoding, to: $0) } }
+        let coloured =
+            picture.bands < 3 ? try picture.then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_sRGB) } : picture
+        let settings = WebPEncoder.Settings(
+            quality: encoding.quality, effort: encoding.effort(pixels: 0),
+            isLossless: encoding.options.flag(.lossless), nearLossless: encoding.options.whole(.nearLossless))
+        let encoder = WebPEncoder(size: coloured.storedSize, hasAlpha: coloured.bands == 4, settings: settings)
+        return try coloured.withPixels { (pixels) throws(VipsFailure) in try encoder.encode(pixels) }
+    }
+
+    func animated(_ spec: VariantSpec) -> (any AnimationSaver)? { WebPAnimationSaver(spec) }
+}
+
+private struct WebPAnimationSaver: AnimationSaver {
+    let strength: Int
+    let weakest: Int?
+    let holdsProfile = true
+    private let effort: Int
+    /// Nil for a lossy file, as hard as the strength says.
+    private let lossless: WebPFrameSettings.Compression?
+
+    init(_ spec: VariantSpec) {
+        let near = spec.options.whole(.nearLossless)
+        let isLossless = spec.options.flag(.lossless) || near != nil
+        lossless = isLossless ? .lossless(nearLossless: near) : nil
+        effort = min(spec.options.whole(.effort) ?? 4, 6)
+        (strength, weakest) = (spec.quality ?? 80, isLossless ? nil : 1)
+    }
+
+    func begin(
+        _ output: FileDescriptor, size: PixelSize, loopCount: Int, strength: Int, _ metadata: AnimationMetadata,
+    ) throws(Failure) -> any FrameSink {
+        let settings = WebPFrameSettings(compression: lossless ?? .lossy(quality: strength), effort: effort)
+        return try WebPFrameSink(output, size: size, loopCount: loopCount, settings, metadata: metadata)
+    }
+}
+
+extension PatchedBytes {
+    /// A WebP that was cut, as if it were to end where it does: its last chunk is shortened, or left out where it is no
+    /// still's picture. Nil for one that wasn't.
+    convenience init?(endingEarly webp: UnsafeRawBufferPointer) {
+        let reader = ByteReader(webp)
+        guard WebPFormat().endsEarly(reader), webp.count >= 20 else { return nil }
+        var offset = 12
+        while let length = reader.little(4, at: offset + 4), reader.contains(offset + 8, length: length) {
+            offset += 8 + length + length % 2
+        }
+        self.init(webp)
+        var end = min(offset, webp.count)
+        let names: [StaticString] = ["VP8 ", "VP8L", "ALPH"]
+        if webp.count > offset + 8, names.contains(where: { reader.has($0, at: offset) }) {
+            let room = (webp.count - offset - 8) & ~1
+            memory.storeBytes(
+                of: UInt32(truncatingIfNeeded: room).littleEndian, toByteOffset: offset + 4, as: UInt32.self)
+            end = offset + 8 + room
+        }
+        memory.storeBytes(of: UInt32(truncatingIfNeeded: end - 8).littleEndian, toByteOffset: 4, as: UInt32.self)
+    }
+
+    /// EXIF and XMP become chunks that no library knows.
+    convenience init(hidingMetadataOfWebP file: UnsafeRawBufferPointer) {
+        self.init(file)
+        let reader = ByteReader(bytes)
+        var offset = 12
+        while let length = reader.little(4, at: offset + 4), reader.contains(offset, length: 8) {
+            if reader.has("EXIF", at: offset) || reader.has("XMP ", at: offset) { memory[offset] = UInt8(ascii: "x") }
+            offset += 8 + length + length % 2
+        }
+    }
+}
+
+/// What libwebp's incremental decoder makes of the first bytes of a still WebP.
+/// https://developers.google.com/speed/webp/docs/api#incremental_decoding
+struct IncrementalWebP {
+    /// Rows from the top whose pixels are final.
+    let rows: Int
+    /// RGBA of those rows.
+    let pixels: [UInt8]
+
+    /// - Returns: nil before the first row is complete, and where the bytes can't be decoded.
+    init?(_ bytes: UnsafeRawBufferPointer, width: Int) {
+        guard let decoder = WebPINewRGB(MODE_RGBA, nil, 0, 0) else { return nil }
+        defer { WebPIDelete(decoder) }
+        let status = WebPIUpdate(decoder, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
+        guard status == VP8_STATUS_OK || status == VP8_STATUS_SUSPENDED else { return nil }
+        var last: CInt = 0
+        var decodedWidth: CInt = 0
+        var stride: CInt = 0
+        guard let start = WebPIDecGetRGB(decoder, &last, &decodedWidth, nil, &stride), last > 0,
+            Int(decodedWidth) == width
+        else { return nil }
+        rows = Int(last)
+        pixels = (0..<Int(last)).flatMap { row in
+            UnsafeBufferPointer(start: start + row * Int(stride), count: width * 4)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+public import Core
+public import SystemPackage
+
+/// Judges an image by its first bytes while it is still arriving, so that a transfer that is going to be refused ends
+/// there and then.
+///
+/// TIFF, HEIC, AVIF and JPEG XL may keep their dimensions anywhere in the file: where they have not come with the first
+/// bytes, a file is accepted by its signature, and ``Transformer`` holds them to the limit before it decodes a pixel.
+public struct HeaderInspector: Sendable {
+    private let limits: ImageLimits
+    private let coders: CoderRegistry
+
+    public init(limits: ImageLimits, coders: CoderRegistry = CoderRegistry()) {
+        self.limits = limits
+        self.coders = coders
+    }
+
+    /// - Parameter prefix: the image from its first byte on, as much as has arrived. Longer prefixes of the same image
+    ///   never turn `refuse` into anything else.
+    public func inspect(_ prefix: UnsafeRawBufferPointer) -> BodyVerdict {
+        let reader = ByteReader(prefix)
+        switch coders.coder(for: prefix) {
+        case nil: return prefix.count < coders.signatureLength ? .undecided : .refuse(Self.notAnImage)
+        case .registered(let coder)?: return judge(prefix, coder)
+        case .builtIn(let format)?:
+            if let coder = format.definition.coder(takesBeginning: false) { return judge(prefix, coder) }
+            return judge(reader, format)
+        }
+    }
+
+    /// The pixels of an acceptable image, as far as its first bytes tell, and before it is turned upright.
+    public func size(_ prefix: UnsafeRawBufferPointer) -> (width: Int, height: Int)? {
+        let registered: (any ImageCoder)?
+        switch coders.coder(for: prefix) {
+        case nil: return nil
+        case .registered(let coder)?: registered = coder
+        case .builtIn(let format)?:
+            if let size = format.definition.size(ByteReader(prefix))?.pixelSize { return (size.width, size.height) }
+            registered = format.definition.coder(takesBeginning: false)
+        }
+        // `inspect` has told what is wrong with it.
+        let header = try? registered?.checkedHeader(of: prefix, limits: limits)
+        return header.map { ($0.width, $0.height) }
+    }
+
+    private func judge(_ prefix: UnsafeRawBufferPointer, _ coder: any ImageCoder) -> BodyVerdict {
+        do throws(Failure) {
+            return try coder.checkedHeader(of: prefix, limits: limits) == nil ? .undecided : .acceptAs(coder.name)
+        } catch {
+            return .refuse(error)
+        }
+    }
+
+    private func judge(_ reader: ByteReader, _ format: ImageFormat) -> BodyVerdict {
+        let definition = format.definition
+        if let size = definition.size(reader) { return judge(format, size) }
+        return definition.isDecided(reader) ? .acceptAs(format.rawValue) : .undecided
+    }
+
+    private static let titles = ImageFormat.allCases.map(\.definition.title)
+
+    static let notAnImage = Failure(
+        .notAnImage,
+        "The first bytes are not those of a \(titles.dropLast().joined(separator: ", ")) or \(titles.last ?? "") image."
+    )
+
+    private func judge(_ format: ImageFormat, _ finding: HeaderFinding) -> BodyVerdict {
+        switch finding {
+        case .needsMore: return .undecided
+        case .broken(let why): return .refuse(Failure(.badImage, why))
+        case .size(let width, let height):
+            if let objection = limits.objection(width: width, height: height) { return .refuse(objection) }
+            return .acceptAs(format.rawValue)
+        }
+    }
+}
+
+/// Tells what a decoder would hold of a picture besides the rows it delivers, so that several large ones are not decoded
+/// at once.
+public struct DecoderEstimate: Sendable {
+    private let limits: ImageLimits
+
+    public init(limits: ImageLimits) {
+        self.limits = limits
+    }
+
+    /// - Returns: bytes; 0 for what is decoded row by row, and for what can't be read.
+    public func bytes(_ source: FileDescriptor) -> Int {
+        // Its decoder finds the same, and says it.
+        let cost = try? SourceMapping(source).lend { bytes throws(Failure) in
+            ImageFormat.sniff(bytes).map { DecoderCost(bytes, as: $0, limits: limits).bytes } ?? 0
+        }
+        return cost ?? 0
+    }
+}
+
+extension DecoderCost {
+    init(_ bytes: UnsafeRawBufferPointer, as format: ImageFormat, limits: ImageLimits) {
+        self = format.definition.cost(ByteReader(bytes), limits: limits)
+    }
+}

@@ -1,0 +1,74 @@
+import CGIF
+internal import CVips
+import CWebP
+public import Core
+
+/// The image libraries of this process: started once, shut to all but the decoders meant, and their versions.
+public enum ImagingRuntime {
+    /// Starts libvips, if it isn't yet. Any thread may call it, any number of times.
+    ///
+    /// One thread for each pipeline, no cache of operations, no warnings on stderr, and every loader blocked but those
+    /// of ``ImageFormat``.
+    ///
+    /// - Throws: class `transform` when libvips can't start, or a loader could not be opened or shut.
+    public static func start() throws(Failure) {
+        try outcome.get()
+        // Messages of earlier calls that were handled, such as a loader's first try, don't explain a later failure.
+        VipsFailure.forget()
+    }
+
+    /// Evaluated once, by the first thread that asks; others wait for it.
+    private static let outcome = Result { () throws(Failure) in
+        pw_vips_silence_log(DecodeWatch.counter)
+        guard pw_vips_init("worker") == 0 else {
+            throw VipsFailure.take().error(.transform, "libvips could not be started")
+        }
+        vips_concurrency_set(1)
+        vips_cache_set_max(0)
+        try allowOnlyOurLoaders()
+    }
+
+    /// libvips' own list of untrusted loaders leaves some open, so the block begins at the root of all of them.
+    private static func allowOnlyOurLoaders() throws(Failure) {
+        vips_operation_block_set("VipsForeignLoad", 1)
+        let ours = ImageFormat.allCases.compactMap(\.definition.loaderClass)
+        for loader in ours { vips_operation_block_set(loader, 0) }
+        for loader in ours where pw_vips_is_blocked(loader) != 0 {
+            throw Failure(.transform, "libvips has no usable loader \(loader).")
+        }
+        for other in mustBeBlocked where pw_vips_is_blocked(other) == 0 {
+            throw Failure(.transform, "libvips' loader \(other) could not be blocked.")
+        }
+    }
+
+    /// Loaders that read other files or run interpreters; missing ones are as good as blocked.
+    private static let mustBeBlocked = [
+        "VipsForeignLoadSvgSource", "VipsForeignLoadPdfSource", "VipsForeignLoadMagickFile",
+        "VipsForeignLoadMagickBuffer", "VipsForeignLoadOpenslideSource", "VipsForeignLoadHeifFile",
+        "VipsForeignLoadJpegFile",
+    ]
+
+    /// What else than a variant's spec decides its bytes; part of the identity a cache files it under.
+    public static var coderVersion: String {
+        let parts = versions.filter { ["vips", "webp", "gif"].contains($0.name) }.map { "\($0.name) \($0.version)" }
+        return (parts + ["pipeline \(pipeline)"]).joined(separator: " ")
+    }
+
+    /// Raised with every change that makes other pixels or other bytes of the same source and spec.
+    private static let pipeline = 11
+
+    /// The libraries, by name.
+    public static var versions: [(name: String, version: String)] {
+        let vips = (0..<3).map { "\(vips_version(CInt($0)))" }.joined(separator: ".")
+        let webp = WebPGetEncoderVersion()
+        return [
+            ("vips", vips),
+            ("webp", "\(webp >> 16).\(webp >> 8 & 0xFF).\(webp & 0xFF)"),
+            ("gif", "\(GIFLIB_MAJOR).\(GIFLIB_MINOR).\(GIFLIB_RELEASE)"),
+            ("glib", "\(glib_major_version).\(glib_minor_version).\(glib_micro_version)"),
+        ]
+    }
+
+    /// Bytes of pixels that libvips holds now: none between transforms.
+    static var pixelBytes: Int { vips_tracked_get_mem() }
+}

@@ -1,0 +1,76 @@
+public import Variants
+
+/// A variant with commands, cut where they stand: helpers make what is between them, the worker runs them.
+///
+/// What goes to a command is one picture, so an animation is its first frame; it is a PNG in sRGB without metadata, and
+/// none comes back.
+public struct StagedVariant: Sendable {
+    public struct Command: Hashable, Sendable {
+        public let name: String
+        public let argument: String
+    }
+
+    /// In their order; at least one.
+    public let commands: [Command]
+    private let spec: VariantSpec
+    /// Before, between and after the commands.
+    private let stages: [[Effect]]
+
+    /// Nil where the variant has no command.
+    public init?(_ spec: VariantSpec) {
+        let effects = spec.effectsInOrder
+        commands = effects.filter { $0.kind == .command }.map {
+            Command(name: $0.word("name"), argument: $0.word("argument"))
+        }
+        guard !commands.isEmpty else { return nil }
+        self.spec = spec
+        stages = effects.split(omittingEmptySubsequences: false) { $0.kind == .command }.map(Array.init)
+    }
+
+    /// What the first command gets, made from the source.
+    public func first() throws(VariantSpecError) -> VariantSpec {
+        var options = VariantOptions()
+        options.set(.decodeFirstFrameOnly, .flag(true))
+        if let bytes = spec.options.given[.scaleDownLargeImages] { options.set(.scaleDownLargeImages, bytes) }
+        return try stage(0, format: .png, options)
+    }
+
+    /// What is made of the answer of the command at `index`: what the next one gets, or the variant.
+    ///
+    /// - Parameter source: the facts of the variant's source, whose format is kept where the variant names none.
+    public func spec(after index: Int, of source: ImageFacts) throws(VariantSpecError) -> VariantSpec {
+        guard index == commands.count - 1 else { return try stage(index + 1, format: .png, VariantOptions()) }
+        let isChosen = spec.options.candidates != nil
+        let format = spec.format ?? (isChosen ? nil : source.keptFormat(isAnimation: false))
+        var options = VariantOptions()
+        for (option, value) in spec.options.values where option != .scaleDownLargeImages {
+            if format.map(option.applies) ?? true { options.set(option, value) }
+        }
+        return try stage(index + 1, format: format, options)
+    }
+
+    private func stage(
+        _ index: Int, format: VariantSpec.Output?, _ options: VariantOptions,
+    ) throws(VariantSpecError) -> VariantSpec {
+        let isBoxed = stages[index].contains { $0.kind == .resize }
+        let isLast = index == commands.count
+        let hasQuality = isLast && (format.map { $0.defaultQuality != nil } ?? true)
+        var stage = spec
+        if !isBoxed { (stage.width, stage.height) = (nil, nil) }
+        if !hasQuality { stage.quality = nil }
+        (stage.format, stage.effects, stage.options) = (format, stages[index], options)
+        return try stage.checked()
+    }
+}
+
+extension VariantSpec {
+    /// The transforms of the program's own that its effects name.
+    public var transformNames: Set<String> { names(of: .delegate) }
+
+    /// The commands that its effects name.
+    public var commandNames: Set<String> { names(of: .command) }
+
+    private func names(of kind: EffectKind) -> Set<String> {
+        Set(effects.filter { $0.kind == kind }.map { $0.word("name") })
+    }
+}

@@ -1,0 +1,260 @@
+internal import GRDB
+
+/// Blobs go in two steps: they are marked as dying, and in a later transaction each is looked at again, its file is
+/// deleted and its row with it. A crash in between leaves a row that says why its file may be gone. A worker that wants
+/// a dying blob in the meantime revives it, under the same write lock.
+public struct CacheEviction: Sendable {
+    let gate: DatabaseGate
+
+    /// The time that a blob's age is counted from.
+    public enum Expiry: String, Sendable, CaseIterable {
+        case used, modified, created
+
+        fileprivate var column: String { rawValue + "_at" }
+    }
+
+    /// The kinds of blobs that may be evicted first.
+    public enum Kind: Sendable, CaseIterable {
+        case sources, variants
+
+        fileprivate var condition: String { self == .sources ? " AND is_source <> 0" : " AND is_source = 0" }
+    }
+
+    public struct Candidate: Hashable, Sendable {
+        public let hash: String
+        public let size: Int64
+        /// By the clock and the column that were asked for.
+        public let time: Int64
+        let usedAt: Int64
+    }
+
+    /// The oldest blobs that are not held: not pinned, and no source, or variant of a source, of an item at work.
+    ///
+    /// - Parameters:
+    ///   - notAfter: leaves out younger blobs, by the cache's clock.
+    ///   - last: goes on after this one. Held blobs are skipped, so a page may be empty without being the last.
+    /// - Returns: the page, and where to go on; nil at the end.
+    public func candidates(
+        _ kind: Kind?, by expiry: Expiry, notAfter: Int64 = .max, after last: Candidate? = nil,
+        limit: Int = 256,
+    ) async throws(JobsError) -> (page: [Candidate], next: Candidate?) {
+        try await gate.read { db in
+            let column = expiry.column
+            let rows = try db.rows(
+                """
+                SELECT hash, size, \(column) AS time, used_at FROM blobs
+                WHERE (\(column), hash) > (?, ?) AND \(column) <= ? AND dying = 0\(kind?.condition ?? "")
+                ORDER BY \(column), hash LIMIT ?
+                """, [last?.time ?? .min, last?.hash ?? "", notAfter, limit])
+            let all = rows.map {
+                Candidate(hash: $0["hash"], size: $0["size"], time: $0["time"], usedAt: $0["used_at"])
+            }
+            let leased = try Self.leasedSources(in: db)
+            let free = try all.filter { try !Self.isHeld($0.hash, leased, in: db) }
+            return (free, all.count < limit ? nil : all.last)
+        }
+    }
+
+    /// Marks blobs as dying, unless they were used or pinned since they were chosen.
+    ///
+    /// - Returns: how many were marked.
+    public func markDying(_ candidates: [Candidate]) async throws(JobsError) -> Int {
+        let now = max(1, gate.now())
+        var count = 0
+        var rest = candidates[...]
+        while !rest.isEmpty {
+            let (marked, seen) = try await markDying(rest, at: now)
+            count += marked
+            rest = rest.dropFirst(seen)
+        }
+        return count
+    }
+
+    private func markDying(
+        _ candidates: ArraySlice<Candidate>, at now: Int64,
+    ) async throws(JobsError) -> (marked: Int, seen: Int) {
+        try await gate.writeSlice(.marking) { db, rows in
+            var count = 0
+            let seen = try DatabaseGate.untilTimeIsUp(candidates.prefix(rows)) { candidate in
+                try db.run(
+                    """
+                    UPDATE blobs SET dying = ? WHERE hash = ? AND used_at = ? AND dying = 0 AND NOT \(CacheIndex.isPinned)
+                    """, [now, candidate.hash, candidate.usedAt])
+                count += db.changesCount
+            }
+            return ((count, seen), seen)
+        }
+    }
+
+    /// The result of one slice of removing.
+    public struct Removal: Sendable {
+        public var blobs = 0
+        public var bytes: Int64 = 0
+        /// Whether dying blobs are left.
+        public var isUnfinished = false
+        /// How many stay, since a worker or a helper has them open.
+        public var inUse = 0
+        /// How many files could not be deleted, and why the last of them.
+        public var stuck = 0
+        public var trouble: String?
+    }
+
+    /// When a blob was marked whose file could not be deleted: never, so that the others don't wait for it.
+    private static let stuck = Int64.max
+
+    /// Has files that could not be deleted tried once more.
+    public func releaseStuck() async throws(JobsError) {
+        guard try await gate.exists("SELECT 1 FROM blobs WHERE dying = ?", [Self.stuck]) else { return }
+        try await gate.write { db in
+            try db.run("UPDATE blobs SET dying = 1 WHERE dying = ?", [Self.stuck])
+        }
+    }
+
+    /// Deletes files and rows of dying blobs for one slice. A file that can't be deleted is passed over: its row stays,
+    /// for a later collection.
+    public func removeDying(in folder: CacheFolder) async throws(JobsError) -> Removal {
+        guard try await gate.exists("SELECT 1 FROM blobs WHERE dying <> 0 AND dying < ?", [Self.stuck]) else {
+            return Removal()
+        }
+        return try await gate.writeSlice(.eviction) { db, limit in
+            let end = SliceLedger.now() + DatabaseGate.sliceNanoseconds
+            var removal = Removal()
+            let dying = try db.rows(
+                "SELECT hash, size FROM blobs WHERE dying <> 0 AND dying < ? LIMIT ?", [Self.stuck, limit])
+            removal.isUnfinished = dying.count == limit
+            for (number, row) in dying.enumerated() {
+                // One at least, or a machine that is slow enough would never come to an end.
+                guard number == 0 || SliceLedger.now() < end else {
+                    removal.isUnfinished = true
+                    break
+                }
+                let hash: String = row["hash"]
+                if try Self.revivePinned(hash, in: db) { continue }
+                if folder.isInUse(hash) {
+                    try db.run("UPDATE blobs SET dying = 0 WHERE hash = ?", [hash])
+                    removal.inUse += 1
+                    continue
+                }
+                // A blob that thousands of URLs stand for takes more than one slice.
+                guard try Self.forget(blob: hash, keepingRow: true, folder: folder, in: db) else {
+                    removal.isUnfinished = true
+                    break
+                }
+                if let trouble = folder.remove(hash) {
+                    removal.trouble = trouble
+                    removal.stuck += 1
+                    try db.run("UPDATE blobs SET dying = ? WHERE hash = ?", [Self.stuck, hash])
+                    continue
+                }
+                try db.run("DELETE FROM blobs WHERE hash = ?", [hash])
+                removal.blobs += 1
+                removal.bytes += row["size"]
+            }
+            try db.run(
+                """
+                UPDATE cache_totals SET evicted_blobs = evicted_blobs + ?, evicted_bytes = evicted_bytes + ?
+                WHERE id = 1
+                """, [removal.blobs, removal.bytes])
+            return (removal, removal.isUnfinished ? max(1, removal.blobs + removal.stuck + removal.inUse) : dying.count)
+        }
+    }
+
+    /// Of these files, those that the index doesn't know.
+    public func unknown(blobs hashes: [String]) async throws(JobsError) -> [String] {
+        try await gate.read { db in try hashes.filter { try !Self.isKnown($0, in: db) } }
+    }
+
+    /// Deletes files that the index doesn't know; asked again under the write lock.
+    ///
+    /// - Returns: the files that were deleted.
+    public func removeUnknown(_ hashes: [String], in folder: CacheFolder) async throws(JobsError) -> [String] {
+        var removed: [String] = []
+        var rest = hashes[...]
+        while !rest.isEmpty {
+            let (gone, seen) = try await gate.writeSlice(.orphans) { [rest] db, rows in
+                var gone: [String] = []
+                let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { hash in
+                    if try !Self.isKnown(hash, in: db), folder.remove(hash) == nil { gone.append(hash) }
+                }
+                return ((gone, seen), seen)
+            }
+            removed += gone
+            rest = rest.dropFirst(seen)
+        }
+        return removed
+    }
+
+    // MARK: - Steps
+
+    private static let entriesPerSlice = 100
+
+    /// Takes a blob out of the index, a bounded number of rows at a time.
+    ///
+    /// - Parameter lostAt: when it was found missing or damaged, by the cache's clock; nil where it is to go.
+    /// - Returns: whether nothing refers to it any more.
+    static func forget(
+        blob hash: String, keepingRow: Bool = false, folder: CacheFolder, lostAt: Int64? = nil, in db: Database,
+    ) throws -> Bool {
+        let entries = try CacheIndex.entries(ofBlob: hash, limit: entriesPerSlice, in: db)
+        let sources = try db.texts(
+            "SELECT key FROM sources WHERE hash = ? AND kept <> 0 LIMIT \(entriesPerSlice)", [hash])
+        if let lostAt {
+            let lost =
+                entries.map { LostFile(key: $0.key, variant: $0.variant, blob: hash) }
+                + sources.map { LostFile(key: $0, variant: "", blob: hash) }
+            try CacheIndex.note(lost, now: lostAt, in: db)
+        }
+        for entry in entries {
+            folder.unlink(entry)
+            try db.run("DELETE FROM cache_entries WHERE key = ? AND variant = ?", [entry.key, entry.variant])
+        }
+        for key in sources {
+            try db.run("UPDATE sources SET kept = 0 WHERE key = ?", [key])
+        }
+        guard entries.count < entriesPerSlice, sources.count < entriesPerSlice else { return false }
+        try db.run("DELETE FROM variants WHERE blob = ?", [hash])
+        if !keepingRow { try db.run("DELETE FROM blobs WHERE hash = ?", [hash]) }
+        return true
+    }
+
+    private static func revivePinned(_ hash: String, in db: Database) throws -> Bool {
+        return try db.run("UPDATE blobs SET dying = 0 WHERE hash = ? AND \(CacheIndex.isPinned)", [hash]) > 0
+    }
+
+    private static func isKnown(_ hash: String, in db: Database) throws -> Bool {
+        return try db.exists("SELECT 1 FROM blobs WHERE hash = ?", [hash])
+    }
+
+    /// The hashes of the sources that items at work may be about to use.
+    private static func leasedSources(in db: Database) throws -> Set<String> {
+        let items = try db.rows(
+            """
+            SELECT items.url, CASE WHEN jobs.options LIKE '%cache-key=%' THEN jobs.options END
+            FROM items CROSS JOIN jobs ON jobs.id = items.job WHERE items.state = 'active'
+            """)
+        var rules: [String: CacheKeyRule] = [:]
+        return try items.reduce(into: []) { hashes, item in
+            let url: String = item[0]
+            var keys = [URLText.cacheKey(url)]
+            // A job with unreadable options doesn't run.
+            if let options = item[1] as String?,
+                let rule = rules[options] ?? (try? JobSettings(parsing: options))?.cacheKey
+            {
+                rules[options] = rule
+                if let key = try? rule.key(of: url) { keys.append(key) }
+            }
+            for key in keys {
+                if let hash = try db.text("SELECT hash FROM sources WHERE key = ?", [key]) { hashes.insert(hash) }
+            }
+        }
+    }
+
+    private static func isHeld(_ hash: String, _ leased: Set<String>, in db: Database) throws -> Bool {
+        if leased.contains(hash) { return true }
+        if !leased.isEmpty {
+            let sources = try db.texts("SELECT source FROM variants WHERE blob = ?", [hash])
+            if sources.contains(where: leased.contains) { return true }
+        }
+        return try db.flag("SELECT \(CacheIndex.isPinned) FROM blobs WHERE hash = ?", [hash]) ?? true
+    }
+}

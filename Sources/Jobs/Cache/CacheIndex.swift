@@ -1,0 +1,218 @@
+internal import GRDB
+
+/// The cache's index: sources, variants, entries, keys and pins.
+public struct CacheIndex: Sendable {
+    let gate: DatabaseGate
+
+    /// The source of a cache key; read again because it may have changed since the claim.
+    public func source(key: String) async throws(JobsError) -> SourceRecord? {
+        try await gate.read { db in try Self.source(key: key, in: db) }
+    }
+
+    /// The renditions that exist already, by identity.
+    public func variants(identities: [String]) async throws(JobsError) -> [String: VariantRecord] {
+        guard !identities.isEmpty else { return [:] }
+        return try await gate.read { db in
+            var found: [String: VariantRecord] = [:]
+            for identity in identities {
+                if let row = try db.row("SELECT * FROM variants WHERE identity = ?", [identity]) {
+                    found[identity] = variant(row)
+                }
+            }
+            return found
+        }
+    }
+
+    /// Every rendition made from a source.
+    public func variants(ofSource hash: String) async throws(JobsError) -> [VariantRecord] {
+        try await gate.read { db in
+            try db.rows("SELECT * FROM variants WHERE source = ? ORDER BY spec", [hash])
+                .map(variant)
+        }
+    }
+
+    /// The renditions that a URL's latest finished item ended with, as far as their files are there.
+    public func renditions(ofURL url: String, named name: String?) async throws(JobsError) -> [RenditionRecord] {
+        try await gate.read { db in
+            try db.rows(
+                """
+                SELECT renditions.* FROM items JOIN renditions ON renditions.item = items.id
+                JOIN blobs ON blobs.hash = renditions.blob AND blobs.dying = 0
+                WHERE items.url = ? AND items.state = 'done' AND (? IS NULL OR renditions.name = ?)
+                ORDER BY items.finished_at DESC, items.id DESC LIMIT 64
+                """, [url, name, name]
+            ).map(rendition)
+        }
+    }
+
+    /// All blobs the index knows, in the order of their hashes, `after` the given one; not those that are about to go.
+    public func blobs(after hash: String, limit: Int) async throws(JobsError) -> [(hash: String, size: Int64)] {
+        try await gate.read { db in
+            try db.rows(
+                "SELECT hash, size FROM blobs WHERE hash > ? AND dying = 0 ORDER BY hash LIMIT ?", [hash, limit]
+            ).map { (hash: $0["hash"], size: $0["size"]) }
+        }
+    }
+
+    /// Forgets blobs that turned out missing or damaged, so that the next job that wants them makes them anew; until
+    /// then they are listed as lost. The results of jobs stay, without their paths.
+    ///
+    /// - Parameter folder: where their links are, which go as well.
+    public func forget(blobs hashes: [String], in folder: CacheFolder) async throws(JobsError) {
+        let reading = gate.reading
+        for hash in hashes {
+            while try await gate.write({ db in
+                let now = try reading.time(in: db)
+                return try !CacheEviction.forget(blob: hash, folder: folder, lostAt: now, in: db)
+            }) {}
+        }
+    }
+
+    /// The same for blobs that a verification did not find, unless they are back: checked again under the write lock.
+    ///
+    /// - Returns: the blobs that were forgotten.
+    public func forget(
+        missing blobs: [(hash: String, size: Int64)], in folder: CacheFolder,
+    ) async throws(JobsError) -> [String] {
+        var forgotten: [String] = []
+        let reading = gate.reading
+        for blob in blobs {
+            var isLeft = true
+            while isLeft {
+                let (isGone, isDone) = try await gate.write { db in
+                    let dying = try db.integer("SELECT dying FROM blobs WHERE hash = ?", [blob.hash])
+                    guard dying == 0, !folder.exists(blob.hash, blob.size) else { return (false, true) }
+                    let now = try reading.time(in: db)
+                    return (true, try CacheEviction.forget(blob: blob.hash, folder: folder, lostAt: now, in: db))
+                }
+                if isGone, isDone { forgotten.append(blob.hash) }
+                isLeft = !isDone
+            }
+        }
+        return forgotten
+    }
+
+    /// An item as it is under another cache key than its URL.
+    public func look(up item: ClaimedItem, by key: String) async throws(JobsError) -> ClaimedItem {
+        let reading = gate.reading
+        return try await gate.read { db in
+            let now = try reading.time(in: db)
+            return item.looked(
+                upBy: key, try Self.source(key: key, in: db), try Blacklist.entry(key: key, now: now, in: db))
+        }
+    }
+
+    /// A decoded source with these bytes, of any URL.
+    public func source(ofBytes hash: String) async throws(JobsError) -> SourceRecord? {
+        try await gate.read { db in
+            return try db.text("SELECT key FROM sources WHERE hash = ? AND frames IS NOT NULL LIMIT 1", [hash]).flatMap
+            { try Self.source(key: $0, in: db) }
+        }
+    }
+
+    static func source(key: String, in db: Database) throws -> SourceRecord? {
+        let statement = try RowStatement(
+            """
+            SELECT key, hash, size, kept, final_url, format, width, height, frames, has_alpha, etag, last_modified, http,
+                fetched_at, \(placeholderColumns)
+            FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?
+            """, in: db)
+        return try statement.first(key) { row in
+            SourceRecord(
+                key: row.text(0) ?? key, hash: row.text(1) ?? "", size: row.integer(2), isKept: row.integer(3) != 0,
+                finalURL: row.text(4), format: row.text(5), width: row.number(6), height: row.number(7),
+                frames: row.number(8), hasAlpha: row.flag(9),
+                looks: ImagePlaceholders(text: { row.text($0 + 14) }, number: { row.number($0 + 14) }),
+                etag: row.text(10),
+                lastModified: row.text(11), http: row.text(12).flatMap(HTTPFacts.init(text:)),
+                fetchedAt: row.integer(13),
+            )
+        }
+    }
+
+    /// Saves the changes of a source that is used now.
+    static func save(_ source: SourceRecord, replacing old: SourceRecord?, now: Int64, in db: Database) throws {
+        if source == old, try use(key: source.key, now: now, in: db) { return }
+        if let old, try confirm(source, replacing: old, now: now, in: db) { return }
+        try save(source, now: now, in: db)
+    }
+
+    /// Writes only the columns that a 304 changes, none of which is indexed.
+    ///
+    /// - Returns: whether that was all that is new, and it was written down.
+    private static func confirm(
+        _ source: SourceRecord, replacing old: SourceRecord, now: Int64, in db: Database,
+    ) throws -> Bool {
+        var confirmed = old
+        (confirmed.etag, confirmed.lastModified, confirmed.http) = (source.etag, source.lastModified, source.http)
+        confirmed.fetchedAt = source.fetchedAt
+        guard confirmed == source, try use(key: source.key, now: now, in: db) else { return false }
+        let update = try RowStatement(
+            "UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ? WHERE key = ? AND hash = ?",
+            in: db)
+        try update.run(
+            source.etag, source.lastModified, source.http?.text, source.fetchedAt, source.key, source.hash)
+        return db.changesCount > 0
+    }
+
+    private static let placeholderColumns = ImagePlaceholders.columns.map(\.name).joined(separator: ", ")
+
+    private static func save(_ placeholders: ImagePlaceholders, hash: String, in db: Database) throws {
+        let marks = ImagePlaceholders.columns.map { _ in ", ?" }.joined()
+        let updates = ImagePlaceholders.columns.map { "\($0.name) = excluded.\($0.name)" }.joined(separator: ", ")
+        try db.run(
+            """
+            INSERT INTO source_facts (hash, \(placeholderColumns)) VALUES (?\(marks))
+            ON CONFLICT (hash) DO UPDATE SET \(updates)
+            """, [hash] + placeholders.values)
+    }
+
+    static func save(_ source: SourceRecord, now: Int64, in db: Database) throws {
+        let insert = try RowStatement(
+            """
+            INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
+                has_alpha, etag, last_modified, http, fetched_at, used_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: db)
+        try insert.run(
+            source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
+            source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.http?.text,
+            source.fetchedAt, now)
+        if let looks = source.looks { try save(looks, hash: source.hash, in: db) }
+    }
+
+    static func save(_ variant: VariantRecord, now: Int64, in db: Database) throws {
+        let insert = try RowStatement(
+            """
+            INSERT OR REPLACE INTO variants (identity, source, spec, coder, blob, size, format, width, height, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: db)
+        try insert.run(
+            variant.identity, variant.source, variant.spec, variant.coder, variant.blob, variant.size, variant.format,
+            variant.width, variant.height, now)
+    }
+
+    static func save(_ rendition: RenditionRecord, item: Int64, in db: Database) throws {
+        let insert = try RowStatement(
+            """
+            INSERT OR REPLACE INTO renditions (item, name, blob, size, format, width, height)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            """, in: db)
+        try insert.run(
+            item, rendition.name, rendition.blob, rendition.size, rendition.format, rendition.width, rendition.height)
+    }
+}
+
+private func variant(_ row: Row) -> VariantRecord {
+    VariantRecord(
+        identity: row["identity"], source: row["source"], spec: row["spec"], coder: row["coder"], blob: row["blob"],
+        size: row["size"], format: row["format"], width: row["width"], height: row["height"],
+    )
+}
+
+private func rendition(_ row: Row) -> RenditionRecord {
+    RenditionRecord(
+        name: row["name"], blob: row["blob"], size: row["size"], format: row["format"], width: row["width"],
+        height: row["height"],
+    )
+}

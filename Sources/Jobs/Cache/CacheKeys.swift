@@ -1,0 +1,139 @@
+internal import GRDB
+
+/// The cache keys of a URL: a job's rule may have made another of it than its own.
+extension CacheIndex {
+    /// The cache keys of a URL: its own key first, then those that the rules of jobs make of it that ended with it, and
+    /// those that the rule of a removed job has made of it, or of a URL that is the same by that rule. Keys that
+    /// delegates have made aren't among them.
+    ///
+    /// - Parameter everyState: also of jobs where it waits or failed; such items are found by going through all of
+    ///   them.
+    public func keys(ofURL url: String, everyState: Bool = false) async throws(JobsError) -> [String] {
+        try await gate.read { db in try Self.keys(ofURL: url, everyState: everyState, in: db) }
+    }
+
+    static func keys(ofURL url: String, everyState: Bool = false, in db: Database) throws -> [String] {
+        var keys = [URLText.cacheKey(url)]
+        // One of its fallbacks may have served it.
+        keys += try db.texts(
+            """
+            SELECT DISTINCT \(Schema.askedURL("items")) FROM items
+            WHERE url = ? AND state = 'done' AND fallback IS NOT NULL LIMIT 100
+            """, [url]
+        ).map(URLText.cacheKey)
+        let rules = try db.texts(
+            """
+            SELECT DISTINCT jobs.options FROM items CROSS JOIN jobs ON jobs.id = items.job
+            WHERE items.url = ? \(everyState ? "" : "AND items.state = 'done'") AND jobs.options LIKE '%cache-key=%'
+            LIMIT 100
+            """, [url])
+        for text in rules {
+            // Options that can't be read, and patterns that take too long, have made no key.
+            guard let key = try? JobSettings(parsing: text).cacheKey?.key(of: url), !keys.contains(key) else {
+                continue
+            }
+            keys.append(key)
+        }
+        for text in try rememberedRules(in: db) {
+            // The same.
+            guard let key = try? CacheKeyRule(text).key(of: url), !keys.contains(key) else { continue }
+            if try db.exists("SELECT 1 FROM key_rules WHERE rule = ? AND key = ?", [text, key]) { keys.append(key) }
+        }
+        return keys
+    }
+
+    /// The rules of removed jobs, each once: a look for each, however many keys they have made.
+    private static func rememberedRules(in db: Database) throws -> [String] {
+        var rules: [String] = []
+        while rules.count < 100,
+            let rule = try db.text("SELECT min(rule) FROM key_rules WHERE rule > ?", [rules.last ?? ""])
+        {
+            rules.append(rule)
+        }
+        return rules
+    }
+
+    /// Keeps in mind by which rule a key was made, for as long as it is known: the job that said so is about to go.
+    static func remember(_ rule: CacheKeyRule, of key: String, in db: Database) throws {
+        try db.run(
+            """
+            INSERT OR IGNORE INTO key_rules (rule, key) SELECT ?1, ?2
+                WHERE EXISTS (SELECT 1 FROM sources WHERE key = ?2)
+            """, [rule.text, key])
+    }
+
+    static func forgetRules(of key: String, in db: Database) throws {
+        try db.run("DELETE FROM key_rules WHERE key = ?", [key])
+    }
+}
+
+/// When blobs were last used. Written at most once a minute for each, in a transaction that is made anyway.
+extension CacheIndex {
+    /// How much newer a use has to be to be worth writing down.
+    static let useResolution: Int64 = 60_000
+
+    /// One use of a blob, and whether its bytes were verified.
+    public struct BlobUse: Sendable {
+        public let hash: String
+        /// The file's size and times when its bytes were verified; nil when they were not.
+        public let verified: String?
+        /// The cache key it was asked for by.
+        public let key: String?
+
+        public init(hash: String, verified: String? = nil, key: String? = nil) {
+            self.hash = hash
+            self.verified = verified
+            self.key = key
+        }
+    }
+
+    /// Saves uses in the background. Where another process holds the write lock, they are dropped.
+    public func noteUses(_ uses: [BlobUse]) async throws(JobsError) {
+        guard !uses.isEmpty else { return }
+        let reading = gate.reading
+        _ = try await gate.writeIfFree { db in
+            let time = try reading.time(in: db)
+            for use in uses {
+                try db.run(
+                    """
+                    UPDATE blobs SET used_at = max(used_at, ?), verified = coalesce(?, verified)
+                    WHERE hash = ? AND dying = 0
+                    """, [time, use.verified, use.hash])
+                if let key = use.key { _ = try Self.use(key: key, now: time, in: db) }
+            }
+        }
+    }
+
+    /// When a blob was last used, by this key if one is named, and its file's size and times when it was last verified.
+    public func use(
+        of hash: String, by key: String? = nil,
+    ) async throws(JobsError) -> (usedAt: Int64, verified: String?)? {
+        try await gate.read { db in
+            try db.row(
+                """
+                SELECT min(used_at, coalesce((SELECT used_at FROM sources WHERE key = ?), used_at)) AS used_at, verified
+                FROM blobs WHERE hash = ? AND dying = 0
+                """, [key, hash]
+            ).map { (usedAt: $0["used_at"], verified: $0["verified"]) }
+        }
+    }
+
+    /// Facts of bytes that no URL stands for.
+    static func forgetFacts(ofUnused hash: String, in db: Database) throws {
+        try db.run(
+            """
+            DELETE FROM source_facts WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM sources WHERE sources.hash = ?1)
+                AND NOT EXISTS (SELECT 1 FROM variants WHERE variants.source = ?1)
+            """, [hash])
+    }
+
+    /// - Returns: whether the URL is known.
+    static func use(key: String, now: Int64, in db: Database) throws -> Bool {
+        let select = try RowStatement("SELECT used_at FROM sources WHERE key = ?", in: db)
+        guard let known = try select.first(key, read: { $0.integer(0) }) else { return false }
+        if known < now - useResolution {
+            try RowStatement("UPDATE sources SET used_at = ? WHERE key = ?", in: db).run(now, key)
+        }
+        return true
+    }
+}

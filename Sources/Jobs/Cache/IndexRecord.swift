@@ -1,0 +1,143 @@
+internal import GRDB
+
+/// Writes a group's files into the cache index, within the transaction that ends its items.
+struct IndexRecord {
+    /// By the cache's own clock.
+    let now: Int64
+    let folder: CacheFolder?
+    private var keepsLinks: Bool?
+    private var hasLostFiles: Bool?
+    private var hits = 0
+    private var misses = 0
+    private var revalidatedBytes: Int64 = 0
+    private var dedupedBytes: Int64 = 0
+    /// Files that the index did not have before, with their sizes.
+    private(set) var added: [String: Int64] = [:]
+
+    init(now: Int64, folder: CacheFolder?) {
+        self.now = now
+        self.folder = folder
+    }
+
+    /// Whether every file of a result is there. A blob that the index knows and that is not dying is; every other is
+    /// looked at, since a collector may have been faster: it removes files only under this same lock.
+    func hasFiles(of completion: Completion, in db: Database) throws -> Bool {
+        guard let folder else { return true }
+        for rendition in completion.renditions {
+            let select = try RowStatement("SELECT dying FROM blobs WHERE hash = ?", in: db)
+            let dying = try select.first(rendition.blob) { $0.integer(0) }
+            if dying != 0, !folder.exists(rendition.blob, rendition.size) { return false }
+        }
+        return true
+    }
+
+    mutating func add(_ completion: Completion, of item: ClaimedItem, in db: Database) throws {
+        for rendition in completion.renditions {
+            try add(rendition, of: completion, in: db)
+            let entry = CacheEntry(
+                key: item.key, variant: rendition.name, blob: rendition.blob, format: rendition.format)
+            try add(entry, isLikelyNew: !completion.isCached, in: db)
+        }
+        try settleLost(completion, of: item, in: db)
+        try CacheIndex.extendPin(of: item.url, to: item.key, now: now, in: db)
+        if completion.isCached {
+            hits += 1
+            // Only an origin's word moves the time of the fetch without bringing bytes.
+            if let known = item.source, known.fetchedAt != completion.source.fetchedAt {
+                revalidatedBytes += completion.source.size
+            }
+        } else {
+            misses += 1
+        }
+    }
+
+    /// Takes its files off the list of lost files.
+    private mutating func settleLost(_ completion: Completion, of item: ClaimedItem, in db: Database) throws {
+        let hasSome = try hasLostFiles ?? CacheIndex.hasLostFiles(in: db)
+        hasLostFiles = hasSome
+        guard hasSome else { return }
+        let names = completion.renditions.map(\.name) + (completion.source.isKept ? [""] : [])
+        try CacheIndex.found(names, of: item.key, in: db)
+    }
+
+    /// A blob that is about to go stays, now that it is wanted again.
+    private mutating func add(_ rendition: RenditionRecord, of completion: Completion, in db: Database) throws {
+        let isSource = rendition.name == "original"
+        // A rendition made just now is new, most often, and then nothing has to be looked up.
+        if !completion.isCached, try insert(rendition, isSource, in: db) { return }
+        let select = try RowStatement(
+            "SELECT dying = 0 AND used_at > ? AND is_source >= ? FROM blobs WHERE hash = ?", in: db)
+        let isCurrent = try select.first(now - CacheIndex.useResolution, isSource, rendition.blob) {
+            $0.integer(0) != 0
+        }
+        guard let isCurrent else {
+            _ = try insert(rendition, isSource, in: db)
+            return
+        }
+        if isSource, !completion.isCached { dedupedBytes += rendition.size }
+        if isCurrent, completion.isCached { return }
+        try db.run(
+            """
+            UPDATE blobs SET dying = 0, used_at = max(used_at, ?), is_source = max(is_source, ?),
+                modified_at = CASE WHEN ? THEN modified_at ELSE ? END
+            WHERE hash = ?
+            """, [now, isSource, completion.isCached, now, rendition.blob])
+    }
+
+    /// - Returns: whether the index didn't have it.
+    private mutating func insert(_ rendition: RenditionRecord, _ isSource: Bool, in db: Database) throws -> Bool {
+        let insert = try RowStatement(
+            """
+            INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source) VALUES (?, ?, ?, ?, ?, ?)
+                ON CONFLICT (hash) DO NOTHING
+            """, in: db)
+        try insert.run(rendition.blob, rendition.size, now, now, now, isSource)
+        guard db.changesCount > 0 else { return false }
+        added[rendition.blob] = rendition.size
+        return true
+    }
+
+    /// - Parameter isLikelyNew: whether the index most likely has none of this name.
+    private mutating func add(_ entry: CacheEntry, isLikelyNew: Bool, in db: Database) throws {
+        if isLikelyNew, try insert(entry, orReplace: false, in: db) { return try link(entry, replacing: nil, in: db) }
+        guard try !has(entry, in: db) else { return }
+        let known = try CacheIndex.entry(key: entry.key, variant: entry.variant, in: db)
+        _ = try insert(entry, orReplace: true, in: db)
+        try link(entry, replacing: known, in: db)
+    }
+
+    private func has(_ entry: CacheEntry, in db: Database) throws -> Bool {
+        let select = try RowStatement(
+            "SELECT 1 FROM cache_entries WHERE key = ? AND variant = ? AND blob = ? AND format = ?", in: db)
+        return try select.first(entry.key, entry.variant, entry.blob, entry.format) { _ in true } ?? false
+    }
+
+    /// - Returns: whether it was written down.
+    private func insert(_ entry: CacheEntry, orReplace: Bool, in db: Database) throws -> Bool {
+        let insert = try RowStatement(
+            "INSERT OR \(orReplace ? "REPLACE" : "IGNORE") INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)",
+            in: db)
+        try insert.run(entry.key, entry.variant, entry.blob, entry.format)
+        return db.changesCount > 0
+    }
+
+    private mutating func link(_ entry: CacheEntry, replacing known: CacheEntry?, in db: Database) throws {
+        guard let folder else { return }
+        let keepsLinks = try self.keepsLinks ?? CacheIndex.keepsLinks(in: db)
+        self.keepsLinks = keepsLinks
+        guard keepsLinks else { return }
+        // Another format is another name.
+        if let known, known.format != entry.format { folder.unlink(known) }
+        folder.link(entry)
+    }
+
+    /// One statement for the whole group.
+    func addUp(in db: Database) throws {
+        guard hits + misses > 0 else { return }
+        try db.run(
+            """
+            UPDATE cache_totals SET hits = hits + ?, misses = misses + ?, revalidated_bytes = revalidated_bytes + ?,
+                deduped_bytes = deduped_bytes + ? WHERE id = 1
+            """, [hits, misses, revalidatedBytes, dedupedBytes])
+    }
+}

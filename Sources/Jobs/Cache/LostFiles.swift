@@ -1,0 +1,88 @@
+internal import GRDB
+
+extension CacheIndex {
+    /// Files that were lost and that no unfinished job has been told to fetch again.
+    public func lostFiles(limit: Int) async throws(JobsError) -> [LostFile] {
+        try await gate.read { db in try Self.lostFiles(limit: limit, in: db) }
+    }
+
+    /// Files that were lost and that a job is about to fetch again.
+    public func lostFilesOnTheirWay() async throws(JobsError) -> Int {
+        try await gate.read { db in
+            try db.int("SELECT count(*) FROM lost_files WHERE NOT \(Self.isUnqueued)") ?? 0
+        }
+    }
+
+    /// Forgets files that were found missing before a time, by the cache's clock, except pinned ones.
+    public func forgetLostFiles(foundBefore time: Int64) async throws(JobsError) {
+        guard try await gate.exists("SELECT 1 FROM lost_files WHERE found_at < ?", [time]) else { return }
+        try await gate.write { db in
+            try db.run("DELETE FROM lost_files WHERE found_at < ? AND key NOT IN (SELECT key FROM pins)", [time])
+        }
+    }
+
+    static func lostFiles(limit: Int, in db: Database) throws -> [LostFile] {
+        try db.rows(
+            "SELECT key, variant, blob FROM lost_files WHERE \(isUnqueued) ORDER BY key, variant LIMIT ?", [limit]
+        ).map(LostFile.init(row:))
+    }
+
+    /// Those of them whose URLs nothing keeps from being asked for.
+    static func lostFiles(unlistedAt now: Int64, limit: Int, in db: Database) throws -> [LostFile] {
+        try db.rows(
+            """
+            SELECT key, variant, blob FROM lost_files WHERE \(isUnqueued) AND NOT \(isListed)
+            ORDER BY key, variant LIMIT ?
+            """, [now, limit]
+        ).map(LostFile.init(row:))
+    }
+
+    /// Of the lost files that no job fetches again, the number of those whose URLs are on the blacklist.
+    public func lostFilesOnBlacklist() async throws(JobsError) -> Int {
+        let reading = gate.reading
+        return try await gate.read { db in
+            try db.int(
+                "SELECT count(*) FROM lost_files WHERE \(Self.isUnqueued) AND \(Self.isListed)",
+                [try reading.time(in: db)]) ?? 0
+        }
+    }
+
+    static func isUnqueued(_ file: LostFile, in db: Database) throws -> Bool {
+        return try db.exists(
+            "SELECT 1 FROM lost_files WHERE key = ? AND variant = ? AND \(isUnqueued)", [file.key, file.variant])
+    }
+
+    private static let isListed = """
+        EXISTS (SELECT 1 FROM blacklist_entries WHERE url = lost_files.key AND expires_at > ?)
+        """
+
+    /// A condition on a row of `lost_files`: no job is on its way to it.
+    private static let isUnqueued = """
+        (job IS NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = lost_files.job
+            AND jobs.state IN ('queued', 'running', 'paused')))
+        """
+
+    // MARK: - Steps
+
+    /// Written down in the transaction that forgets them.
+    static func note(_ lost: [LostFile], now: Int64, in db: Database) throws {
+        for file in lost {
+            try db.run(
+                "INSERT OR REPLACE INTO lost_files (key, variant, blob, found_at) VALUES (?, ?, ?, ?)",
+                [file.key, file.variant, file.blob, now])
+        }
+    }
+
+    static func hasLostFiles(in db: Database) throws -> Bool {
+        try db.exists("SELECT 1 FROM lost_files")
+    }
+
+    /// They are there again.
+    static func found(_ variants: [String], of key: String, in db: Database) throws {
+        for variant in variants { try db.run("DELETE FROM lost_files WHERE key = ? AND variant = ?", [key, variant]) }
+    }
+}
+
+extension LostFile {
+    fileprivate init(row: Row) { self.init(key: row["key"], variant: row["variant"], blob: row["blob"]) }
+}

@@ -1,0 +1,87 @@
+internal import GRDB
+
+/// URLs whose files are never evicted: the source and every variant, those that are made later too.
+extension CacheIndex {
+    public func pin(_ urls: [String]) async throws(JobsError) {
+        let now = gate.now()
+        try await gate.write { db in
+            for url in urls {
+                for key in try Self.keys(ofURL: url, in: db) { try Self.pin(key, of: url, now: now, in: db) }
+            }
+        }
+    }
+
+    /// - Returns: how many of them were pinned.
+    public func unpin(_ urls: [String]) async throws(JobsError) -> Int {
+        try await gate.write { db in
+            try urls.count { url in
+                let name = URLText.cacheKey(url)
+                var keys = try db.texts("SELECT key FROM pin_urls WHERE url = ?", [name])
+                // A person's SQL may fill `pins` alone.
+                if keys.isEmpty { keys = try Self.keys(ofURL: url, in: db) }
+                try db.run("DELETE FROM pin_urls WHERE url = ?", [name])
+                return try keys.count { key in
+                    let isPinned = try Self.isPinned(key, in: db)
+                    // Another URL may hold it as well.
+                    try db.run(
+                        """
+                        DELETE FROM pins WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM pin_urls WHERE key = ?1)
+                        """, [key])
+                    return isPinned
+                } > 0
+            }
+        }
+    }
+
+    /// The URLs that were pinned.
+    public func pinned(limit: Int = 1_000) async throws(JobsError) -> [String] {
+        try await gate.read { db in
+            try db.texts(
+                """
+                SELECT url FROM pin_urls WHERE key IN (SELECT key FROM pins)
+                UNION SELECT key FROM pins WHERE key NOT IN (SELECT key FROM pin_urls) ORDER BY 1 LIMIT ?
+                """, [limit])
+        }
+    }
+
+    // MARK: - Steps
+
+    private static func pin(_ key: String, of url: String, now: Int64, in db: Database) throws {
+        try db.run("INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", [key, now])
+        try db.run("INSERT OR IGNORE INTO pin_urls (url, key) VALUES (?, ?)", [URLText.cacheKey(url), key])
+    }
+
+    /// A URL that is pinned got another key than its own, by a rule or a delegate.
+    static func extendPin(of url: String, to key: String, now: Int64, in db: Database) throws {
+        let name = URLText.cacheKey(url)
+        guard name != key, try isPinned(name, in: db) else { return }
+        // Its own key may be another URL's as well.
+        let isItself = try db.flag(
+            """
+            SELECT EXISTS (SELECT 1 FROM pin_urls WHERE url = ?1)
+                OR NOT EXISTS (SELECT 1 FROM pin_urls WHERE key = ?1)
+            """, [name])
+        if isItself == true { try pin(key, of: url, now: now, in: db) }
+    }
+
+    private static func isPinned(_ key: String, in db: Database) throws -> Bool {
+        return try db.exists("SELECT 1 FROM pins WHERE key = ?", [key])
+    }
+
+    /// Bytes of all files that are pinned. Looks at the whole index.
+    public func pinnedBytes() async throws(JobsError) -> Int64 {
+        try await gate.read { db in
+            let hasSome = try db.exists("SELECT 1 FROM pins")
+            guard hasSome else { return 0 }
+            return try db.integer("SELECT coalesce(sum(size), 0) FROM blobs WHERE \(Self.isPinned)") ?? 0
+        }
+    }
+
+    /// A condition on a row of `blobs`: one of the URLs it stands for is pinned.
+    static let isPinned = """
+        (EXISTS (SELECT 1 FROM sources CROSS JOIN pins ON pins.key = sources.key WHERE sources.hash = blobs.hash)
+        OR EXISTS (SELECT 1 FROM variants CROSS JOIN sources ON sources.hash = variants.source
+            CROSS JOIN pins ON pins.key = sources.key WHERE variants.blob = blobs.hash)
+        OR EXISTS (SELECT 1 FROM cache_entries CROSS JOIN pins ON pins.key = cache_entries.key WHERE cache_entries.blob = blobs.hash))
+        """
+}

@@ -1,0 +1,94 @@
+internal import GRDB
+
+/// Which of the cache's files are meant; all that is given must hold.
+public struct EntrySelection: Sendable {
+    /// As they were enqueued; empty for any.
+    public var urls: [String] = []
+    /// A variant's name, or `original`.
+    public var variant: String?
+    public var host: String?
+    /// How the host of a URL is written; as ``host`` is.
+    public var nameOfHost: @Sendable (String) -> String = URLText.host
+    /// Of the URL, with `*`, `?` and `[…]` as in SQLite's GLOB.
+    public var pattern: String?
+
+    public init() {}
+}
+
+/// Removing single pictures, as `DELETE FROM entries` does.
+extension CacheIndex {
+    /// A page of the entries that are meant, in their order.
+    ///
+    /// - Returns: the entries, and after which to go on; nil at the end.
+    public func entries(
+        _ selection: EntrySelection, after last: CacheEntry? = nil, limit: Int = 500,
+    ) async throws(JobsError) -> (page: [CacheEntry], next: CacheEntry?) {
+        try await gate.read { db in
+            let condition = "(? IS NULL OR variant = ?) AND (? IS NULL OR key GLOB ?)"
+            let values: StatementArguments = [
+                selection.variant, selection.variant, selection.pattern, selection.pattern,
+            ]
+            let rows: [Row]
+            if selection.urls.isEmpty {
+                rows = try db.rows(
+                    """
+                    SELECT * FROM cache_entries WHERE (key, variant) > (?, ?) AND \(condition)
+                    ORDER BY key, variant LIMIT ?
+                    """, [last?.key ?? "", last?.variant ?? ""] + values + [limit])
+            } else {
+                let keys = try selection.urls.flatMap { try Self.keys(ofURL: $0, in: db) }
+                rows = try keys.flatMap {
+                    try db.rows(
+                        "SELECT * FROM cache_entries WHERE key = ? AND \(condition) ORDER BY variant",
+                        [$0] + values)
+                }
+            }
+            let all = rows.map(CacheEntry.init(row:))
+            let host = selection.host?.lowercased()
+            let meant = all.filter { entry in host.map { selection.nameOfHost(entry.key) == $0 } ?? true }
+            return (meant, selection.urls.isEmpty && all.count == limit ? all.last : nil)
+        }
+    }
+
+    /// Takes entries out of the index. What nothing else needs is marked, to be removed with ``CacheEviction/removeDying(in:)``.
+    ///
+    /// - Returns: how many there were.
+    public func remove(_ entries: [CacheEntry]) async throws(JobsError) -> Int {
+        var count = 0
+        var rest = entries[...]
+        while !rest.isEmpty {
+            let (gone, seen) = try await gate.writeSlice(.eviction) { [rest] db, rows in
+                var gone = 0
+                let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { entry in
+                    // An INSTEAD OF trigger's changes aren't counted.
+                    gone += try Self.entry(key: entry.key, variant: entry.variant, in: db) == nil ? 0 : 1
+                    try db.run("DELETE FROM entries WHERE key = ? AND variant = ?", [entry.key, entry.variant])
+                }
+                return ((gone, seen), seen)
+            }
+            count += gone
+            rest = rest.dropFirst(seen)
+        }
+        return count
+    }
+
+    /// Deletes the links of entries that were removed.
+    public func unlinkRemoved(in folder: CacheFolder) async throws(JobsError) {
+        while try await gate.exists("SELECT 1 FROM removed_links") {
+            try await gate.writeSlice(.links) { db, rows in
+                let links = try db.rows("SELECT * FROM removed_links LIMIT ?", [rows])
+                let seen = try DatabaseGate.untilTimeIsUp(links) { link in
+                    let entry = CacheEntry(key: link["key"], variant: link["variant"], blob: "", format: link["format"])
+                    // It may have been made anew since.
+                    if try Self.entry(key: entry.key, variant: entry.variant, in: db)?.format != entry.format {
+                        folder.unlink(entry)
+                    }
+                    try db.run(
+                        "DELETE FROM removed_links WHERE key = ? AND variant = ? AND format = ?",
+                        [entry.key, entry.variant, entry.format])
+                }
+                return (result: (), handled: seen)
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+internal import Core
+internal import Glibc
+
+/// The file behind a database's name.
+///
+/// Locks belong to the file. SQLite follows symbolic links and keeps its log beside the file they lead to, and so do we
+/// with the lock file: every name that leads to the same file then leads to the same locks.
+struct DatabaseFile: Sendable {
+    /// Its name without symbolic links.
+    let name: String
+
+    /// - Throws: `cannotOpen` for a file with several names of its own (hard links): SQLite keeps a log for each name,
+    ///   and the logs would overwrite each other's pages (https://www.sqlite.org/howtocorrupt.html, 2.5).
+    init(path: String) throws(JobsError) {
+        name = Self.withoutLinks(path, depth: 0)
+        var info = stat()
+        guard stat(name, &info) == 0, Self.isRegular(info), info.st_nlink > 1 else { return }
+        throw JobsError(
+            .cannotOpen,
+            """
+            The database \(path) has \(info.st_nlink) names (hard links), and SQLite would keep a log for each of them. \
+            Remove all but one, or copy it with: worker db backup
+            """)
+    }
+
+    /// Device and inode; nil where the file isn't there.
+    var identity: Identity? { Self.identity(name) }
+
+    static func identity(_ path: String) -> Identity? {
+        var info = stat()
+        guard stat(path, &info) == 0 else { return nil }
+        return Identity(device: UInt64(info.st_dev), inode: UInt64(info.st_ino))
+    }
+
+    struct Identity: Hashable, Sendable {
+        let device: UInt64
+        let inode: UInt64
+    }
+
+    /// Whether the file that had this identity is gone, or another has its name.
+    func isReplaced(_ identity: Identity) -> Bool {
+        var info = stat()
+        guard stat(name, &info) == 0 else { return errno == ENOENT || errno == ENOTDIR }
+        return Identity(device: UInt64(info.st_dev), inode: UInt64(info.st_ino)) != identity
+    }
+
+    private static func isRegular(_ info: stat) -> Bool { info.st_mode & S_IFMT == S_IFREG }
+
+    /// Also for a file that isn't there yet, and for a link that leads to one.
+    private static func withoutLinks(_ path: String, depth: Int) -> String {
+        if let real = realpath(path, nil) {
+            defer { free(real) }
+            return String(cString: real)
+        }
+        let parts = split(path)
+        guard let real = realpath(parts.folder, nil) else { return path }
+        defer { free(real) }
+        let folder = String(cString: real)
+        let plain = folder == "/" ? "/\(parts.name)" : "\(folder)/\(parts.name)"
+        guard depth < 40, let target = linkTarget(of: plain) else { return plain }
+        return withoutLinks(target.hasPrefix("/") ? target : "\(folder)/\(target)", depth: depth + 1)
+    }
+
+    private static func split(_ path: String) -> (folder: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+        let folder = String(path[..<slash])
+        return (folder.isEmpty ? "/" : folder, String(path[path.index(after: slash)...]))
+    }
+
+    // MARK: - A rebuild
+
+    /// The new database while a rebuild makes it.
+    static func rebuildDraft(of path: String) -> String { path + ".rebuilding" }
+
+    static func removeRebuildDraft(_ draft: String) {
+        for ending in ["", "-wal", "-shm", "-journal"] { unlink(draft + ending) }
+    }
+}
+
+/// Files that hold URLs, headers and passwords: readable by their owner and its group at most.
+enum PrivateFile {
+    static let mode: mode_t = 0o640
+
+    /// Makes an empty file where none is, so that SQLite needn't make one that all may read; its log and shared memory
+    /// have the same permissions. The umask takes away more, and never less. A file that is there stays as it is.
+    static func make(_ path: String) {
+        let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        // Where this fails, SQLite reports the error when it opens the file.
+        if file >= 0 { close(file) }
+    }
+}

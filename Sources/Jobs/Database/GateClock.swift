@@ -1,0 +1,89 @@
+internal import FoundationEssentials
+internal import GRDB
+internal import Glibc
+
+extension DatabaseGate {
+    /// UTC milliseconds by the machine's clock.
+    public static let wallClock: @Sendable () -> Int64 = {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// Milliseconds since the machine was started, time asleep included.
+    public static let bootClock: @Sendable () -> Int64 = {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// The clocks as they stand.
+    var reading: CacheClock { CacheClock(boot: CacheClock.boot, uptime: uptime(), wall: now(), shift: 0) }
+
+    /// Notices jumps of the machine's clock. Called when a worker or a collection starts, and every minute.
+    public func keepCacheClock() async throws(JobsError) {
+        try await keepCacheClock(at: reading)
+    }
+
+    func keepCacheClock(at reading: CacheClock) async throws(JobsError) {
+        try await write { db in
+            let before = try CacheClock.written(in: db)
+            let clock = before?.moved(to: reading) ?? reading
+            let text = String(decoding: try JSONEncoder().encode(clock), as: UTF8.self)
+            try CacheProperty.set(CacheClock.property, to: text, in: db)
+        }
+    }
+
+    /// The same at once where the machine's clock has jumped since `last`: SQL doesn't see that for itself.
+    ///
+    /// - Parameter last: what this gave the last time.
+    public func keepCacheClock(unlessStill last: Int64?) async throws(JobsError) -> Int64 {
+        let reading = reading
+        let offset = reading.wall - reading.uptime
+        if let last, abs(offset - last) > CacheClock.tolerance { try await keepCacheClock(at: reading) }
+        return offset
+    }
+
+    /// Now, by the cache's own clock.
+    public func cacheTime() async throws(JobsError) -> Int64 {
+        let reading = reading
+        return try await read { db in try reading.time(in: db) }
+    }
+
+}
+
+extension CacheClock {
+    fileprivate static let property = "clock"
+
+    /// This reading by the cache's own clock; a jump since that was last written down does not count.
+    ///
+    /// Leases, waits and the blacklist go by it as well, so that none lapses when the machine's clock is set.
+    func time(in db: Database) throws -> Int64 {
+        wall - (try Self.written(in: db)?.moved(to: self).shift ?? 0)
+    }
+
+    /// The clock as it was last written down.
+    fileprivate static func written(in db: Database) throws -> CacheClock? {
+        guard let text = try CacheProperty.value(property, in: db) else { return nil }
+        // One that can't be read is started anew: it only says what happened since.
+        return try? JSONDecoder().decode(CacheClock.self, from: Data(text.utf8))
+    }
+}
+
+/// Small facts about the cache, in the table `cache_properties`.
+enum CacheProperty {
+    /// The name by which an index and its cache know each other.
+    static let name = "cache-id"
+
+    static func value(_ name: String, in db: Database) throws -> String? {
+        let statement = try db.cachedStatement(sql: "SELECT value FROM cache_properties WHERE name = ?")
+        return try String.fetchOne(statement, arguments: [name])
+    }
+
+    static func set(_ name: String, to value: String?, in db: Database) throws {
+        guard let value else {
+            return try db.execute(sql: "DELETE FROM cache_properties WHERE name = ?", arguments: [name])
+        }
+        try db.execute(sql: "INSERT OR REPLACE INTO cache_properties VALUES (?, ?)", arguments: [name, value])
+    }
+}

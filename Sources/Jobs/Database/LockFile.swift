@@ -1,0 +1,100 @@
+internal import Glibc
+internal import SystemPackage
+
+/// `worker.db.lock`: an exclusive `flock` for the program that writes, and one locked byte for every live worker.
+///
+/// Two jobs, one file. The `flock` closes the WAL-reset race of SQLite 3.7.0–3.51.2, in which a commit beside a second
+/// checkpoint can be lost. The byte locks (open-file-description locks, which don't interact with `flock`) tell a dead
+/// worker from a slow one at once: the kernel drops them with the process, and nothing is left to clean up.
+final class LockFile: Sendable {
+    private let descriptor: FileDescriptor
+
+    init(path: String) throws(JobsError) {
+        do {
+            descriptor = try Self.open(path)
+        } catch {
+            throw JobsError(.cannotOpen, "The lock file \(path) can't be opened: \(error).")
+        }
+    }
+
+    /// A user who may only read the lock file can still ask whether workers are alive, and read the database.
+    private static func open(_ path: String) throws -> FileDescriptor {
+        do {
+            return try FileDescriptor.open(
+                FilePath(path), .readWrite, options: [.create, .closeOnExec],
+                permissions: [.ownerReadWrite, .groupRead])
+        } catch let error as Errno where [.permissionDenied, .notPermitted, .readOnlyFileSystem].contains(error) {
+            return try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
+        }
+    }
+
+    deinit {
+        // Nothing can be done about a failed close, and the locks end with the descriptor either way.
+        try? descriptor.close()
+    }
+
+    /// Runs `body` while no other worker or command writes or checkpoints. Blocks; call it on the database's own queue.
+    func withWriteLock<R>(_ body: () throws -> R) throws -> R {
+        while flock(descriptor.rawValue, LOCK_EX) != 0 {
+            guard errno == EINTR else { throw JobsError(.inputOutput, "flock failed: \(Errno(rawValue: errno)).") }
+        }
+        defer { flock(descriptor.rawValue, LOCK_UN) }
+        return try body()
+    }
+
+    /// The same, but only if the lock is free at this moment.
+    ///
+    /// - Returns: nil when another program holds it.
+    func withWriteLockIfFree<R>(_ body: () throws -> R) throws -> R? {
+        while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
+            if errno == EWOULDBLOCK { return nil }
+            guard errno == EINTR else { throw JobsError(.inputOutput, "flock failed: \(Errno(rawValue: errno)).") }
+        }
+        defer { flock(descriptor.rawValue, LOCK_UN) }
+        return try body()
+    }
+
+    /// Marks a worker as alive until this process ends or lets go.
+    func hold(worker: Int64) throws(JobsError) {
+        guard set(F_WRLCK, worker: worker) else {
+            throw JobsError(.internalError, "Worker \(worker) is marked as alive by another process.")
+        }
+    }
+
+    func letGo(worker: Int64) {
+        _ = set(F_UNLCK, worker: worker)
+    }
+
+    /// Whether some other open of the lock file holds this worker's byte.
+    func isAlive(worker: Int64) -> Bool {
+        var lock = range(F_WRLCK, worker: worker)
+        guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
+        return Int32(lock.l_type) != F_UNLCK
+    }
+
+    /// Whether any worker is marked as alive by another open of the lock file.
+    var isAnyWorkerAlive: Bool {
+        var lock = range(F_WRLCK, worker: 1)
+        lock.l_len = 0
+        guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
+        return Int32(lock.l_type) != F_UNLCK
+    }
+
+    private func set(_ type: Int32, worker: Int64) -> Bool {
+        var lock = range(type, worker: worker)
+        return fcntl(descriptor.rawValue, Self.setLock, &lock) == 0
+    }
+
+    private func range(_ type: Int32, worker: Int64) -> Glibc.flock {
+        var lock = Glibc.flock()
+        lock.l_type = Int16(type)
+        lock.l_whence = Int16(SEEK_SET)
+        lock.l_start = off_t(worker)
+        lock.l_len = 1
+        return lock
+    }
+
+    // F_OFD_GETLK and F_OFD_SETLK of fcntl(2); the C library hides them behind _GNU_SOURCE.
+    private static let getLock: Int32 = 36
+    private static let setLock: Int32 = 37
+}

@@ -1,0 +1,134 @@
+internal import GRDB
+internal import GRDBSQLite
+
+/// A statement that is run for every item, with values bound by SQLite's own calls.
+///
+/// GRDB's way of running one boxes each value and looks for changes to tell observers of: more than half of what SQLite
+/// itself took, which this program does not observe. It prepares and keeps the statement all the same.
+struct RowStatement {
+    private let statement: Statement
+    private let connection: SQLiteConnection?
+
+    /// Taken from GRDB's cache, where it stays. Like everything of a database it is used on its queue.
+    init(_ sql: String, in db: Database) throws {
+        statement = try db.cachedStatement(sql: sql)
+        connection = db.sqliteConnection
+    }
+
+    /// Runs it to its end, with these values for its question marks.
+    func run<each Value: RowValue>(_ values: repeat each Value) throws {
+        defer { sqlite3_reset(raw) }
+        try bind(repeat each values)
+        while try step() {}
+    }
+
+    /// Its first row; nil where there is none.
+    func first<each Value: RowValue, Result>(
+        _ values: repeat each Value, read: (RowColumns) throws -> Result,
+    ) throws -> Result? {
+        defer { sqlite3_reset(raw) }
+        try bind(repeat each values)
+        return try step() ? read(RowColumns(raw: raw)) : nil
+    }
+
+    /// All its rows.
+    func all<each Value: RowValue, Result>(
+        _ values: repeat each Value, read: (RowColumns) throws -> Result,
+    ) throws -> [Result] {
+        defer { sqlite3_reset(raw) }
+        try bind(repeat each values)
+        var rows: [Result] = []
+        while try step() { rows.append(try read(RowColumns(raw: raw))) }
+        return rows
+    }
+
+    private var raw: SQLiteStatement { statement.sqliteStatement }
+
+    private func bind<each Value: RowValue>(_ values: repeat each Value) throws {
+        var index: CInt = 0
+        for value in repeat each values {
+            index += 1
+            try check(value.bind(to: raw, at: index))
+        }
+    }
+
+    /// - Returns: whether there is a row.
+    private func step() throws -> Bool {
+        let code = sqlite3_step(raw)
+        if code == SQLITE_DONE { return false }
+        if code != SQLITE_ROW { try check(code) }
+        return true
+    }
+
+    private func check(_ code: CInt) throws {
+        guard code != SQLITE_OK else { return }
+        throw DatabaseError(
+            resultCode: ResultCode(rawValue: code), message: String(cString: sqlite3_errmsg(connection)),
+            sql: statement.sql)
+    }
+}
+
+/// The row that a statement stands at. Columns are counted from zero.
+struct RowColumns {
+    fileprivate let raw: SQLiteStatement
+
+    func integer(_ column: CInt) -> Int64 { sqlite3_column_int64(raw, column) }
+
+    func number<Number: FixedWidthInteger>(_ column: CInt) -> Number? {
+        isNull(column) ? nil : Number(clamping: sqlite3_column_int64(raw, column))
+    }
+
+    func flag(_ column: CInt) -> Bool? { isNull(column) ? nil : sqlite3_column_int64(raw, column) != 0 }
+
+    /// Bytes that are no UTF-8 are read with replacements, as GRDB does.
+    func text(_ column: CInt) -> String? {
+        guard let bytes = sqlite3_column_text(raw, column) else { return nil }
+        let count = Int(sqlite3_column_bytes(raw, column))
+        return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
+    }
+
+    private func isNull(_ column: CInt) -> Bool { sqlite3_column_type(raw, column) == SQLITE_NULL }
+}
+
+/// A type that can be bound to a question mark.
+protocol RowValue {
+    /// - Returns: SQLite's result code.
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt
+}
+
+extension Int64: RowValue {
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { sqlite3_bind_int64(raw, index, self) }
+}
+
+extension Int: RowValue {
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { sqlite3_bind_int64(raw, index, Int64(self)) }
+}
+
+extension Bool: RowValue {
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { sqlite3_bind_int64(raw, index, self ? 1 : 0) }
+}
+
+extension String: RowValue {
+    /// https://sqlite.org/c3ref/c_static.html: SQLite makes a copy of its own.
+    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
+        var text = self
+        return text.withUTF8 { bytes in
+            // Null would be a null, and not an empty text.
+            guard let start = bytes.baseAddress else { return sqlite3_bind_text(raw, index, "", 0, nil) }
+            return start.withMemoryRebound(to: CChar.self, capacity: bytes.count) {
+                sqlite3_bind_text64(raw, index, $0, UInt64(bytes.count), Self.copied, UInt8(SQLITE_UTF8))
+            }
+        }
+    }
+}
+
+extension Optional: RowValue where Wrapped: RowValue {
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
+        switch self {
+        case .some(let value): value.bind(to: raw, at: index)
+        case .none: sqlite3_bind_null(raw, index)
+        }
+    }
+}

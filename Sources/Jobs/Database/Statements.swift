@@ -1,0 +1,57 @@
+internal import GRDB
+
+/// SQL in one line: each statement is prepared once and kept. Statements that run for every item are ``RowStatement``s.
+extension Database {
+    /// - Returns: how many rows it has changed.
+    @discardableResult
+    func run(_ sql: String, _ arguments: StatementArguments = []) throws -> Int {
+        try cachedStatement(sql: sql).execute(arguments: arguments)
+        return changesCount
+    }
+
+    func rows(_ sql: String, _ arguments: StatementArguments = []) throws -> [Row] {
+        try Row.fetchAll(cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    func row(_ sql: String, _ arguments: StatementArguments = []) throws -> Row? {
+        try Row.fetchOne(cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    /// The first column of the first row, as the four that follow.
+    func integer(_ sql: String, _ arguments: StatementArguments = []) throws -> Int64? {
+        try Int64.fetchOne(cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    func int(_ sql: String, _ arguments: StatementArguments = []) throws -> Int? {
+        try Int.fetchOne(cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    func flag(_ sql: String, _ arguments: StatementArguments = []) throws -> Bool? {
+        try Bool.fetchOne(cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    func text(_ sql: String, _ arguments: StatementArguments = []) throws -> String? {
+        try String.fetchOne(cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    /// The first column of every row, as the one that follows.
+    func integers(_ sql: String, _ arguments: StatementArguments = []) throws -> [Int64] {
+        try Int64.fetchAll(cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    func texts(_ sql: String, _ arguments: StatementArguments = []) throws -> [String] {
+        try String.fetchAll(cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    /// Whether a query has a row.
+    func exists(_ query: String, _ arguments: StatementArguments = []) throws -> Bool {
+        try flag("SELECT EXISTS (\(query))", arguments) ?? false
+    }
+}
+
+extension DatabaseGate {
+    /// Whether a query has a row: asked before a write, so that most calls with nothing to do take no write lock.
+    func exists(_ query: String, _ arguments: StatementArguments = []) async throws(JobsError) -> Bool {
+        try await read { db in try db.exists(query, arguments) }
+    }
+}

@@ -1,0 +1,123 @@
+public import Core
+internal import GRDB
+
+/// URLs that are not asked for, each for a while.
+public struct Blacklist: Sendable {
+    let gate: DatabaseGate
+
+    /// Which entries of the blacklist are meant.
+    public enum Selection: Sendable {
+        case all
+        case url(String)
+        /// By the host's name, or by another that it may have been listed under.
+        case host(String, or: String? = nil)
+        case failure(FailureClass)
+
+        fileprivate var condition: (sql: String, arguments: StatementArguments) {
+            switch self {
+            case .all: ("1", [])
+            case .url(let url): ("url = ?", [URLText.cacheKey(url)])
+            case .host(let host, let other): ("host IN (?, ?)", [host.lowercased(), (other ?? host).lowercased()])
+            case .failure(let failure): ("class = ?", [failure.rawValue])
+            }
+        }
+    }
+
+    /// The entries in force, the latest first.
+    public func entries(_ selection: Selection = .all, limit: Int = 1_000) async throws(JobsError)
+        -> [BlacklistEntry]
+    {
+        let reading = gate.reading
+        return try await gate.read { db in
+            let now = try reading.time(in: db)
+            let (condition, arguments) = selection.condition
+            return try db.rows(
+                """
+                SELECT * FROM blacklist_entries WHERE \(condition) AND expires_at > ?
+                ORDER BY last_at DESC, url LIMIT ?
+                """, arguments + [now, limit]
+            ).map(BlacklistEntry.init(row:))
+        }
+    }
+
+    /// Takes entries off the list.
+    ///
+    /// - Returns: how many there were.
+    public func remove(_ selection: Selection) async throws(JobsError) -> Int {
+        try await gate.write { db in
+            let (condition, arguments) = selection.condition
+            return try db.run("DELETE FROM blacklist_entries WHERE \(condition)", arguments)
+        }
+    }
+
+    static func entry(key: String, now: Int64, in db: Database) throws -> BlacklistEntry? {
+        return try db.row("SELECT * FROM blacklist_entries WHERE url = ? AND expires_at > ?", [key, now]).map(
+            BlacklistEntry.init(row:))
+    }
+
+    static func add(_ item: ClaimedItem, failure: Failure, until: Int64, now: Int64, in db: Database) throws {
+        try add(
+            key: item.key, host: URLText.host(item.url), failure: failure, until: until, now: now, in: db)
+    }
+
+    static func add(
+        key: String, host: String, failure: Failure, until: Int64, now: Int64, in db: Database,
+    ) throws {
+        try db.run(
+            """
+            INSERT INTO blacklist_entries (url, host, class, http_status, message, count, first_at, last_at, expires_at,
+                setting)
+            VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
+            ON CONFLICT (url) DO UPDATE SET class = excluded.class, http_status = excluded.http_status,
+                message = excluded.message, count = count + 1, last_at = excluded.last_at,
+                expires_at = excluded.expires_at, setting = excluded.setting
+            """,
+            [
+                key, host, failure.failureClass.rawValue, failure.httpStatus, failure.message, now, now,
+                until, failure.setting,
+            ])
+    }
+
+    static func remove(key: String, in db: Database) throws {
+        try RowStatement("DELETE FROM blacklist_entries WHERE url = ?", in: db).run(key)
+    }
+}
+
+extension BlacklistEntry {
+    fileprivate init(row: Row) {
+        self.init(
+            url: row.text("url") ?? "", host: row.text("host") ?? "",
+            failure: row.text("class").flatMap(FailureClass.init(rawValue:)) ?? .badImage,
+            httpStatus: row.number("http_status").map { Int(clamping: $0) }, message: row.text("message"),
+            count: row.count("count"), firstAt: row.number("first_at") ?? 0, lastAt: row.number("last_at") ?? 0,
+            expiresAt: row.number("expires_at") ?? 0, setting: row.text("setting"),
+        )
+    }
+}
+
+/// Which of a job's URLs are on the blacklist, by the key that the job's rule makes of them.
+struct ListedKeys {
+    private let rule: CacheKeyRule?
+    private let now: Int64
+    private let find: RowStatement
+    private let remove: RowStatement
+
+    init(of job: JobID, now: Int64, in db: Database) throws {
+        let options = try db.text("SELECT options FROM jobs WHERE id = ?", [job])
+        // Of a job whose options can't be read no item has ever been asked for.
+        rule = options.flatMap { try? JobSettings(parsing: $0) }?.cacheKey
+        self.now = now
+        find = try RowStatement(
+            "SELECT EXISTS (SELECT 1 FROM blacklist_entries WHERE url = ? AND expires_at > ?)", in: db)
+        remove = try RowStatement("DELETE FROM blacklist_entries WHERE url = ?", in: db)
+    }
+
+    /// - Parameter takesOff: whether it no longer is, afterwards.
+    func has(_ url: String, takesOff: Bool) throws -> Bool {
+        // A pattern that takes too long makes no key.
+        let key = (try? rule?.key(of: url)) ?? URLText.cacheKey(url)
+        guard try find.first(key, now, read: { $0.integer(0) }) == 1 else { return false }
+        if takesOff { try remove.run(key) }
+        return true
+    }
+}

@@ -1,0 +1,83 @@
+internal import GRDB
+
+/// Delayed items by the hosts they wait for, found in a time that doesn't grow with their number.
+struct DelayedWaits {
+    /// So many items are looked at one by one.
+    static let maxSeen = 10_000
+    /// So many more are only counted, by their index.
+    private static let maxCounted = 50_000
+    private static let maxHosts = 1_000
+
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    /// How many are delayed, of one job or all that are open, as the counters have it.
+    func count(job: JobID? = nil) throws -> Int {
+        let condition = job == nil ? "state IN ('queued', 'running', 'paused')" : "id = ?"
+        let sum = "SELECT coalesce(sum(delayed), 0) FROM jobs WHERE \(condition)"
+        return max(0, try db.int(sum, job == nil ? [] : [job]) ?? 0)
+    }
+
+    func hosts(job: JobID?, limit: Int) throws -> [HostWaits] {
+        let count = try count(job: job)
+        if count <= Self.maxSeen { return try grouped(job: job, limit: limit).map(HostWaits.init) }
+        // Of one job among many not even the hosts can be found without a look at its items.
+        if let job, try self.count() > count { return try grouped(job: job, limit: limit).map(Self.more) }
+        return try sampled(limit: min(limit, Self.maxHosts))
+    }
+
+    private static func more(_ row: Row) -> HostWaits {
+        var waits = HostWaits(row)
+        waits.isMore = true
+        return waits
+    }
+
+    /// All items that are looked at, each of them.
+    private func grouped(job: JobID?, limit: Int) throws -> [Row] {
+        let items = "SELECT waits_for, message, run_at FROM items WHERE state = 'delayed' AND waits_for IS NOT NULL"
+        return try db.rows(
+            """
+            SELECT waits_for AS host, count(*) AS items, max(message) AS reason,
+                coalesce(min(max(run_at), gives_up_at), gives_up_at, max(run_at)) AS until
+            FROM (\(items)\(job == nil ? "" : " AND job = ?2") LIMIT \(Self.maxSeen))
+            LEFT JOIN hosts ON hosts.host = waits_for
+            GROUP BY waits_for ORDER BY items DESC, waits_for LIMIT ?1
+            """, job == nil ? [limit] : [limit, job])
+    }
+
+    /// The hosts by steps along the index, and of each so many items that all together are few. What has more of them
+    /// waits no longer than all that is delayed.
+    private func sampled(limit: Int) throws -> [HostWaits] {
+        let row = try db.row(
+            """
+            WITH RECURSIVE found (host) AS (
+                SELECT * FROM (SELECT waits_for FROM items WHERE state = 'delayed' AND waits_for IS NOT NULL
+                    ORDER BY waits_for LIMIT 1)
+                UNION ALL SELECT (SELECT waits_for FROM items WHERE state = 'delayed' AND waits_for > found.host
+                    ORDER BY waits_for LIMIT 1) FROM found WHERE found.host IS NOT NULL LIMIT ?
+            ) SELECT count(*) AS count, json_group_array(host) AS names FROM found WHERE host IS NOT NULL
+            """, [limit + 1])
+        guard let row, row.count("count") > 0 else { return [] }
+        let (counted, seen) = (Self.maxCounted / row.count("count") + 1, Self.maxSeen / 2 / row.count("count") + 1)
+        let ofHost = "FROM items WHERE state = 'delayed' AND waits_for = names.value"
+        let waits = try db.rows(
+            """
+            SELECT names.value AS host, (SELECT count(*) FROM (SELECT 1 \(ofHost) LIMIT ?2)) AS items,
+                (SELECT max(message) FROM (SELECT message \(ofHost) LIMIT ?3)) AS reason,
+                (SELECT max(run_at) FROM (SELECT run_at \(ofHost) LIMIT ?3)) AS seen, gives_up_at,
+                (SELECT max(run_at) FROM items WHERE state = 'delayed') AS last
+            FROM json_each(?1) AS names LEFT JOIN hosts ON hosts.host = names.value LIMIT ?4
+            """, [row.text("names"), counted, seen, limit])
+        let areAll = waits.count < limit
+        return waits.map { row in
+            // No item of the hosts that aren't listed waits longer than this.
+            let until = areAll && row.count("items") < seen ? row.number("seen") : row.number("last")
+            let givesUp = row.number("gives_up_at")
+            return HostWaits(
+                host: row.text("host") ?? "", items: row.count("items"), reason: row.text("reason") ?? "",
+                until: until.flatMap { until in givesUp.map { min(until, $0) } } ?? givesUp ?? until,
+                isMore: row.count("items") == counted || !areAll)
+        }
+    }
+}

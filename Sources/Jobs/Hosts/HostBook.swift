@@ -1,0 +1,220 @@
+internal import Core
+internal import GRDB
+
+/// The state of hosts that workers share, and the limits that people set while workers run.
+public struct HostBook: Sendable {
+    let gate: DatabaseGate
+
+    /// How long a host is remembered after its wait is over, in milliseconds.
+    static let memoryDuration: Int64 = 3_600_000
+
+    public func memories() async throws(JobsError) -> [HostMemory] {
+        let reading = gate.reading
+        return try await gate.read { db in
+            let now = try reading.time(in: db)
+            return try db.rows(
+                """
+                SELECT * FROM hosts WHERE not_before > ? OR width IS NOT NULL OR parks > 0 OR failed_at IS NOT NULL
+                    OR answered > 0
+                """, [now]
+            ).map(memory)
+        }
+    }
+
+    /// Saves a worker's knowledge of hosts.
+    public func save(hosts: [HostMemory]) async throws(JobsError) {
+        guard !hosts.isEmpty else { return }
+        try await gate.write { db in
+            for host in hosts { try Self.save(host, in: db) }
+        }
+    }
+
+    /// An origin asked to be left alone: saved at once, since another worker would ask it again.
+    ///
+    /// - Parameter time: in UTC milliseconds, by the machine's clock.
+    public func block(host: String, until time: Int64) async throws(JobsError) {
+        let reading = gate.reading
+        try await gate.write { db in
+            let steady = try reading.time(in: db)
+            try Self.block(host: host, until: time - (reading.wall - steady), now: steady, in: db)
+        }
+    }
+
+    static func save(_ host: HostMemory, in db: Database) throws {
+        guard !host.host.isEmpty else { return }
+        try db.run(
+            """
+            INSERT INTO hosts (host, not_before, set_at, reason, width, parks, failing_since, failed_at, gives_up_at,
+                failure_class, failure_message, answered) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (host) DO UPDATE SET width = excluded.width, parks = excluded.parks,
+                failing_since = excluded.failing_since, failed_at = excluded.failed_at,
+                gives_up_at = excluded.gives_up_at, failure_class = excluded.failure_class,
+                failure_message = excluded.failure_message, answered = max(answered, excluded.answered),
+                set_at = iif(excluded.not_before > not_before, excluded.set_at, set_at),
+                reason = iif(excluded.not_before > not_before, excluded.reason, reason),
+                not_before = max(not_before, excluded.not_before)
+            """,
+            [
+                host.host, host.notBefore, host.setAt, host.reason, host.width, host.circuitOpenCount,
+                host.silence?.since,
+                host.silence?.last, host.silence?.givesUpAt, host.silence?.failure.rawValue, host.silence?.message,
+                host.hasAnswered,
+            ])
+    }
+
+    /// An origin asked to be left alone.
+    static func block(host: String, until time: Int64, now: Int64, in db: Database) throws {
+        guard !host.isEmpty else { return }
+        try db.run(
+            """
+            INSERT INTO hosts (host, not_before, set_at, reason) VALUES (?, ?, ?, 'asked')
+            ON CONFLICT (host) DO UPDATE SET set_at = excluded.set_at, reason = excluded.reason,
+                not_before = excluded.not_before WHERE excluded.not_before > not_before
+            """, [host, time, now])
+    }
+
+    static func count(_ failures: [FailureCount: Int], now: Int64, in db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO host_failures (host, class, count, last_at) VALUES (?, ?, ?, ?)
+                ON CONFLICT (host, class) DO UPDATE SET count = count + excluded.count, last_at = excluded.last_at
+                """)
+        let sorted = failures.sorted { ($0.key.host, $0.key.failure.rawValue) < ($1.key.host, $1.key.failure.rawValue) }
+        for (failure, count) in sorted where !failure.host.isEmpty {
+            try statement.execute(arguments: [failure.host, failure.failure.rawValue, count, now])
+        }
+    }
+
+    struct FailureCount: Hashable {
+        let host: String
+        let failure: FailureClass
+    }
+
+    /// The hosts that anything is known of, the busiest first.
+    public func statuses(limit: Int = 1_000) async throws(JobsError) -> [HostStatus] {
+        let reading = gate.reading
+        return try await gate.read { [lockFile = gate.lockFile] db in
+            let steady = try reading.time(in: db)
+            let workers = try db.integers("SELECT id FROM workers")
+            let living = Set(workers.filter { lockFile.isAlive(worker: $0) })
+            var found: [String: HostTally] = [:]
+            let all = LimitsRecord.everyHost
+            for row in try db.rows("SELECT * FROM host_load WHERE host <> ?", [all])
+            where living.contains(row.number("worker") ?? 0) {
+                found[row.text("host") ?? "", default: HostTally()].add(load: row)
+            }
+            for row in try db.rows(
+                """
+                SELECT waits_for AS host, count(*) AS count FROM items
+                WHERE state = 'delayed' AND waits_for IS NOT NULL GROUP BY waits_for
+                """)
+            {
+                found[row.text("host") ?? "", default: HostTally()].waiting += row.count("count")
+            }
+            for row in try db.rows("SELECT * FROM hosts") {
+                found[row.text("host") ?? "", default: HostTally()].memory = memory(row)
+            }
+            for row in try db.rows("SELECT host, class, count FROM host_failures") {
+                found[row.text("host") ?? "", default: HostTally()].failures[row.text("class") ?? ""] = row.count(
+                    "count")
+            }
+            return found.map { $1.status(of: $0, steady: steady, now: reading.wall) }
+                .sorted(by: Self.isBusier).prefix(limit).map { $0 }
+        }
+    }
+
+    private static func isBusier(_ a: HostStatus, _ b: HostStatus) -> Bool {
+        (b.running, b.waiting, a.host) < (a.running, a.waiting, b.host)
+    }
+
+    /// Hosts that are left alone, with the time until which, in UTC milliseconds by the machine's clock.
+    public func blocked() async throws(JobsError) -> [String: Int64] {
+        let (now, steady) = (gate.now(), try await gate.cacheTime())
+        let left = try await memories().map { (host: $0.host, time: $0.remaining(at: steady)) }
+        return Dictionary(left.filter { $0.time > 0 }.map { ($0.host, now + $0.time) }, uniquingKeysWith: max)
+    }
+
+    // MARK: - Limits
+
+    public func limits() async throws(JobsError) -> [LimitsRecord] {
+        try await gate.read { db in
+            try db.rows("SELECT * FROM limits ORDER BY host").map { row in
+                LimitsRecord(
+                    host: row.text("host") ?? "", concurrency: row.number("concurrency").map { Int(clamping: $0) },
+                    perHost: row.number("per_host").map { Int(clamping: $0) }, rate: row.real("rate"),
+                    burst: row.number("burst").map { Int(clamping: $0) })
+            }
+        }
+    }
+
+    /// Changes the limits that are given, and leaves the others as they were.
+    public func setLimits(_ limits: LimitsRecord) async throws(JobsError) {
+        try await gate.write { db in
+            try db.run(
+                """
+                INSERT INTO limits (host, concurrency, per_host, rate, burst) VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (host) DO UPDATE SET concurrency = coalesce(excluded.concurrency, concurrency),
+                    per_host = coalesce(excluded.per_host, per_host), rate = coalesce(excluded.rate, rate),
+                    burst = coalesce(excluded.burst, burst)
+                """,
+                [
+                    limits.host.lowercased(), limits.concurrency, limits.perHost, limits.rate, limits.burst,
+                ])
+        }
+    }
+
+    /// Back to what workers were started with.
+    ///
+    /// - Returns: whether there was anything.
+    public func resetLimits(host: String) async throws(JobsError) -> Bool {
+        try await gate.write { db in
+            return try db.run("DELETE FROM limits WHERE host = ?", [host.lowercased()]) > 0
+        }
+    }
+}
+
+private struct HostTally {
+    var running = 0
+    var waiting = 0
+    var rate = 0.0
+    var failures: [String: Int] = [:]
+    var memory: HostMemory?
+    var wait: (reason: String, until: Int64?)?
+
+    mutating func add(load row: Row) {
+        running += min(row.count("running"), 1_000_000)
+        waiting += min(row.count("waiting"), 1_000_000)
+        rate += row.real("rate") ?? 0
+        if let reason = row.text("reason") { wait = (reason, row.number("until").map(HostMemory.clamped)) }
+    }
+
+    /// - Parameters:
+    ///   - steady: by `cacheTime`.
+    ///   - now: by the machine's clock, which people go by.
+    func status(of host: String, steady: Int64, now: Int64) -> HostStatus {
+        let left = memory?.remaining(at: steady) ?? 0
+        let reason = left > 0 ? memory?.reason : nil
+        let why = wait?.reason ?? reason.map { HostStatus.sentence(reason: $0, host: host) }
+        let until = wait?.until.map { $0 - steady + now } ?? (wait == nil && left > 0 ? now + left : nil)
+        return HostStatus(
+            host: host, running: running, waiting: waiting, rate: rate, failures: failures,
+            notBefore: left > 0 ? now + left : nil, reason: reason, width: memory?.width, why: why, until: until)
+    }
+}
+
+private func memory(_ row: Row) -> HostMemory {
+    let notBefore = HostMemory.clamped(row.number("not_before") ?? 0)
+    var memory = HostMemory(
+        host: row.text("host") ?? "", notBefore: notBefore,
+        setAt: HostMemory.clamped(row.number("set_at") ?? notBefore - 3_600_000), reason: row.text("reason"),
+        width: row.real("width"), circuitOpenCount: min(row.count("parks"), 20))
+    memory.hasAnswered = row.count("answered") > 0
+    let failure = row.text("failure_class").flatMap(FailureClass.init(rawValue:))
+    if let since = row.number("failing_since"), let last = row.number("failed_at"), let failure {
+        memory.silence = HostMemory.Silence(
+            since: HostMemory.clamped(since), last: HostMemory.clamped(last),
+            givesUpAt: row.number("gives_up_at").map(HostMemory.clamped), failure: failure,
+            message: row.text("failure_message") ?? "")
+    }
+    return memory
+}

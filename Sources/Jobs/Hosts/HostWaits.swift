@@ -1,0 +1,105 @@
+internal import GRDB
+
+/// Items that wait for a host.
+public struct HostWaits: Hashable, Sendable, Codable {
+    public let host: String
+    public let items: Int
+    /// A sentence.
+    public let reason: String
+    /// When the last of them is tried again, or the host is given up; UTC milliseconds, nil where that is unknown.
+    public let until: Int64?
+    /// Whether there are more items, or hosts, than were counted.
+    public var isMore = false
+
+    init(_ row: Row) {
+        host = row.text("host") ?? ""
+        items = row.count("items")
+        reason = row.text("reason") ?? ""
+        until = row.number("until").map(HostMemory.clamped)
+    }
+
+    init(host: String, items: Int, reason: String, until: Int64?, isMore: Bool) {
+        (self.host, self.items, self.reason) = (host, items, reason)
+        (self.until, self.isMore) = (until.map(HostMemory.clamped), isMore)
+    }
+
+    /// Of items that are put off and those in a worker's hands.
+    fileprivate func joined(with other: HostWaits) -> HostWaits {
+        HostWaits(
+            host: host, items: items + other.items, reason: max(reason, other.reason),
+            until: until.flatMap { until in other.until.map { max(until, $0) } } ?? until ?? other.until,
+            isMore: isMore || other.isMore)
+    }
+
+    fileprivate func shifted(by shift: Int64) -> HostWaits {
+        HostWaits(host: host, items: items, reason: reason, until: until.map { $0 + shift }, isMore: isMore)
+    }
+}
+
+extension HostBook {
+    /// Which hosts items wait for: those with the most items first. It takes no longer than a moment however many wait;
+    /// where they are too many to look at each, ``HostWaits/isMore`` says so.
+    ///
+    /// - Parameter job: of one job only.
+    public func waits(job: JobID? = nil, limit: Int = 1_000) async throws(JobsError) -> [HostWaits] {
+        let reading = gate.reading
+        return try await gate.read { db in
+            let shift = reading.wall - (try reading.time(in: db))
+            var found: [String: HostWaits] = [:]
+            for wait in try DelayedWaits(db).hosts(job: job, limit: limit) + Self.heldWaits(job, limit, in: db) {
+                found[wait.host] = found[wait.host]?.joined(with: wait) ?? wait
+            }
+            return found.values.sorted { ($1.items, $0.host) < ($0.items, $1.host) }.prefix(limit).map {
+                $0.shifted(by: shift)
+            }
+        }
+    }
+
+    /// Items that wait inside workers, a few for each of them.
+    private static func heldWaits(_ job: JobID?, _ limit: Int, in db: Database) throws -> [HostWaits] {
+        try db.rows(
+            """
+            SELECT held_items.host AS host, count(*) AS items, max(host_load.reason) AS reason,
+                coalesce(min(max(host_load.until), hosts.gives_up_at), hosts.gives_up_at, max(host_load.until)) AS until
+            FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
+            JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
+            LEFT JOIN hosts ON hosts.host = held_items.host
+            WHERE host_load.reason IS NOT NULL AND (?1 IS NULL OR items.job = ?1) GROUP BY held_items.host LIMIT ?2
+            """, [job, limit]
+        ).map(HostWaits.init)
+    }
+
+    /// Why an item waits that a worker has in hand; nil for one that doesn't.
+    public func heldReason(of item: Int64) async throws(JobsError) -> (reason: String, until: Int64?)? {
+        let reading = gate.reading
+        return try await gate.read { db in
+            let shift = reading.wall - (try reading.time(in: db))
+            let row = try db.row(
+                """
+                SELECT host_load.reason AS reason, host_load.until AS until FROM held_items
+                LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
+                JOIN items ON items.id = held_items.item AND items.state = 'active' WHERE held_items.item = ?
+                """, [item])
+            guard let row else { return nil }
+            return (
+                row.text("reason") ?? "All downloads at once are taken (--concurrency).",
+                row.number("until").map { HostMemory.clamped($0) + shift }
+            )
+        }
+    }
+
+    /// Writes down which items have begun to wait in a worker's hands, and which no longer do.
+    public func saveHeld(
+        added: [HeldItem], removed: Set<Int64>, worker: Int64,
+    ) async throws(JobsError) {
+        // A power cut ends the worker, and with it the items that it holds.
+        try await gate.write(isDurable: false) { db in
+            for item in removed { try db.run("DELETE FROM held_items WHERE worker = ? AND item = ?", [worker, item]) }
+            for held in added {
+                try db.run(
+                    "INSERT OR REPLACE INTO held_items (worker, item, host) VALUES (?, ?, ?)",
+                    [worker, held.item, held.host])
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+internal import Glibc
+
+/// An open database: its queue, cache index, hosts and maintenance.
+///
+/// Each is a subject of its own on one gate; a part of the program that needs one of them is given just that.
+public final class JobStore: Sendable {
+    public let database: DatabaseGate
+    public let queue: JobQueue
+    public let control: JobControl
+    public let reports: JobReports
+    public let events: JobEvents
+    public let hosts: HostBook
+    public let blacklist: Blacklist
+    public let cache: CacheIndex
+    public let eviction: CacheEviction
+    public let maintenance: Maintenance
+
+    public init(_ database: DatabaseGate) {
+        self.database = database
+        queue = JobQueue(gate: database)
+        control = JobControl(gate: database)
+        reports = JobReports(gate: database)
+        events = JobEvents(gate: database)
+        hosts = HostBook(gate: database)
+        blacklist = Blacklist(gate: database)
+        cache = CacheIndex(gate: database)
+        eviction = CacheEviction(gate: database)
+        maintenance = Maintenance(gate: database)
+    }
+
+    /// Opens the database, creating or upgrading it where needed; see ``DatabaseGate``.
+    public convenience init(
+        path: String,
+        missing: DatabaseGate.Missing = .create,
+        now: @escaping @Sendable () -> Int64 = DatabaseGate.wallClock,
+        uptime: @escaping @Sendable () -> Int64 = DatabaseGate.bootClock,
+        leaseDuration: Int64 = DatabaseGate.leaseDuration,
+        syncs: Bool = true,
+        waiting: WriteWaiting = WriteWaiting(),
+    ) throws(JobsError) {
+        self.init(
+            try DatabaseGate(
+                path: path, missing: missing, now: now, uptime: uptime, leaseDuration: leaseDuration, syncs: syncs,
+                waiting: waiting))
+    }
+
+    /// Opens the database of a cache that no program writes to, such as one on a disk that is mounted read-only.
+    public convenience init(readOnly path: String) throws(JobsError) {
+        self.init(try DatabaseGate(readOnly: path))
+    }
+
+    public var path: String { database.path }
+
+    /// Closes the file, checkpointing it if no other program has it open. Later calls fail.
+    public func close() async throws(JobsError) { try await database.close() }
+
+    /// Opens the database; a file that is there and can't be read at this moment is tried again a few times.
+    public static func opening(
+        path: String, missing: DatabaseGate.Missing = .create,
+        now: @escaping @Sendable () -> Int64 = DatabaseGate.wallClock,
+        leaseDuration: Int64 = DatabaseGate.leaseDuration, syncs: Bool = true,
+    ) async throws(JobsError) -> JobStore {
+        try await retrying(tries: 3) { () throws(JobsError) in
+            try JobStore(path: path, missing: missing, now: now, leaseDuration: leaseDuration, syncs: syncs)
+        }
+    }
+
+    /// Opens the database for a command that reads: it waits for no writer, and what it may only read, or what lies on
+    /// a disk mounted read-only, is enough.
+    public static func reading(path: String) throws(JobsError) -> JobStore {
+        do {
+            return try JobStore(path: path, missing: .refuse, waiting: .never)
+        } catch  where error.code == .cannotOpen && access(path, R_OK) == 0 {
+            // The first fault is the one to tell where this comes to nothing, too.
+            do { return try JobStore(readOnly: path) } catch _ { throw error }
+        }
+    }
+
+    /// Makes a call again, a quarter of a second later, as long as what stopped it may pass.
+    public static func retrying<R>(
+        tries: Int = 20, _ body: () async throws(JobsError) -> R,
+    ) async throws(JobsError) -> R {
+        for _ in 1..<tries {
+            do throws(JobsError) {
+                return try await body()
+            } catch  where error.mayPass {
+                // Cancellation only cuts the nap short.
+                try? await Task.sleep(for: .milliseconds(250))
+            }
+        }
+        return try await body()
+    }
+}

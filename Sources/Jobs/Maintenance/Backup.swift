@@ -1,0 +1,205 @@
+internal import Dispatch
+internal import FoundationEssentials
+internal import GRDB
+internal import Glibc
+
+extension Maintenance {
+    /// Copies the database while it is in use, by SQLite's own means, and checks the copy before it gets its name.
+    ///
+    /// - Parameter path: an older file there is replaced. Of two copies made at once, the one that is ready last stays.
+    /// - Throws: `refused` where that is the database itself or a file beside it, or anything but a regular file.
+    public func backUp(to path: String) async throws(JobsError) {
+        let source = gate.path
+        let result: Result<Void, any Error> = await withCheckedContinuation { continuation in
+            // On a connection and a thread of its own: others write meanwhile.
+            DispatchQueue(label: "jobs.backup").async {
+                continuation.resume(returning: Result { try Self.copy(source, to: path) })
+            }
+        }
+        do {
+            try result.get()
+        } catch let error as JobsError {
+            throw error
+        } catch {
+            throw JobsError(wrapping: error, path: source)
+        }
+    }
+
+    private static func copy(_ source: String, to path: String) throws {
+        guard !BackupPart.isPart(path, ofDatabase: source) else {
+            throw JobsError(
+                .refused, "\(path) is the database itself or belongs to it; a copy needs a place of its own.")
+        }
+        try BackupPart.refuseAllButFiles(path)
+        let name = BackupPart.name(of: path)
+        removeLeftoverCopies(in: BackupPart.folder(of: path)) { $0.hasPrefix(name + ".part") }
+        let part = try BackupPart(of: source, for: path)
+        defer { part.close() }
+        do {
+            try fill(part.path, from: source)
+            try part.finish(as: path)
+        } catch {
+            part.discard()
+            throw error
+        }
+    }
+
+    private static func fill(_ part: String, from source: String) throws {
+        var reading = Configuration()
+        reading.readonly = true
+        reading.busyMode = .timeout(20)
+        let database = try DatabaseQueue(path: source, configuration: reading)
+        let complaints: [String]
+        do {
+            let copy = try DatabaseQueue(path: part)
+            try database.backup(to: copy)
+            // One file, without a log beside it.
+            complaints = try copy.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA journal_mode = DELETE")
+                return try String.fetchAll(db, sql: "PRAGMA quick_check").filter { $0 != "ok" }
+            }
+            try copy.close()
+        } catch let error as DatabaseError where isOfWriting(error) {
+            // The database is only read.
+            throw JobsError(wrapping: error, path: part)
+        }
+        try database.close()
+        guard complaints.isEmpty else {
+            throw JobsError(
+                .corrupt,
+                "The copy of \(source) is damaged, and so is the database: \(complaints[0]). \(JobsError.advice)")
+        }
+    }
+
+    private static func isOfWriting(_ error: DatabaseError) -> Bool {
+        let readings: [ResultCode] = [.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ, .SQLITE_IOERR_CORRUPTFS]
+        return [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode)
+            && !readings.contains(error.extendedResultCode)
+    }
+
+    /// Removes unfinished copies that a kill has left: those older than an hour that no program is writing.
+    ///
+    /// - Parameter isPart: whether a name is that of one.
+    public static func removeLeftoverCopies(in folder: String, where isPart: (String) -> Bool) {
+        BackupPart.removeLeftovers(in: folder, where: isPart)
+    }
+}
+
+/// A copy that is being made: under a name of its own, so that two at once don't write to one file, and locked, so that
+/// a copy in progress can be told from one that a kill has left.
+struct BackupPart {
+    let path: String
+    private let descriptor: CInt
+
+    /// - Parameter source: the copy has the permissions of this file.
+    init(of source: String, for target: String) throws(JobsError) {
+        path = "\(target).part.\(getpid()).\(String(UInt32.random(in: 0 ... .max), radix: 16))"
+        var info = stat()
+        guard stat(source, &info) == 0 else { throw Self.failure("\(source) can't be looked at") }
+        descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.failure("The copy \(path) can't be made") }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fchmod(descriptor, info.st_mode & 0o777) == 0 else {
+            let error = Self.failure("The copy \(path) can't be made")
+            discard()
+            close()
+            throw error
+        }
+    }
+
+    /// Syncs it and gives it its name.
+    func finish(as target: String) throws(JobsError) {
+        // Once more: it has taken a while.
+        try Self.refuseAllButFiles(target)
+        guard fsync(descriptor) == 0 else { throw Self.failure("\(path) can't be synced") }
+        guard rename(path, target) == 0 else { throw Self.failure("The copy \(target) can't be given its name") }
+        try Self.sync(folder: Self.folder(of: target))
+    }
+
+    /// Removes it, unless it has its name already.
+    func discard() { Self.unlinkAll(path) }
+
+    /// Ends the lock; once, when SQLite has closed it.
+    func close() { Glibc.close(descriptor) }
+
+    // MARK: - What a kill has left
+
+    /// Milliseconds after which a copy that no program is writing counts as a leftover.
+    static let grace: Int64 = 3_600_000
+
+    /// Removes what earlier copies have left.
+    ///
+    /// - Parameter isPart: whether a name is that of an unfinished copy.
+    static func removeLeftovers(in folder: String, where isPart: (String) -> Bool) {
+        // By the machine's clock, as the times of files are.
+        let now = DatabaseGate.wallClock()
+        // A folder that can't be read shows when the copy is made.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for name in names where isPart(name) {
+            let path = "\(folder)/\(name)"
+            var info = stat()
+            // Young ones aren't even opened: to close one would end the locks that SQLite has on it in this process.
+            guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG,
+                abs(now - Int64(info.st_mtim.tv_sec) * 1_000) >= grace
+            else { continue }
+            let file = Glibc.open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+            guard file >= 0 else { continue }
+            defer { Glibc.close(file) }
+            if flock(file, LOCK_EX | LOCK_NB) == 0 { unlinkAll(path) }
+        }
+    }
+
+    private static func unlinkAll(_ path: String) {
+        for ending in ["", "-journal", "-wal", "-shm"] { unlink(path + ending) }
+    }
+
+    // MARK: - Names
+
+    static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    static func name(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+    }
+
+    /// A copy takes the place of an older one, and never that of a device, a FIFO or a folder.
+    static func refuseAllButFiles(_ path: String) throws(JobsError) {
+        guard !name(of: path).isEmpty else {
+            throw JobsError(.refused, "'\(path)' is no name of a file; a copy needs one.")
+        }
+        var info = stat()
+        // A missing file is made; other faults show when the copy is written.
+        guard stat(path, &info) == 0, info.st_mode & S_IFMT != S_IFREG else { return }
+        let kind =
+            switch info.st_mode & S_IFMT {
+            case S_IFDIR: "a folder"
+            case S_IFIFO: "a FIFO"
+            case S_IFSOCK: "a socket"
+            default: "a device"
+            }
+        throw JobsError(.refused, "\(path) is \(kind); a copy is written to a file of its own or in the place of one.")
+    }
+
+    /// Whether a path names the database or one of the files beside it, also where that isn't there.
+    static func isPart(_ target: String, ofDatabase path: String) -> Bool {
+        ["", "-wal", "-shm", "-journal", ".lock"].contains { ending in
+            let own = path + ending
+            if let file = DatabaseFile.identity(own), file == DatabaseFile.identity(target) { return true }
+            return name(of: own) == name(of: target)
+                && DatabaseFile.identity(folder(of: own)) == DatabaseFile.identity(folder(of: target))
+        }
+    }
+
+    private static func sync(folder: String) throws(JobsError) {
+        let file = Glibc.open(folder, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw failure("\(folder) can't be opened") }
+        defer { Glibc.close(file) }
+        guard fsync(file) == 0 else { throw failure("\(folder) can't be synced") }
+    }
+
+    private static func failure(_ what: String) -> JobsError {
+        let code = errno
+        return JobsError(code == ENOSPC ? .diskFull : .inputOutput, "\(what): \(String(cString: strerror(code))).")
+    }
+}

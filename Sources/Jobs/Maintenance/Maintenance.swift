@@ -1,0 +1,85 @@
+internal import GRDB
+
+/// Checks, repairs, copies and pruning of the database.
+public struct Maintenance: Sendable {
+    let gate: DatabaseGate
+
+    /// SQLite's version, and the complaints of its integrity check (none when all is well).
+    public func integrity() async throws(JobsError) -> (version: String, complaints: [String]) {
+        try await gate.read { db in
+            let lines = try String.fetchAll(db, sql: "PRAGMA quick_check")
+            let version = try db.text("SELECT sqlite_version()") ?? "unknown"
+            return (version, lines.filter { $0 != "ok" })
+        }
+    }
+
+    /// Rules that hold at any moment, each as a query for what breaks it.
+    private static let rules: [(rule: String, query: String)] = [
+        (
+            "the counters of a job are the numbers of its items",
+            """
+            SELECT jobs.id FROM jobs LEFT JOIN (SELECT job, count(*) AS total, sum(state = 'queued') AS queued,
+                sum(state = 'active') AS active, sum(state = 'delayed') AS delayed,
+                sum(state = 'done' AND cached = 0) AS done, sum(state = 'done' AND cached <> 0) AS cached,
+                sum(state = 'failed' AND blacklisted = 0) AS failed,
+                sum(state = 'failed' AND blacklisted <> 0) AS blacklisted, sum(state = 'cancelled') AS cancelled
+                FROM items GROUP BY job) AS counted ON counted.job = jobs.id
+            WHERE jobs.total <> coalesce(counted.total, 0) OR (jobs.total > 0 AND (jobs.queued <> counted.queued
+                OR jobs.active <> counted.active OR jobs.delayed <> counted.delayed OR jobs.done <> counted.done
+                OR jobs.cached <> counted.cached OR jobs.failed <> counted.failed
+                OR jobs.blacklisted <> counted.blacklisted OR jobs.cancelled <> counted.cancelled))
+            """
+        ),
+        ("every item belongs to a job", "SELECT id FROM items WHERE job NOT IN (SELECT id FROM jobs)"),
+        (
+            "an active item has a lease",
+            "SELECT id FROM items WHERE state = 'active' AND coalesce(lease, 0) NOT IN (SELECT id FROM leases)"
+        ),
+        (
+            "every entry's blob is in the index",
+            "SELECT key FROM cache_entries WHERE blob NOT IN (SELECT hash FROM blobs)"
+        ),
+        (
+            "the cache's size is the sum of its blobs' sizes",
+            """
+            SELECT id FROM cache_totals WHERE blobs <> (SELECT count(*) FROM blobs)
+                OR bytes <> (SELECT coalesce(sum(size), 0) FROM blobs)
+            """
+        ),
+        (
+            "every variant's blob is in the index",
+            "SELECT identity FROM variants WHERE blob NOT IN (SELECT hash FROM blobs)"
+        ),
+        (
+            "every kept source's blob is in the index",
+            "SELECT key FROM sources WHERE kept <> 0 AND hash NOT IN (SELECT hash FROM blobs)"
+        ),
+        (
+            "a finished job has nothing left to do",
+            "SELECT id FROM jobs WHERE state = 'finished' AND queued + active + delayed > 0"
+        ),
+        (
+            "a failed item carries its reason",
+            "SELECT id FROM items WHERE state = 'failed' AND (class IS NULL OR message IS NULL)"
+        ),
+    ]
+
+    /// The rules that are broken, each with how often and an example. Reads every item; takes a while on large queues.
+    public func inconsistencies() async throws(JobsError) -> [String] {
+        try await gate.read { db in
+            try Self.rules.compactMap { rule, query in
+                let count = try db.int("SELECT count(*) FROM (\(query))") ?? 0
+                guard count > 0 else { return nil }
+                let example = try DatabaseValue.fetchOne(db, sql: query + " LIMIT 1")?.description ?? "?"
+                return "Broken \(count) times, as by \(example): \(rule)."
+            }
+        }
+    }
+
+    /// Commits a change that changes nothing, to find out whether the disk lets us.
+    public func probe() async throws(JobsError) {
+        try await gate.write { db in
+            try db.run("UPDATE cache_totals SET failed_syncs = failed_syncs WHERE id = 1")
+        }
+    }
+}

@@ -1,0 +1,222 @@
+internal import GRDB
+
+extension Maintenance {
+    /// The numbers of removed rows.
+    public struct Pruned: Hashable, Sendable, Codable {
+        public var jobs = 0
+        public var items = 0
+        public var sources = 0
+    }
+
+    /// Removes jobs that ended before `time` with their items, and the rows of sources whose bytes are long gone.
+    ///
+    /// Cached files stay, and `worker get` finds them as before. A slice at a time, with a breath between two.
+    ///
+    /// - Parameter time: by the cache's clock.
+    public func prune(endedBefore time: Int64) async throws(JobsError) -> Pruned {
+        var pruned = Pruned()
+        var sliceCount = 0
+        var last: JobID = 0
+        while true {
+            let jobs = try await oldJobs(endedBefore: time, after: last)
+            guard let end = jobs.last else { break }
+            last = end.id
+            // Most have no rule for cache keys, and go many in a slice.
+            var plain = jobs.filter { !$0.hasRule }.map(\.id)[...]
+            while !plain.isEmpty {
+                let slice = try await pruneJobs(plain)
+                pruned.items += slice.items
+                pruned.jobs += slice.jobs
+                plain = plain.dropFirst(slice.handled)
+                try await pause(after: &sliceCount)
+            }
+            for job in jobs where job.hasRule { try await prune(job.id, &pruned, &sliceCount) }
+        }
+        var key = ""
+        while let (count, end) = try await pruneSources(usedBefore: time, after: key) {
+            pruned.sources += count
+            key = end
+            if count > 0 { try await pause(after: &sliceCount) }
+        }
+        while try await pruneBlacklist(expiredBefore: time) > 0 { await gate.breathe() }
+        try await gate.noteSlices()
+        return pruned
+    }
+
+    /// A job whose cache-key rule has to be remembered, one slice of its items after the other.
+    private func prune(_ job: JobID, _ pruned: inout Pruned, _ sliceCount: inout Int) async throws(JobsError) {
+        var isLeft = true
+        while isLeft {
+            let count = try await pruneItems(of: job)
+            pruned.items += count
+            isLeft = count > 0
+            try await pause(after: &sliceCount)
+        }
+        // Nothing is removed from a job that was retried meanwhile.
+        pruned.jobs += try await gate.write { db in
+            return try db.run(Self.deleteEmpty, [job])
+        }
+    }
+
+    private static let deleteEmpty =
+        "DELETE FROM jobs WHERE id = ? AND state IN ('finished', 'cancelled', 'failed') AND total = 0"
+
+    private func oldJobs(
+        endedBefore time: Int64, after last: JobID,
+    ) async throws(JobsError) -> [(id: JobID, hasRule: Bool)] {
+        try await gate.read { db in
+            try db.rows(
+                """
+                SELECT id, coalesce(options, '') LIKE '%cache-key%' AS has_rule FROM jobs LEFT JOIN job_ends ON job = id
+                WHERE state IN ('finished', 'cancelled', 'failed') AND coalesce(ended_at, finished_at) < ?
+                    AND id > ? AND queued + active + delayed = 0 ORDER BY id LIMIT 1000
+                """, [time, last]
+            ).map { (id: $0["id"], hasRule: $0["has_rule"]) }
+        }
+    }
+
+    private struct Slice: Sendable {
+        var items = 0
+        var jobs = 0
+        /// Jobs that are done with: they are gone, or were retried meanwhile.
+        var handled = 0
+    }
+
+    /// Removes items of these jobs, and the jobs that have none left, until the slice is over.
+    private func pruneJobs(_ jobs: ArraySlice<JobID>) async throws(JobsError) -> Slice {
+        try await gate.writeSlice(.prune) { db, rows in
+            let end = SliceLedger.now() + DatabaseGate.sliceNanoseconds
+            var slice = Slice()
+            for job in jobs where slice.items < rows {
+                if slice.handled > 0, SliceLedger.now() >= end { break }
+                guard try Self.prune(job, &slice, upTo: rows - slice.items, in: db) else { break }
+                slice.handled += 1
+            }
+            return (slice, slice.items)
+        }
+    }
+
+    /// - Returns: whether the job is done with.
+    private static func prune(_ job: JobID, _ slice: inout Slice, upTo limit: Int, in db: Database) throws -> Bool {
+        let select = try RowStatement(
+            """
+            SELECT items.id FROM items JOIN jobs ON jobs.id = items.job WHERE items.job = ?
+                AND items.state IN ('done', 'failed', 'cancelled')
+                AND jobs.state IN ('finished', 'cancelled', 'failed') LIMIT ?
+            """, in: db)
+        let items = try select.all(job, limit) { $0.integer(0) }
+        let total = try RowStatement("SELECT total FROM jobs WHERE id = ?", in: db).first(job) { $0.integer(0) }
+        let goesWhole = total == Int64(items.count)
+        let deleteItem = try RowStatement("DELETE FROM items WHERE id = ?", in: db)
+        if goesWhole {
+            // Its counters go with it.
+            let moves = try JobCounterBatch(in: db)
+            try moves.announceAll(of: job, to: "deleted")
+            for item in items { try deleteItem.run(item) }
+            try moves.addUp(in: db)
+            try RowStatement(
+                "DELETE FROM jobs WHERE id = ? AND state IN ('finished', 'cancelled', 'failed') AND total = ?", in: db
+            ).run(job, items.count)
+        } else {
+            for item in items { try deleteItem.run(item) }
+            try RowStatement(deleteEmpty, in: db).run(job)
+        }
+        slice.items += items.count
+        let isGone = db.changesCount > 0
+        if isGone { slice.jobs += 1 }
+        return isGone || items.isEmpty
+    }
+
+    private func pruneItems(of job: JobID) async throws(JobsError) -> Int {
+        let keys = try await keysByRule(of: job)
+        return try await gate.writeSlice(.prune) { db, rows in
+            let isEnded = try db.flag(
+                "SELECT state IN ('finished', 'cancelled', 'failed') FROM jobs WHERE id = ?", [job])
+            guard isEnded == true else { return (0, 0) }
+            let ended = try db.integers(
+                "SELECT id FROM items WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?",
+                [job, keys.map { min(rows, $0.limit) } ?? rows])
+            let count = try DatabaseGate.untilTimeIsUp(ended) { item in
+                if let keys, let key = keys.made[item] { try CacheIndex.remember(keys.rule, of: key, in: db) }
+                try db.run("DELETE FROM items WHERE id = ?", [item])
+            }
+            return (count, count)
+        }
+    }
+
+    /// The keys that a job's rule has made of the items that go next. A pattern takes its time, and none runs under the
+    /// write lock.
+    ///
+    /// - Returns: nil for a job without a rule.
+    private func keysByRule(
+        of job: JobID,
+    ) async throws(JobsError) -> (rule: CacheKeyRule, made: [Int64: String], limit: Int)? {
+        let limit = 200
+        let options = try await gate.read { db in
+            try db.text("SELECT options FROM jobs WHERE id = ?", [job])
+        }
+        // Options that can't be read, and patterns that take too long, have made no key.
+        guard let rule = (try? JobSettings(parsing: options))?.cacheKey else { return nil }
+        let items = try await gate.read { db in
+            let rows = try db.rows(
+                """
+                SELECT id, CASE state WHEN 'done' THEN url END AS url FROM items
+                WHERE job = ? AND state IN ('done', 'failed', 'cancelled') LIMIT ?
+                """, [job, limit])
+            return rows.map { row in (id: row["id"] as Int64, url: row["url"] as String?) }
+        }
+        var made: [Int64: String] = [:]
+        for item in items {
+            guard let url = item.url, let key = try? rule.key(of: url), key != URLText.cacheKey(url) else { continue }
+            made[item.id] = key
+        }
+        return (rule, made, limit)
+    }
+
+    /// - Returns: how many went of the next slice of keys, and where it ended; nil behind the last.
+    private func pruneSources(
+        usedBefore time: Int64, after last: String,
+    ) async throws(JobsError) -> (count: Int, end: String)? {
+        let rows = gate.slices.rows(.prune)
+        let keys = try await gate.read { db in
+            try db.texts("SELECT key FROM sources WHERE key > ? ORDER BY key LIMIT ?", [last, rows])
+        }
+        guard let end = keys.last else { return nil }
+        let idle = """
+            key > ? AND key <= ? AND kept = 0 AND used_at < ?
+            AND NOT EXISTS (SELECT 1 FROM variants WHERE variants.source = sources.hash)
+            AND NOT EXISTS (SELECT 1 FROM pins WHERE pins.key = sources.key)
+            """
+        guard try await gate.exists("SELECT 1 FROM sources WHERE \(idle)", [last, end, time]) else { return (0, end) }
+        return try await gate.writeSlice(.prune) { db, _ in
+            let sources = try db.rows("SELECT key, hash FROM sources WHERE \(idle) ORDER BY key", [last, end, time])
+            let count = try DatabaseGate.untilTimeIsUp(sources) { source in
+                try db.run("DELETE FROM sources WHERE key = ?", [source["key"] as String])
+                try CacheIndex.forgetRules(of: source["key"], in: db)
+                try CacheIndex.forgetFacts(ofUnused: source["hash"], in: db)
+            }
+            return ((count, count < sources.count ? sources[count - 1]["key"] : end), count)
+        }
+    }
+
+    /// Entries that are no longer in force, and were not for as long as jobs are kept.
+    private func pruneBlacklist(expiredBefore time: Int64) async throws(JobsError) -> Int {
+        guard try await gate.exists("SELECT 1 FROM blacklist_entries WHERE expires_at < ?", [time]) else { return 0 }
+        return try await gate.writeSlice(.prune) { db, rows in
+            try db.run(
+                """
+                DELETE FROM blacklist_entries WHERE url IN
+                    (SELECT url FROM blacklist_entries WHERE expires_at < ? LIMIT ?)
+                """, [time, rows])
+            return (db.changesCount, db.changesCount)
+        }
+    }
+
+    /// Lets others write, and now and then moves what was deleted into the database, which syncs: after every slice
+    /// that would take longer than the slices do.
+    private func pause(after sliceCount: inout Int) async throws(JobsError) {
+        sliceCount += 1
+        if sliceCount.isMultiple(of: 32) { try await checkpoint() }
+        await gate.breathe()
+    }
+}

@@ -1,0 +1,169 @@
+internal import GRDB
+
+extension Maintenance {
+    /// The result of queueing lost files again.
+    public struct Repairs: Sendable {
+        public var jobs: [JobID] = []
+        /// URLs of which something was lost that no job is known to have wanted: theirs were removed. It is not asked
+        /// about again.
+        public var unknown = 0
+    }
+
+    /// Files that are looked up, and queued, at once.
+    private static let repairsAtOnce = 10_000
+
+    /// Queues lost files, in one job for each combination of variants and options. URLs on the blacklist stay lost:
+    /// their origin would have to be asked for what it doesn't have.
+    public func repairLostFiles() async throws(JobsError) -> Repairs {
+        var repairs = Repairs()
+        let reading = gate.reading
+        while true {
+            let lost = try await gate.read { db in
+                let now = try reading.time(in: db)
+                return try CacheIndex.lostFiles(unlistedAt: now, limit: Self.repairsAtOnce, in: db)
+            }
+            guard !lost.isEmpty else { return repairs }
+            let wishes = try await gate.read { db in try Wishes(for: lost, in: db) }
+            for (wish, files) in wishes.found {
+                if let job = try await enqueue(wish, files) { repairs.jobs.append(job) }
+            }
+            repairs.unknown += try await gate.write { db in
+                let unknown = try wishes.left.filter { try CacheIndex.isUnqueued($0, in: db) }
+                for file in unknown {
+                    try db.run("DELETE FROM lost_files WHERE key = ? AND variant = ?", [file.key, file.variant])
+                }
+                return Set(unknown.map(\.key)).count
+            }
+        }
+    }
+
+    /// In one transaction, so that nothing is queued twice, or never: another repair may have been faster.
+    private func enqueue(
+        _ wish: Wish, _ files: [(file: LostFile, url: String)],
+    ) async throws(JobsError) -> JobID? {
+        try await gate.write { db in
+            let open = try files.filter { try CacheIndex.isUnqueued($0.file, in: db) }
+            guard !open.isEmpty else { return nil }
+            let job = try wish.job(Set(open.map(\.url)).sorted())
+            guard let id = try JobQueue.insert(job, try JobQueue.texts(of: job), in: db) else { return nil }
+            for one in open {
+                try db.run(
+                    "UPDATE lost_files SET job = ? WHERE key = ? AND variant = ?", [id, one.file.key, one.file.variant])
+            }
+            return id
+        }
+    }
+}
+
+/// How a job wanted a URL.
+private struct Wish: Hashable {
+    let variants: String?
+    let options: String?
+    let headers: String?
+
+    init(_ row: Row) {
+        variants = row["variants"]
+        options = row["options"]
+        headers = row["headers"]
+    }
+
+    func job(_ urls: [String]) throws -> NewJob {
+        let words = (options ?? "").split { $0 == "," || $0.isWhitespace }.filter { $0 != "from-cache-only" }
+        return NewJob(
+            name: "repair", urls: urls, variants: variants,
+            options: words.isEmpty ? nil : words.joined(separator: ","),
+            headers: try headers.map(JobQueue.headers) ?? [:])
+    }
+}
+
+/// For each lost file the last job that got it, also under another URL with the same key.
+private struct Wishes {
+    private(set) var found: [Wish: [(file: LostFile, url: String)]] = [:]
+    /// Those that no job is known to have got.
+    private(set) var left: [LostFile] = []
+
+    init(for files: [LostFile], in db: Database) throws {
+        var others: [LostFile] = []
+        for file in files {
+            guard let row = try Self.row(of: file, in: db) else {
+                others.append(file)
+                continue
+            }
+            add(row, file)
+        }
+        if !others.isEmpty { try search(for: others, in: db) }
+    }
+
+    private mutating func add(_ row: Row, _ file: LostFile) {
+        found[Wish(row), default: []].append((file, row["url"]))
+    }
+
+    private static let columns = "items.id, items.url, items.source, jobs.variants, jobs.options, jobs.headers"
+
+    /// By the URL itself, or with a fragment, which no key has.
+    private static func row(of file: LostFile, in db: Database) throws -> Row? {
+        let sql = """
+            SELECT \(columns) FROM items JOIN jobs ON jobs.id = items.job
+            WHERE items.state = 'done' AND items.url %@
+                AND EXISTS (SELECT 1 FROM renditions WHERE item = items.id AND name = ?)
+            ORDER BY items.id DESC LIMIT 20
+            """
+        let key = file.key
+        // '$' comes after '#'.
+        let rows =
+            try db.rows(sql.replacing("%@", with: "= ?"), [key, file.rendition])
+            + db.rows(sql.replacing("%@", with: ">= ? AND items.url < ?"), [key + "#", key + "$", file.rendition])
+        return rows.first { row in
+            guard let rule = rule(of: row) else { return true }
+            return Self.key(of: row, by: rule) == key
+        }
+    }
+
+    /// Among all that has ended, for URLs that a rule has made keys of, or a delegate; the latter by what came of them.
+    private mutating func search(for files: [LostFile], in db: Database) throws {
+        let byKey = Dictionary(grouping: files, by: \.key)
+        var bySource: [String: [LostFile]] = [:]
+        let source = try db.cachedStatement(sql: "SELECT hash FROM sources WHERE key = ?")
+        for (key, files) in byKey {
+            if let hash = try String.fetchOne(source, arguments: [key]) { bySource[hash, default: []] += files }
+        }
+        var latest: [LostFile: Row] = [:]
+        var latestOfBytes: [LostFile: Row] = [:]
+        var rules: [String: CacheKeyRule?] = [:]
+        let rows = try Row.fetchCursor(
+            db,
+            sql: """
+                SELECT \(Self.columns) FROM items JOIN jobs ON jobs.id = items.job
+                WHERE items.state = 'done' ORDER BY items.id
+                """)
+        while let row = try rows.next() {
+            let options: String = row["options"] ?? ""
+            let rule = rules[options] ?? Self.rule(of: row)
+            rules[options] = .some(rule)
+            let keyed = rule.flatMap { Self.key(of: row, by: $0) }.flatMap { byKey[$0] } ?? []
+            let same = (row["source"] as String?).flatMap { bySource[$0] } ?? []
+            if keyed.isEmpty, same.isEmpty { continue }
+            let had = Set(try db.texts("SELECT name FROM renditions WHERE item = ?", [row["id"] as Int64]))
+            for file in keyed where had.contains(file.rendition) { latest[file] = row.copy() }
+            for file in same where had.contains(file.rendition) { latestOfBytes[file] = row.copy() }
+        }
+        for file in files {
+            if let row = latest[file] ?? latestOfBytes[file] { add(row, file) } else { left.append(file) }
+        }
+    }
+
+    private static func key(of row: Row, by rule: CacheKeyRule) -> String? {
+        // A pattern that takes too long has made no key.
+        try? rule.key(of: row["url"])
+    }
+
+    private static func rule(of row: Row) -> CacheKeyRule? {
+        // Options that can't be read have made no key.
+        (try? JobSettings(parsing: row["options"]))?.cacheKey
+    }
+}
+
+extension LostFile {
+    /// The variant's name in a job's results.
+    fileprivate var rendition: String { variant.isEmpty ? "original" : variant }
+}

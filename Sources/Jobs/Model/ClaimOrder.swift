@@ -1,0 +1,78 @@
+/// A job's place in the claim order.
+public struct Precedence: Hashable, Sendable, Comparable {
+    public let priority: Int
+    public let order: ExecutionOrder
+    /// The job's age; smaller is older.
+    public let job: JobID
+
+    public init(priority: Int, order: ExecutionOrder, job: JobID) {
+        self.priority = priority
+        self.order = order
+        self.job = job
+    }
+
+    /// `a < b` when `a` goes after `b`. At equal priority LIFO goes before FIFO: a person who asks for the newest first
+    /// wants it now.
+    public static func < (a: Precedence, b: Precedence) -> Bool {
+        if a.priority != b.priority { return a.priority < b.priority }
+        switch (a.order, b.order) {
+        case (.fifo, .lifo): return true
+        case (.lifo, .fifo): return false
+        case (.fifo, .fifo): return a.job > b.job
+        case (.lifo, .lifo): return a.job < b.job
+        }
+    }
+}
+
+extension JobDefinition {
+    /// The job's place in the claim order.
+    public var precedence: Precedence {
+        Precedence(priority: priority, order: order, job: id)
+    }
+}
+
+/// The queued items of a job that are claimed at one priority.
+struct ClaimQueue {
+    let job: JobDefinition
+    /// Of items that have one of their own; nil for all others.
+    let priority: Int?
+
+    var precedence: Precedence { Precedence(priority: priority ?? job.priority, order: job.order, job: job.id) }
+}
+
+/// Which jobs to pass over: those of which a worker already holds many items that don't move.
+public struct StalledJobPolicy: Sendable {
+    public enum Otherwise: Sendable {
+        /// Claims from them as usual where no other job of the same priority has items.
+        case asEver
+        /// Jobs of lower priority go before them, too; where there are only such jobs, the one of which there is least.
+        case least
+        /// Nothing is claimed from them.
+        case nothing
+    }
+
+    /// Items in flight of each such job.
+    public let inHand: [JobID: Int]
+    public let otherwise: Otherwise
+
+    public init(_ inHand: [JobID: Int] = [:], otherwise: Otherwise = .asEver) {
+        self.inHand = inHand
+        self.otherwise = otherwise
+    }
+
+    func choose(from all: [ClaimQueue]) -> [ClaimQueue] {
+        guard !inHand.isEmpty, let highest = all.map(\.precedence.priority).max() else { return all }
+        let others = all.filter { inHand[$0.job.id] == nil }
+        switch otherwise {
+        case .nothing: return others
+        case .asEver:
+            let equals = others.filter { $0.precedence.priority == highest }
+            return equals.isEmpty ? all : equals
+        case .least:
+            guard others.isEmpty else { return others }
+            return all.enumerated().sorted { a, b in
+                (inHand[a.element.job.id] ?? 0, a.offset) < (inHand[b.element.job.id] ?? 0, b.offset)
+            }.map(\.element)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+internal import GRDB
+internal import Glibc
+
+/// A failure of the database or the queue.
+public struct JobsError: Error, Sendable, CustomStringConvertible {
+    public struct Code: Hashable, Sendable {
+        private let name: String
+        private init(_ name: String) { self.name = name }
+
+        /// The database can't be opened or created.
+        public static let cannotOpen = Code("cannotOpen")
+        /// SQLite found the file damaged, or it isn't a database: no further claim is made on it.
+        public static let corrupt = Code("corrupt")
+        /// The disk is full.
+        public static let diskFull = Code("diskFull")
+        /// The disk failed to read or write.
+        public static let inputOutput = Code("inputOutput")
+        /// Another program kept the database locked for too long.
+        public static let busy = Code("busy")
+        /// The file was deleted or replaced while it was open.
+        public static let replaced = Code("replaced")
+        /// The file was made by a newer version of this program.
+        public static let tooNew = Code("tooNew")
+        /// The file was made by a version that was never released, and can't be upgraded.
+        public static let tooOld = Code("tooOld")
+        /// The schema or this program refuses the value; the message says what would be right.
+        public static let refused = Code("refused")
+        /// There is no such job, item or entry.
+        public static let notFound = Code("notFound")
+        /// A fault in this program.
+        public static let internalError = Code("internalError")
+    }
+
+    public let code: Code
+    public let message: String
+
+    /// Whether the same call may work later: the disk or another program failed it, and the database is sound.
+    public var mayPass: Bool { [.busy, .diskFull, .inputOutput, .cannotOpen].contains(code) }
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { message }
+
+    /// Advice for a damaged database.
+    static let advice =
+        "Stop all workers; then put a copy made by 'worker db backup' in its place, or run 'worker db rebuild', which saves "
+        + "what can be read."
+
+    /// Translates an error of GRDB or SQLite.
+    init(wrapping error: any Error, path: String) {
+        if let error = error as? JobsError {
+            self = error
+            return
+        }
+        guard let error = error as? DatabaseError else {
+            self.init(.internalError, "The queue \(path) failed: \(error).")
+            return
+        }
+        let detail = error.message ?? "no message"
+        switch error.resultCode {
+        case .SQLITE_CORRUPT where !Self.canBeRead(path), .SQLITE_NOTADB where !Self.canBeRead(path):
+            self.init(
+                .inputOutput,
+                "The disk of the database \(path) failed: the file can't be read (SQLite says: \(detail)).")
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            self.init(.corrupt, "The database \(path) is damaged or not a database: \(detail). \(Self.advice)")
+        case .SQLITE_FULL:
+            self.init(.diskFull, "The disk of the database \(path) is full: \(detail).")
+        case .SQLITE_IOERR where Self.isForWantOfRoom(error, path):
+            self.init(.diskFull, "The disk of the database \(path) is full: \(detail).")
+        case .SQLITE_CANTOPEN where access(path, W_OK) == 0 && Self.isFull(path):
+            self.init(.diskFull, "The disk of the database \(path) is full: \(detail).")
+        case .SQLITE_IOERR:
+            self.init(.inputOutput, "The disk of the database \(path) failed: \(detail).")
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            self.init(.busy, "The database \(path) stayed locked by another program: \(detail).")
+        case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+            self.init(.cannotOpen, "The database \(path) can't be opened for writing: \(detail).")
+        case .SQLITE_CONSTRAINT:
+            self.init(.refused, detail)
+        default:
+            self.init(.internalError, "The database \(path) answered \(error.resultCode.rawValue): \(detail).")
+        }
+    }
+
+    /// Whether the disk still gives the file's bytes: where it doesn't, nothing is known of them, and nothing is to be
+    /// rebuilt.
+    private static func canBeRead(_ path: String) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return errno == ENOENT || errno == EACCES }
+        // It stays open, since closing it would end the locks that SQLite has on the file in this process (fcntl(2)).
+        // This happens once: nothing goes on with a database that is damaged.
+        var info = stat()
+        guard fstat(file, &info) == 0 else { return false }
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        var offset: off_t = 0
+        // 64 MiB at most, from its beginning: a disk that is gone gives none of it.
+        while offset < min(off_t(info.st_size), 64 << 20) {
+            let count = pread(file, &buffer, buffer.count, offset)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return count == 0 }
+            offset += off_t(count)
+        }
+        return true
+    }
+
+    /// SQLite says that the disk is full where it writes to the database, and nothing but that it failed where it makes
+    /// the shared memory beside it.
+    private static func isForWantOfRoom(_ error: DatabaseError, _ path: String) -> Bool {
+        let codes: [ResultCode] = [
+            .SQLITE_IOERR_SHMOPEN, .SQLITE_IOERR_SHMSIZE, .SQLITE_IOERR_SHMMAP, .SQLITE_IOERR_WRITE,
+            .SQLITE_IOERR_TRUNCATE, .SQLITE_IOERR_FSYNC,
+        ]
+        return codes.contains(error.extendedResultCode) && isFull(path)
+    }
+
+    /// Whether there is less room than the smallest shared memory takes, 32 KiB, or none for another file.
+    private static func isFull(_ path: String) -> Bool {
+        var info = statvfs()
+        guard statvfs(path, &info) == 0 else { return false }
+        let isShortOfFiles = info.f_files > 0 && info.f_favail == 0
+        let (free, overflow) = UInt64(info.f_bavail).multipliedReportingOverflow(by: UInt64(info.f_frsize))
+        return (!overflow && free < 32_768) || isShortOfFiles
+    }
+}

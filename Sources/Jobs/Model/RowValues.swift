@@ -1,0 +1,86 @@
+internal import GRDB
+
+/// Values of a row that any program may have written: SQLite keeps text in a column of numbers, and GRDB ends the
+/// process where a value isn't of the type that is asked for. These are preferred to GRDB's own, which are generic.
+extension Row {
+    subscript(_ column: String) -> Int64 { self[column] as Int64? ?? 0 }
+
+    subscript(_ column: String) -> Int64? { clamped(column) }
+
+    subscript(_ column: String) -> Int { Int(clamping: self[column] as Int64? ?? 0) }
+
+    subscript(_ column: String) -> Int? { clamped(column).map { Int(clamping: $0) } }
+
+    subscript(_ column: String) -> Int32 { Int32(clamping: self[column] as Int64? ?? 0) }
+
+    subscript(_ column: String) -> Bool { (self[column] as Int64? ?? 0) != 0 }
+
+    subscript(_ column: String) -> Bool? { clamped(column).map { $0 != 0 } }
+
+    subscript(_ column: String) -> Double { self[column] as Double? ?? 0 }
+
+    subscript(_ column: String) -> Double? {
+        switch value(column).storage {
+        case .null: nil
+        case .int64(let value): Double(value)
+        case .double(let value): value
+        case .string(let text): Double(text) ?? 0
+        case .blob: 0
+        }
+    }
+
+    subscript(_ column: String) -> String { self[column] as String? ?? "" }
+
+    subscript(_ column: String) -> String? {
+        switch value(column).storage {
+        case .null: nil
+        case .int64(let value): "\(value)"
+        case .double(let value): "\(value)"
+        case .string(let text): text
+        case .blob(let bytes): String(decoding: bytes, as: UTF8.self)
+        }
+    }
+
+    /// Nil for null; the nearest number for a value of another type.
+    private func clamped(_ column: String) -> Int64? {
+        switch value(column).storage {
+        case .null: nil
+        case .int64(let value): value
+        case .double(let value): Int64(clamped: value)
+        case .string(let text): Int64(text) ?? Double(text).map { Int64(clamped: $0) } ?? 0
+        case .blob: 0
+        }
+    }
+
+    /// A column that isn't there is a mistake in this program, and reads as null all the same.
+    private func value(_ column: String) -> DatabaseValue {
+        guard let place = columnNames.firstIndex(of: column) else { return .null }
+        let distance = columnNames.distance(from: columnNames.startIndex, to: place)
+        return databaseValues[databaseValues.index(databaseValues.startIndex, offsetBy: distance)]
+    }
+}
+
+extension Int64 {
+    fileprivate init(clamped value: Double) {
+        guard value.isFinite else {
+            self = value.isNaN ? 0 : value < 0 ? .min : .max
+            return
+        }
+        self = value >= 9.2e18 ? .max : value <= -9.2e18 ? .min : Int64(value)
+    }
+}
+
+// Any program may write into the tables, and a column that says INTEGER takes words as well. A value of the wrong type
+// is read as none, and never ends the program.
+extension Row {
+    func number(_ column: String) -> Int64? { Int64.fromDatabaseValue(self[column]) }
+
+    /// As many as fit into an `Int`, and none where there is no number.
+    func count(_ column: String) -> Int { Int(clamping: Swift.max(0, number(column) ?? 0)) }
+
+    func real(_ column: String) -> Double? {
+        Double.fromDatabaseValue(self[column]).flatMap { $0.isFinite ? $0 : nil }
+    }
+
+    func text(_ column: String) -> String? { String.fromDatabaseValue(self[column]) }
+}

@@ -1,0 +1,219 @@
+internal import Core
+internal import GRDB
+
+extension JobQueue {
+    /// Ends a group of items, with the index entries of their results, in one transaction.
+    ///
+    /// - Returns: the ids of items that were no longer this lease's.
+    @discardableResult
+    public func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async throws(JobsError) -> Set<Int64> {
+        try await finish(group, folder: nil, room: nil).fencedOut
+    }
+
+    /// The same beside a collector, which may have removed a file since the worker looked.
+    ///
+    /// - Parameters:
+    ///   - folder: asked for each file that the index doesn't know or that is about to go.
+    ///   - room: the reservation that ends once the files are counted.
+    public func finish(
+        _ group: [(item: ClaimedItem, ending: ItemEnding)], folder: CacheFolder?, room: GroupRoom?,
+    ) async throws(JobsError) -> FinishedGroup {
+        guard !group.isEmpty else { return FinishedGroup() }
+        let reading = gate.reading
+        return try await gate.write { db in
+            var finished = FinishedGroup()
+            let now = Moment(wall: reading.wall, steady: try reading.time(in: db))
+            var record = IndexRecord(now: now.steady, folder: folder)
+            var moves = try JobCounterBatch(in: db)
+            var failures: [HostBook.FailureCount: Int] = [:]
+            var ended = EndedItems()
+            for (item, ending) in group {
+                var ending = ending
+                if case .done(let completion) = ending, try !record.hasFiles(of: completion, in: db) {
+                    finished.vanished.insert(item.id)
+                    ending = .release
+                }
+                try moves.announce(item.id, to: ending.state)
+                guard try Self.end(item, ending, now: now, in: db) else {
+                    finished.fencedOut.insert(item.id)
+                    continue
+                }
+                ended.add(item, ending)
+                if item.deaths > 0 { try Self.acquit(item, ending, in: db) }
+                moves.count(item.job, from: .active, to: ending.counter, bytes: ending.bytes)
+                if let lastTry = item.lastTry { try lastTry.save(item: item.id, in: db) }
+                if let failed = ending.failedTry, failed.hasAsked {
+                    if failed.failureClass.isOfHost {
+                        failures[
+                            HostBook.FailureCount(host: failed.host(of: item), failure: failed.failureClass), default: 0
+                        ] +=
+                            1
+                    }
+                    if let time = failed.blocksHostUntil {
+                        try HostBook.block(
+                            host: failed.host(of: item), until: now.toSteady(time), now: now.steady, in: db)
+                    }
+                }
+                if case .done(let completion) = ending { try record.add(completion, of: item, in: db) }
+            }
+            try HostBook.count(failures, now: now.wall, in: db)
+            try record.addUp(in: db)
+            if let room {
+                finished.counted = record.added.filter { room.hashes.contains($0.key) }
+                let bytes = finished.counted.values.reduce(0, +)
+                if bytes > 0 { try CacheEviction.giveBack(bytes, of: room.worker, in: db) }
+            }
+            try ended.log(at: now.wall, in: db)
+            try moves.addUp(in: db)
+            return finished
+        }
+    }
+
+    /// Now by the machine's clock, as people see it, and by the one that doesn't jump, which waits go by.
+    private struct Moment {
+        let wall: Int64
+        let steady: Int64
+
+        func toSteady(_ time: Int64) -> Int64 { time - (wall - steady) }
+    }
+
+    /// An item that its worker has survived is no longer suspected of killing workers.
+    private static func acquit(_ item: ClaimedItem, _ ending: ItemEnding, in db: Database) throws {
+        switch ending {
+        case .wait, .release: return
+        case .done, .failed, .blacklisted, .retry, .fallBack:
+            try db.run("UPDATE items SET deaths = 0 WHERE id = ?", [item.id])
+        }
+    }
+
+    /// - Returns: whether the item was still ours to end.
+    private static func end(_ item: ClaimedItem, _ ending: ItemEnding, now: Moment, in db: Database) throws -> Bool {
+        switch ending {
+        case .done(let completion):
+            return try complete(item, completion, now: now, in: db)
+        case .failed(let failure):
+            guard try fail(item, failure, blacklisted: false, tries: 1, now: now.wall, in: db) else { return false }
+            try list(failure, of: item, now: now, in: db)
+            return true
+        case .fallBack(let failure):
+            let isOurs = try update(
+                """
+                state = 'queued', lease = NULL, attempts = 0, fallback = coalesce(fallback, 0) + 1, class = ?,
+                http_status = ?, message = ?
+                """, [failure.failureClass.rawValue, failure.httpStatus, failure.message], item, in: db)
+            if isOurs, failure.hasAsked { try list(failure, of: item, now: now, in: db) }
+            return isOurs
+        case .blacklisted(let entry):
+            let failure = Failure(entry.failure, "On the blacklist: \(entry.message ?? entry.failure.rawValue)")
+            return try fail(item, failure, blacklisted: true, tries: 0, now: now.wall, in: db)
+        case .retry(let time, let failure, let blockingHost):
+            if blockingHost {
+                try HostBook.block(host: failure.host(of: item), until: now.toSteady(time), now: now.steady, in: db)
+            }
+            return try delay(item, until: now.toSteady(time), failure: failure, in: db)
+        case .wait(let time, let host, let reason):
+            return try update(
+                "state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, message = coalesce(?, message)",
+                [now.toSteady(time), host, reason], item, in: db)
+        case .release:
+            return try update("state = 'queued', lease = NULL", [], item, in: db)
+        }
+    }
+
+    /// Puts an item's URL on the blacklist, where its failure says so.
+    private static func list(_ failure: Failure, of item: ClaimedItem, now: Moment, in db: Database) throws {
+        let own = failure.failureClass.blacklistDuration
+        guard let duration = failure.isListed.map({ $0 ? own ?? FailureClass.day : nil }) ?? own else { return }
+        try Blacklist.add(item, failure: failure, until: now.steady + duration, now: now.wall, in: db)
+    }
+
+    private static func complete(
+        _ item: ClaimedItem, _ completion: Completion, now: Moment, in db: Database,
+    ) throws -> Bool {
+        let update = try RowStatement(
+            """
+            UPDATE items SET state = 'done', lease = NULL, attempts = attempts + ?, class = NULL, http_status = NULL,
+                message = NULL, cached = ?, source = ?, bytes = ?, finished_at = ?
+            WHERE id = ? AND \(isOurs)
+            """, in: db)
+        try update.run(
+            completion.isCached ? 0 : 1, completion.isCached, completion.source.hash, completion.source.size, now.wall,
+            item.id, item.lease)
+        guard db.changesCount > 0 else { return false }
+        try CacheIndex.save(
+            completion.source, replacing: completion.isCached ? item.source : nil, now: now.steady, in: db)
+        for rendition in completion.renditions {
+            try CacheIndex.save(rendition, item: item.id, in: db)
+        }
+        for variant in completion.newVariants { try CacheIndex.save(variant, now: now.wall, in: db) }
+        let isConfirmed = item.source.map { $0.fetchedAt != completion.source.fetchedAt } ?? false
+        if !completion.isCached || isConfirmed { try Blacklist.remove(key: item.key, in: db) }
+        return true
+    }
+
+    private static func fail(
+        _ item: ClaimedItem, _ failure: Failure, blacklisted: Bool, tries: Int, now: Int64, in db: Database,
+    ) throws -> Bool {
+        try update(
+            """
+            state = 'failed', lease = NULL, attempts = attempts + ?, class = ?, http_status = ?, message = ?,
+            blacklisted = ?, finished_at = ?
+            """,
+            [tries, failure.failureClass.rawValue, failure.httpStatus, failure.message, blacklisted, now], item, in: db,
+        )
+    }
+
+    private static func delay(
+        _ item: ClaimedItem, until time: Int64, failure: Failure, in db: Database,
+    ) throws -> Bool {
+        try update(
+            """
+            state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, attempts = attempts + 1, class = ?,
+            http_status = ?, message = ?
+            """,
+            [time, failure.host(of: item), failure.failureClass.rawValue, failure.httpStatus, failure.message], item,
+            in: db,
+        )
+    }
+
+    /// The fence: nothing is changed unless the item is still active under our lease.
+    private static let isOurs = "state = 'active' AND lease = ?"
+
+    private static func update(
+        _ assignments: String, _ values: StatementArguments, _ item: ClaimedItem, in db: Database,
+    ) throws -> Bool {
+        try db.run("UPDATE items SET \(assignments) WHERE id = ? AND \(isOurs)", values + [item.id, item.lease])
+        return db.changesCount > 0
+    }
+}
+
+extension ItemEnding {
+    /// A try that failed just now.
+    fileprivate var failedTry: Failure? {
+        switch self {
+        case .failed(let failure), .retry(_, let failure, _), .fallBack(let failure): failure
+        case .done(let completion): completion.concealed
+        case .blacklisted, .wait, .release: nil
+        }
+    }
+}
+
+extension Failure {
+    fileprivate func host(of item: ClaimedItem) -> String { host ?? URLText.host(item.url) }
+}
+
+extension TryRecord {
+    /// Writes it down beside its item.
+    func save(item: Int64, in db: Database) throws {
+        let insert = try RowStatement(
+            """
+            INSERT OR REPLACE INTO tries (item, at, class, http_status, message, received, saved, redirects, address,
+                http_version, dns, connect, tls, first_byte, total)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: db)
+        try insert.run(
+            item, at, failure, httpStatus, message, received, saved,
+            redirects, address, httpVersion, dns, connect, tls,
+            firstByte, total)
+    }
+}

@@ -1,0 +1,188 @@
+public import Core
+internal import GRDB
+internal import Synchronization
+
+/// Pausing, resuming, cancelling and retrying jobs.
+public struct JobControl: Sendable {
+    let gate: DatabaseGate
+
+    public func cancel(job: JobID) async throws(JobsError) {
+        try await move(job, to: .cancelled)
+        try await sweepCancelled()
+    }
+
+    public func pause(job: JobID) async throws(JobsError) { try await move(job, to: .paused) }
+
+    public func resume(job: JobID) async throws(JobsError) {
+        try await move(job, to: .queued)
+    }
+
+    /// Which of a job's failures are meant; all that is given must hold.
+    public struct FailureSelection: Sendable {
+        public var failure: FailureClass?
+        public var host: String?
+        /// How the host of a URL is written; as ``host`` is.
+        public var nameOfHost: @Sendable (String) -> String = URLText.host
+        /// Ended at this time or later, in UTC milliseconds.
+        public var since: Int64?
+
+        public init(failure: FailureClass? = nil, host: String? = nil, since: Int64? = nil) {
+            self.failure = failure
+            self.host = host
+            self.since = since
+        }
+
+        fileprivate func matches(_ url: String) -> Bool { host.map { nameOfHost(url) == $0.lowercased() } ?? true }
+    }
+
+    /// Puts what failed or was cancelled back into the queue, as new.
+    ///
+    /// - Returns: how many items.
+    public func retry(job: JobID, _ selection: FailureSelection = FailureSelection()) async throws(JobsError) -> Int {
+        try await retry(job: job, selection, takesOffBlacklist: false).items
+    }
+
+    /// The same, with the number of their URLs on the blacklist, which it takes off where that is asked for.
+    public func retry(
+        job: JobID, _ selection: FailureSelection, takesOffBlacklist: Bool,
+    ) async throws(JobsError) -> (items: Int, listed: Int) {
+        let listed = Atomic(0)
+        let reading = gate.reading
+        let items = try await changeItems(of: job) { range, db in
+            let failures = try db.rows(
+                """
+                SELECT id, url, state, blacklisted FROM items
+                WHERE job = ? AND id BETWEEN ? AND ? AND state IN ('failed', 'cancelled')
+                    AND (?4 IS NULL OR class = ?4) AND (?5 IS NULL OR finished_at >= ?5)
+                """, [job, range.lowerBound, range.upperBound, selection.failure?.rawValue, selection.since])
+            let update = try RowStatement(
+                """
+                UPDATE items SET state = 'queued', attempts = 0, class = NULL, http_status = NULL, message = NULL,
+                    blacklisted = 0, finished_at = NULL, deaths = 0, fallback = NULL WHERE id = ?
+                """, in: db)
+            let meant = failures.filter { selection.matches($0["url"]) }
+            guard !meant.isEmpty else { return 0 }
+            // They are counted together, and their job is opened once.
+            var moves = try JobCounterBatch(in: db)
+            try moves.announceAll(of: job, to: ItemState.queued.rawValue)
+            try Self.reopen(job, in: db)
+            let list = try ListedKeys(of: job, now: reading.time(in: db), in: db)
+            for row in meant {
+                if try list.has(row["url"], takesOff: takesOffBlacklist) {
+                    listed.wrappingAdd(1, ordering: .relaxed)
+                }
+                try update.run(row["id"] as Int64)
+                let isListed: Bool = row["blacklisted"]
+                let isCancelled = row["state"] as String == ItemState.cancelled.rawValue
+                moves.count(job, from: isCancelled ? .cancelled : isListed ? .blacklisted : .failed, to: .queued)
+            }
+            try moves.addUp(in: db)
+            return meant.count
+        }
+        return (items, listed.load(ordering: .relaxed))
+    }
+
+    /// Ends those of a job's items that are asked for by these URLs, or by all where none is named, at the selection's
+    /// host, or at any. The job goes on with the others.
+    ///
+    /// - Returns: how many had not ended yet.
+    public func cancel(
+        job: JobID, urls: Set<String>, _ selection: FailureSelection = FailureSelection(),
+    ) async throws(JobsError) -> Int {
+        let now = gate.now()
+        return try await changeItems(of: job) { range, db in
+            let open = try db.rows(
+                """
+                SELECT id, url FROM items
+                WHERE job = ? AND id BETWEEN ? AND ? AND state IN ('queued', 'active', 'delayed')
+                """, [job, range.lowerBound, range.upperBound])
+            let update = try RowStatement(
+                """
+                UPDATE items SET state = 'cancelled', lease = NULL, run_at = NULL, class = 'cancelled',
+                    message = 'The item was cancelled.', finished_at = ? WHERE id = ?
+                """, in: db)
+            let meant = open.filter { (urls.isEmpty || urls.contains($0["url"])) && selection.matches($0["url"]) }
+            for row in meant { try update.run(now, row["id"] as Int64) }
+            return meant.count
+        }
+    }
+
+    private static func reopen(_ job: JobID, in db: Database) throws {
+        try db.run(
+            """
+            UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL, revision = revision + 1
+            WHERE id = ? AND state IN ('finished', 'cancelled', 'failed')
+            """, [job])
+    }
+
+    /// Goes through a job's items once, from the first to the last, in slices: an item that is queued again meanwhile
+    /// is not changed twice time.
+    ///
+    /// - Parameter change: changes those with ids in a range, and says how many.
+    /// - Returns: how many were changed in all.
+    private func changeItems(
+        of job: JobID, _ change: @escaping @Sendable (ClosedRange<Int64>, Database) throws -> Int,
+    ) async throws(JobsError) -> Int {
+        var total = 0
+        var last: Int64 = 0
+        while true {
+            let begun = SliceLedger.now()
+            let (count, end) = try await gate.writeSlice(.sweep) { [last] db, rows in
+                try Self.requireJob(job, in: db)
+                let page = try db.row(
+                    """
+                    SELECT count(*) AS n, max(id) AS last FROM
+                        (SELECT id FROM items WHERE job = ? AND id > ? ORDER BY id LIMIT ?)
+                    """, [job, last, rows])
+                guard let end = page?["last"] as Int64? else { return (result: (0, nil as Int64?), handled: 0) }
+                return (result: (try change(last + 1...end, db), end), handled: page?["n"] ?? 0)
+            }
+            total += count
+            guard let end else { return total }
+            last = end
+            await gate.breathe(after: SliceLedger.now() - begun)
+        }
+    }
+
+    /// Ends a job that can't be run at all, such as one whose variants can't be parsed.
+    public func fail(job: JobID, error: String) async throws(JobsError) {
+        let now = gate.now()
+        try await gate.write { db in
+            try db.run(
+                """
+                UPDATE jobs SET state = 'failed', error = ?, finished_at = ?
+                WHERE id = ? AND state IN ('queued', 'running', 'paused')
+                """, [error, now, job])
+        }
+        try await sweepCancelled()
+    }
+
+    private func move(_ job: JobID, to next: JobState) async throws(JobsError) {
+        let now = gate.now()
+        try await gate.write { db in
+            let state = try Self.requireJob(job, in: db)
+            guard state != next else { return }
+            guard state.isOpen, state.canMove(to: next) else {
+                throw JobsError(.refused, "Job \(job) is \(state.rawValue) and can't be made \(next.rawValue).")
+            }
+            try db.run(
+                "UPDATE jobs SET state = ?, finished_at = ? WHERE id = ?",
+                [next.rawValue, next.isOpen ? nil : now, job])
+            // Everything may have ended while it was paused.
+            try db.run(
+                """
+                UPDATE jobs SET state = 'finished', finished_at = ?
+                WHERE id = ? AND state = 'queued' AND total > 0 AND queued + active + delayed = 0
+                """, [now, job])
+        }
+    }
+
+    @discardableResult
+    private static func requireJob(_ job: JobID, in db: Database) throws -> JobState {
+        let text = try db.text("SELECT state FROM jobs WHERE id = ?", [job])
+        guard let state = text.flatMap(JobState.init(rawValue:)) else {
+            throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
+        }
+        return state
+    }
+}

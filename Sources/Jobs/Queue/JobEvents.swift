@@ -1,0 +1,168 @@
+internal import Core
+internal import GRDB
+
+/// The log of what has ended: read page by page, or followed as an asynchronous sequence.
+public struct JobEvents: Sendable {
+    let gate: DatabaseGate
+
+    /// How long events stay in the log, in milliseconds: a reader that was away for longer misses some.
+    public static let retention: Int64 = 7 * FailureClass.day
+
+    /// The id of the last event so far; 0 where there is none.
+    public func last() async throws(JobsError) -> Int64 {
+        try await gate.read { db in
+            try db.integer(
+                """
+                SELECT id * \(Schema.eventsPerRow) + json_array_length(detail) - 1 FROM event_log ORDER BY id DESC LIMIT 1
+                """) ?? 0
+        }
+    }
+
+    /// The id of the last event before a time in UTC milliseconds; 0 where the log has none.
+    public func last(before time: Int64) async throws(JobsError) -> Int64 {
+        try await gate.read { db in
+            // The first row that isn't before it: the machine's clock may have been set, so rows aren't sorted by it.
+            try db.integer(
+                "SELECT id * \(Schema.eventsPerRow) - 1 FROM event_log WHERE at >= ? ORDER BY id LIMIT 1", [time])
+                ?? db.integer("SELECT (max(id) + 1) * \(Schema.eventsPerRow) - 1 FROM event_log") ?? 0
+        }
+    }
+
+    /// The next events after an id, in their order, with the progress of each job among them at the end.
+    ///
+    /// - Parameter job: leaves out those of other jobs.
+    /// - Returns: some thousand events at most, and after which id to go on; no event and the same id at the end of the log.
+    public func page(after last: Int64, job: JobID? = nil) async throws(JobsError) -> (events: [JobEvent], last: Int64)
+    {
+        try await gate.read { db in
+            let first = max(0, last) / Int64(Schema.eventsPerRow)
+            let end = try db.integer(
+                "SELECT max(id) FROM (SELECT id FROM event_log WHERE id >= ? ORDER BY id LIMIT 16)", [first])
+            guard let end else { return ([], last) }
+            let rows = try db.rows(
+                """
+                SELECT event_log.id * \(Schema.eventsPerRow) + part.key AS id, \(Schema.iso("at")) AS at,
+                    json_extract(part.value, '$[0]') AS item, json_extract(part.value, '$[1]') AS job,
+                    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class, items.url
+                FROM event_log CROSS JOIN json_each(event_log.detail) AS part
+                    LEFT JOIN items ON items.id = json_extract(part.value, '$[0]')
+                WHERE event_log.id BETWEEN ? AND ? AND event_log.id * \(Schema.eventsPerRow) + part.key > ?
+                    AND (?4 IS NULL OR json_extract(part.value, '$[1]') = ?4)
+                ORDER BY event_log.id, part.key
+                """, [first, end, last, job])
+            let events = rows.map { row in
+                let item: Int64? = row["item"]
+                return JobEvent(
+                    id: row["id"], at: row["at"], event: item == nil ? .job : .item, job: row["job"], item: item,
+                    url: row["url"], state: row["state"], failure: row["class"])
+            }
+            // Where all events of these rows were left out, or seen before, the next rows come.
+            let next = max(last, (end + 1) * Int64(Schema.eventsPerRow) - 1)
+            guard let newest = events.last else { return ([], next) }
+            return (events + (try Self.progress(after: newest, Set(events.map(\.job)), in: db)), next)
+        }
+    }
+
+    private static func progress(after event: JobEvent, _ jobs: Set<JobID>, in db: Database) throws -> [JobEvent] {
+        try jobs.sorted().compactMap { job in
+            try db.row("SELECT finished_count, skipped_count, total FROM progress WHERE job = ?", [job]).map { row in
+                JobEvent(
+                    id: event.id, at: event.at, event: .progress, job: job, finished: row["finished_count"],
+                    skipped: row["skipped_count"], total: row["total"])
+            }
+        }
+    }
+
+    /// Follows the log from an event on, for as long as the task isn't cancelled. Each event comes exactly once, those that
+    /// happened while nothing was reading first.
+    ///
+    /// - Parameters:
+    ///   - last: the id of the last event that was seen; 0 for all that the log still has.
+    ///   - job: leaves out other jobs; the sequence ends when this one has ended.
+    ///   - follows: whether it waits for more at the end of the log.
+    public func events(after last: Int64 = 0, job: JobID? = nil, follows: Bool = true) -> Sequence {
+        Sequence(log: self, last: last, job: job, follows: follows)
+    }
+
+    public struct Sequence: AsyncSequence, Sendable {
+        let log: JobEvents
+        let last: Int64
+        let job: JobID?
+        let follows: Bool
+
+        public func makeAsyncIterator() -> Iterator { Iterator(log: log, last: last, job: job, follows: follows) }
+
+        public struct Iterator: AsyncIteratorProtocol {
+            let log: JobEvents
+            var last: Int64
+            let job: JobID?
+            let follows: Bool
+            private var page: ArraySlice<JobEvent> = []
+            private var hasEnded = false
+
+            init(log: JobEvents, last: Int64, job: JobID?, follows: Bool) {
+                (self.log, self.last, self.job, self.follows) = (log, last, job, follows)
+            }
+
+            /// - Returns: nil at the end, and when the task is cancelled.
+            public mutating func next() async throws -> JobEvent? {
+                while page.isEmpty {
+                    if hasEnded { return nil }
+                    let before = last
+                    let (events, end) = try await log.page(after: last, job: job)
+                    (page, last) = (events[...], end)
+                    if let state = events.last(where: { $0.event == .job })?.state.flatMap(JobState.init(rawValue:)),
+                        job != nil, !state.isOpen
+                    {
+                        hasEnded = true
+                    }
+                    guard events.isEmpty, end == before else { continue }
+                    guard follows, await Self.nap() else { return nil }
+                }
+                return page.popFirst()
+            }
+
+            /// - Returns: false when the task was cancelled.
+            private static func nap() async -> Bool { (try? await Task.sleep(for: .milliseconds(200))) != nil }
+        }
+    }
+
+    /// Removes events from before a time by the machine's clock.
+    public func prune(before time: Int64) async throws(JobsError) {
+        while try await gate.exists(
+            "SELECT 1 FROM event_log WHERE id = (SELECT min(id) FROM event_log) AND at < ?", [time])
+        {
+            try await gate.writeSlice(.prune) { db, rows in
+                let count = try db.run(
+                    "DELETE FROM event_log WHERE at < ? AND id IN (SELECT id FROM event_log ORDER BY id LIMIT ?)",
+                    [time, rows])
+                return ((), count)
+            }
+            await gate.breathe()
+        }
+    }
+}
+
+/// The ends of a group's items, for one row of the log.
+struct EndedItems {
+    private var parts: [String] = []
+
+    mutating func add(_ item: ClaimedItem, _ ending: ItemEnding) {
+        switch ending {
+        case .done(let completion):
+            parts.append("[\(item.id),\(item.job),\"\(completion.isCached ? "cached" : "done")\"]")
+        case .failed(let failure): parts.append("[\(item.id),\(item.job),\"failed\",\"\(failure.failureClass)\"]")
+        case .blacklisted(let entry): parts.append("[\(item.id),\(item.job),\"blacklisted\",\"\(entry.failure)\"]")
+        case .retry, .wait, .release, .fallBack: break
+        }
+    }
+
+    func log(at now: Int64, in db: Database) throws {
+        var rest = parts[...]
+        while !rest.isEmpty {
+            let row = rest.prefix(Schema.eventsPerRow)
+            try db.run("INSERT INTO event_log (at, detail) VALUES (?, ?)", [now, "[\(row.joined(separator: ","))]"])
+            rest = rest.dropFirst(row.count)
+        }
+    }
+}

@@ -1,0 +1,153 @@
+internal import GRDB
+
+/// A job as people watch it: a row of the view `progress`.
+public struct JobProgress: Hashable, Sendable, Codable {
+    public let job: JobID
+    public let name: String?
+    public let state: JobState
+    public let priority: Int
+    public let total, ended, queued, active, delayed: Int
+    public let done, cached, failed, blacklisted, cancelled: Int
+    /// Downloaded by the job's items that are done.
+    public let bytes: Int64
+    public let percent: Double
+    /// URLs that `only-new` has left out.
+    public let notNew: Int
+    public let createdAt: String?
+    public let startedAt: String?
+    public let finishedAt: String?
+    public let error: String?
+}
+
+/// The unfinished items of all jobs that are not paused.
+public struct Backlog: Hashable, Sendable {
+    public let queued, active, delayed: Int
+    /// When the next delayed item is due, in UTC milliseconds.
+    public let nextDue: Int64?
+
+    public init(queued: Int, active: Int = 0, delayed: Int = 0, nextDue: Int64? = nil) {
+        self.queued = queued
+        self.active = active
+        self.delayed = delayed
+        self.nextDue = nextDue
+    }
+
+    public var isEmpty: Bool { queued + active + delayed == 0 }
+}
+
+/// The queue as people watch it.
+public struct JobReports: Sendable {
+    let gate: DatabaseGate
+
+    /// One job, or `nil` if there is none with this id.
+    public func progress(job: JobID) async throws(JobsError) -> JobProgress? {
+        try await gate.read { db in
+            try db.row("SELECT * FROM progress WHERE job = ?", [job]).map(progressRow)
+        }
+    }
+
+    /// Unfinished jobs and the latest ended ones, the newest first.
+    public func progress(latest limit: Int = 20) async throws(JobsError) -> [JobProgress] {
+        try await gate.read { db in
+            try db.rows(
+                """
+                SELECT * FROM progress WHERE job IN (SELECT id FROM jobs WHERE state IN ('queued', 'running', 'paused')
+                    UNION ALL SELECT id FROM (SELECT id FROM jobs ORDER BY id DESC LIMIT ?))
+                ORDER BY job DESC LIMIT 1000
+                """, [limit]
+            ).map(progressRow)
+        }
+    }
+
+    public func backlog() async throws(JobsError) -> Backlog {
+        try await gate.read { db in
+            let row = try db.row(
+                """
+                SELECT coalesce(sum(queued), 0) AS queued, coalesce(sum(active), 0) AS active,
+                    coalesce(sum(delayed), 0) AS delayed,
+                    (SELECT min(run_at) FROM items WHERE state = 'delayed') AS next_due
+                FROM jobs WHERE state IN ('queued', 'running') AND \(Schema.nothingIsSuspended)
+                """)
+            return Backlog(
+                queued: row?["queued"] ?? 0, active: row?["active"] ?? 0, delayed: row?["delayed"] ?? 0,
+                nextDue: row?["next_due"],
+            )
+        }
+    }
+
+    /// Since when nothing is claimed of any job, in UTC milliseconds; nil where all goes on.
+    public func suspendedSince() async throws(JobsError) -> Int64? {
+        try await gate.read { db in try db.integer("SELECT since FROM suspension") }
+    }
+
+    /// The progress of these jobs, for a run's last line and exit code.
+    public func summary(jobs: Set<JobID>) async throws(JobsError) -> [JobProgress] {
+        try await gate.read { db in
+            try jobs.sorted().compactMap { job in
+                try db.row("SELECT * FROM progress WHERE job = ?", [job]).map(progressRow)
+            }
+        }
+    }
+
+    /// A page of a job's results in the order of its items: whole items, at most `limit` of them after item `after`.
+    public func results(job: JobID, after item: Int64, limit: Int) async throws(JobsError) -> [ResultRow] {
+        try await gate.read { db in
+            try db.rows(
+                """
+                SELECT * FROM results WHERE job = ? AND item IN
+                    (SELECT id FROM items WHERE job = ? AND id > ? AND state IN ('done', 'failed', 'cancelled')
+                        ORDER BY id LIMIT ?)
+                ORDER BY item, variant
+                """, [job, job, item, limit]
+            ).map(ResultRow.init(row:))
+        }
+    }
+
+    /// The items of a URL, the latest first.
+    public func history(ofURL url: String, limit: Int = 20) async throws(JobsError) -> [ItemRecord] {
+        try await gate.read { db in
+            try db.rows("SELECT * FROM items WHERE url = ? ORDER BY id DESC LIMIT ?", [url, limit]).map(
+                ItemRecord.init(row:))
+        }
+    }
+
+    /// Every request for a URL that is remembered, the latest first.
+    public func tries(ofURL url: String, limit: Int = 100) async throws(JobsError) -> [TryRecord] {
+        try await gate.read { db in
+            try db.rows(
+                """
+                SELECT tries.* FROM items CROSS JOIN tries ON tries.item = items.id WHERE items.url = ?
+                ORDER BY tries.at DESC LIMIT ?
+                """, [url, limit]
+            ).map(TryRecord.init(row:))
+        }
+    }
+
+    /// Replaces the worker's earlier report.
+    public func save(progress: [TransferProgress], worker: Int64) async throws(JobsError) {
+        let now = gate.now()
+        try await gate.write { db in
+            try db.run("DELETE FROM transfer_progress WHERE worker = ?", [worker])
+            let insert = try db.cachedStatement(
+                sql: """
+                    INSERT OR REPLACE INTO transfer_progress (worker, item, received, expected, updated_at)
+                    VALUES (?, ?, ?, ?, ?)
+                    """)
+            for one in progress {
+                try insert.execute(arguments: [worker, one.item, one.received, one.expected, now])
+            }
+        }
+    }
+}
+
+private func progressRow(_ row: Row) -> JobProgress {
+    let state: String = row["state"]
+    return JobProgress(
+        job: row["job"], name: row["name"], state: JobState(rawValue: state) ?? .failed, priority: row["priority"],
+        total: row["total"], ended: row["ended"], queued: row["queued"], active: row["active"], delayed: row["delayed"],
+        done: row["done"], cached: row["cached"], failed: row["failed"], blacklisted: row["blacklisted"],
+        cancelled: row["cancelled"], bytes: row["bytes"], percent: row["percent"], notNew: row["not_new"],
+        createdAt: row["created_at"],
+        startedAt: row["started_at"], finishedAt: row["finished_at"], error: row["error"],
+    )
+}

@@ -1,0 +1,47 @@
+internal import GRDB
+
+/// Items with a priority of their own: they are claimed beside their job's others, each priority as if it were a job.
+extension JobQueue {
+    private static let mostQueues = 1_000
+
+    /// Such items of open jobs, the highest priority first. A look for each priority of each job, however many items have
+    /// it; one look where there are none.
+    static func ownPriorities(order: ExecutionOrder, in db: Database) throws -> [ClaimQueue] {
+        let highest = try look("TRUE ORDER BY priority DESC, job DESC", in: db)
+        guard var last = try highest.first(read: Self.place) else { return [] }
+        let nextJob = try look("priority = ? AND job < ? ORDER BY job DESC", in: db)
+        let nextPriority = try look("priority < ? ORDER BY priority DESC, job DESC", in: db)
+        var queues: [ClaimQueue] = []
+        while queues.count < mostQueues {
+            if let job = try definition(of: last.job, order: order, in: db) {
+                queues.append(ClaimQueue(job: job, priority: last.priority))
+            }
+            guard
+                let next = try nextJob.first(last.priority, last.job, read: Self.place)
+                    ?? nextPriority.first(last.priority, read: Self.place)
+            else { break }
+            last = next
+        }
+        return queues
+    }
+
+    private static func look(_ condition: String, in db: Database) throws -> RowStatement {
+        try RowStatement(
+            """
+            SELECT priority, job FROM items INDEXED BY items_own_priority
+            WHERE state = 'queued' AND priority IS NOT NULL AND \(condition) LIMIT 1
+            """, in: db)
+    }
+
+    private static func place(_ row: RowColumns) -> (priority: Int, job: JobID) {
+        (Int(clamping: row.integer(0)), row.integer(1))
+    }
+}
+
+extension ClaimQueue {
+    /// Whether the job has queued items without a priority of their own.
+    func hasUsualItems(in db: Database) throws -> Bool {
+        try RowStatement("SELECT 1 FROM items WHERE job = ? AND state = 'queued' AND priority IS NULL LIMIT 1", in: db)
+            .first(job.id) { _ in true } ?? false
+    }
+}

@@ -1,0 +1,101 @@
+internal import Core
+internal import GRDB
+
+extension JobQueue {
+    /// The fewest deaths among queued items that have seen two or more: such items are claimed by ``claimSuspects``
+    /// only.
+    ///
+    /// - Returns: nil where no open job has such an item.
+    public func leastSuspicion() async throws(JobsError) -> Int? {
+        try await gate.read { db in try Self.leastSuspicion(in: db) }
+    }
+
+    private static func leastSuspicion(in db: Database) throws -> Int? {
+        return try db.int(
+            """
+            SELECT deaths FROM items WHERE state = 'queued' AND deaths > 1
+                AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = items.job AND jobs.state IN ('queued', 'running'))
+                    AND \(Schema.nothingIsSuspended)
+                ORDER BY deaths LIMIT 1
+            """)
+    }
+
+    /// Claims items that have seen two deaths or more: as many as may be in flight together, and no others beside them.
+    ///
+    /// - Parameter deaths: how many they have seen, as ``leastSuspicion()`` says.
+    public func claimSuspects(
+        deaths: Int, worker: Int64, order: ExecutionOrder = .fifo,
+    ) async throws(JobsError) -> Claim {
+        let reading = gate.reading
+        return try await gate.write { [leaseDuration = gate.leaseDuration] db in
+            let steady = try reading.time(in: db)
+            let rows = try db.rows(
+                """
+                SELECT job, id FROM items INDEXED BY items_suspect
+                    WHERE state = 'queued' AND deaths > 1 AND deaths = ?
+                    AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = items.job AND jobs.state IN ('queued', 'running'))
+                    AND \(Schema.nothingIsSuspended)
+                    ORDER BY id LIMIT ?
+                """, [deaths, Suspicion.window(deaths: deaths)])
+            guard !rows.isEmpty else { return Claim(items: [], jobs: [:]) }
+            var ids: [JobID: [Int64]] = [:]
+            for row in rows { ids[row["job"], default: []].append(row["id"]) }
+            let lease = try Self.newLease(
+                of: worker, now: reading.wall, until: steady + leaseDuration, isAlone: deaths >= Suspicion.alone, in: db
+            )
+            var taking = try Taking(
+                lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: reading.wall, steady: steady,
+                caution: .none, in: db)
+            var used: [JobID: JobDefinition] = [:]
+            for (job, items) in ids.sorted(by: { $0.key < $1.key }) {
+                guard let definition = try Self.definition(of: job, order: order, in: db) else { continue }
+                used[job] = definition
+                try taking.take(items, of: definition, in: db)
+            }
+            return try taking.claim(used, in: db)
+        }
+    }
+
+    /// Puts the active items of a dead worker's lease back, each with one death more, and ends those that are guilty.
+    ///
+    /// - Returns: how many went back or ended.
+    static func takeBack(
+        ofDeadWorker lease: (id: Int64, isAlone: Bool), now: (wall: Int64, steady: Int64), _ guilty: inout [JobID],
+        in db: Database,
+    ) throws -> Int {
+        var count = 0
+        if lease.isAlone {
+            let rows = try db.rows(
+                "SELECT id, job, \(Schema.askedURL("items")) AS url FROM items WHERE state = 'active' AND lease = ? AND deaths >= ?",
+                [lease.id, Suspicion.guilty - 1])
+            for row in rows { try end(guilty: row["id"], url: row["url"], now: now, in: db) }
+            guilty += rows.map { $0["job"] }
+            count += rows.count
+        }
+        // Deaths beside other items don't add up to the guilt of a single one.
+        let most = lease.isAlone ? Suspicion.guilty : Suspicion.alone
+        try db.run(
+            """
+            UPDATE items SET state = 'queued', lease = NULL, deaths = min(max(deaths, 0) + 1, ?)
+            WHERE state = 'active' AND lease = ?
+            """, [most, lease.id])
+        return count + db.changesCount
+    }
+
+    private static func end(
+        guilty item: Int64, url: String, now: (wall: Int64, steady: Int64), in db: Database,
+    ) throws {
+        let failure = FailureClass.workerCrash
+        let message =
+            "Three workers died while this was the only URL that they held. Its bytes, or this program, need a look."
+        try db.run(
+            """
+            UPDATE items SET state = 'failed', lease = NULL, attempts = attempts + 1, class = ?, http_status = NULL,
+                message = ?, deaths = ?, finished_at = ? WHERE id = ?
+            """, [failure.rawValue, message, Suspicion.guilty, now.wall, item])
+        let options = try db.text("SELECT options FROM jobs WHERE id = (SELECT job FROM items WHERE id = ?)", [item])
+        try Blacklist.add(
+            key: key(of: url, by: keyRule(options)), host: URLText.host(url), failure: Failure(failure, message),
+            until: now.steady + FailureClass.day, now: now.wall, in: db)
+    }
+}

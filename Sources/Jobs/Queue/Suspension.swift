@@ -1,0 +1,48 @@
+internal import GRDB
+
+/// Pausing, resuming and cancelling everything.
+extension JobControl {
+    /// Nothing more is claimed of any job, new ones included, until ``resumeAll()``. Jobs keep their states.
+    ///
+    /// - Returns: whether it was not so before.
+    @discardableResult
+    public func pauseAll() async throws(JobsError) -> Bool {
+        let now = gate.now()
+        return try await gate.write { db in
+            try db.run("INSERT OR IGNORE INTO suspension (id, since) VALUES (1, ?)", [now]) > 0
+        }
+    }
+
+    /// Jobs that were paused by themselves stay so.
+    ///
+    /// - Returns: whether all was paused.
+    @discardableResult
+    public func resumeAll() async throws(JobsError) -> Bool {
+        try await gate.write { db in try db.run("DELETE FROM suspension") > 0 }
+    }
+
+    /// Cancels all unfinished jobs, those that are paused as well.
+    ///
+    /// - Returns: how many.
+    @discardableResult
+    public func cancelAll() async throws(JobsError) -> Int {
+        let now = gate.now()
+        var total = 0
+        while true {
+            let begun = SliceLedger.now()
+            let count = try await gate.writeSlice(.sweep) { db, rows in
+                let count = try db.run(
+                    """
+                    UPDATE jobs SET state = 'cancelled', finished_at = ? WHERE id IN
+                        (SELECT id FROM jobs WHERE state IN ('queued', 'running', 'paused') LIMIT ?)
+                    """, [now, rows])
+                return (result: count, handled: count)
+            }
+            total += count
+            guard count > 0 else { break }
+            await gate.breathe(after: SliceLedger.now() - begun)
+        }
+        try await sweepCancelled()
+        return total
+    }
+}

@@ -1,0 +1,76 @@
+internal import GRDB
+
+extension JobReports {
+    /// Why an idle worker's queue isn't empty: a sentence for each reason.
+    public func waits(of worker: Int64) async throws(JobsError) -> [String] {
+        let reading = gate.reading
+        return try await gate.read { db in
+            let now = try reading.time(in: db)
+            return try Self.others(than: worker, in: db) + Self.delays(at: now, in: db) + Self.suspects(in: db)
+        }
+    }
+
+    private static let isOpen =
+        "EXISTS (SELECT 1 FROM jobs WHERE jobs.id = items.job AND (jobs.state = 'queued' OR jobs.state = 'running'))"
+
+    private static func others(than worker: Int64, in db: Database) throws -> [String] {
+        try db.rows(
+            """
+            SELECT count(*) AS n, workers.pid AS pid, workers.host AS host FROM items
+            LEFT JOIN leases ON leases.id = items.lease LEFT JOIN workers ON workers.id = leases.worker
+            WHERE items.state = 'active' AND leases.worker IS NOT ? AND \(isOpen)
+            GROUP BY leases.worker ORDER BY n DESC LIMIT 3
+            """, [worker]
+        ).map { row in
+            let who = (row["pid"] as Int64?).map { "the worker of process \($0) on \(row["host"] ?? "?")" }
+            return "\(items(row["n"])) active in \(who ?? "a worker that has died")."
+        }
+    }
+
+    private static func delays(at now: Int64, in db: Database) throws -> [String] {
+        let many = DelayedWaits(db)
+        if try many.count() > DelayedWaits.maxSeen { return try delays(at: now, many) }
+        return try db.rows(
+            """
+            SELECT count(*) AS n, min(run_at) AS next, max(run_at) AS last, waits_for, max(message) AS message
+            FROM items WHERE state = 'delayed' AND \(isOpen) GROUP BY waits_for ORDER BY n DESC LIMIT 4
+            """
+        ).map { row in
+            let host = (row["waits_for"] as String?).map { " for \($0)" } ?? ""
+            let next = seconds(until: row["next"], from: now)
+            let last = seconds(until: row["last"], from: now)
+            let time = next == last ? "\(next) s" : "\(next) to \(last) s"
+            let reason = (row["message"] as String?).map { " (\(trimmed($0)))" } ?? ""
+            return "\(items(row["n"])) put off\(host), for \(time) more\(reason)."
+        }
+    }
+
+    /// The same of more items than are looked at each time.
+    private static func delays(at now: Int64, _ many: DelayedWaits) throws -> [String] {
+        let all = "\(try many.count()) items are put off."
+        return try [all]
+            + many.hosts(job: nil, limit: 1_000).sorted { $0.items > $1.items }.prefix(3).map { wait in
+                let time = wait.until.map { ", for up to \(seconds(until: $0, from: now)) s more" } ?? ""
+                let least = wait.isMore ? "At least \(wait.items)" : "\(wait.items)"
+                return "\(least) of them for \(wait.host)\(time) (\(trimmed(wait.reason)))."
+            }
+    }
+
+    private static func suspects(in db: Database) throws -> [String] {
+        let count =
+            try db.integer("SELECT count(*) FROM items WHERE state = 'queued' AND deaths > 1 AND \(isOpen)") ?? 0
+        return count == 0
+            ? [] : ["\(items(count)) to be run apart from others, since workers died while they held them."]
+    }
+
+    private static func items(_ count: Int64) -> String { count == 1 ? "1 item is" : "\(count) items are" }
+
+    private static func seconds(until time: Int64?, from now: Int64) -> Int64 {
+        let (left, overflow) = (time ?? now).subtractingReportingOverflow(now)
+        return overflow ? 0 : max(0, left) / 1_000
+    }
+
+    private static func trimmed(_ message: String) -> String {
+        message.hasSuffix(".") ? String(message.dropLast()) : message
+    }
+}

@@ -1,0 +1,219 @@
+internal import Core
+internal import GRDB
+
+/// Workers, their leases, and how housekeeping reclaims the items of workers that died.
+extension JobQueue {
+    /// Enters a worker and marks it as alive for as long as this process lives.
+    public func register(host: String, pid: Int32) async throws(JobsError) -> Int64 {
+        let now = gate.now()
+        let draft = DatabaseFile.rebuildDraft(of: gate.file.name)
+        return try await gate.write { [lockFile = gate.lockFile] db in
+            // A rebuild holds the lock that this transaction runs under, so a draft that is there now was left by a
+            // kill.
+            DatabaseFile.removeRebuildDraft(draft)
+            try db.run(
+                "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?)", [host, pid, now, now])
+            let worker = db.lastInsertedRowID
+            try db.run("DELETE FROM host_failures WHERE last_at < ?", [now - 7 * FailureClass.day])
+            // Inside the transaction, so that no other program sees the row without the lock.
+            try lockFile.hold(worker: worker)
+            return worker
+        }
+    }
+
+    /// Removes a worker; the items that it still leases go back to the queue.
+    public func unregister(worker: Int64) async throws(JobsError) {
+        try await gate.write { [lockFile = gate.lockFile] db in
+            _ = try Self.takeBack(fromWorker: worker, in: db)
+            lockFile.letGo(worker: worker)
+        }
+    }
+
+    /// Extends the worker's leases, and deletes those that no item is left on, and hosts' waits that are over.
+    public func heartbeat(worker: Int64) async throws(JobsError) {
+        let reading = gate.reading
+        let now = reading.wall
+        try await gate.write { [leaseDuration = gate.leaseDuration] db in
+            try db.run("UPDATE workers SET seen_at = ? WHERE id = ?", [now, worker])
+            try db.run(
+                """
+                DELETE FROM leases WHERE worker = ? AND claimed_at NOT BETWEEN ? AND ? AND NOT EXISTS
+                    (SELECT 1 FROM items WHERE state = 'active' AND lease = leases.id)
+                """,
+                // Those of a clock that was ahead are as old as any.
+                [worker, now - 1_000, now + 1_000])
+            let steady = try reading.time(in: db)
+            try db.run(
+                "DELETE FROM hosts WHERE not_before < ?1 AND coalesce(set_at, 0) < ?1",
+                [steady - HostBook.memoryDuration])
+            try db.run("UPDATE leases SET expires_at = ? WHERE worker = ?", [steady + leaseDuration, worker])
+        }
+    }
+
+    /// Takes back the leases of workers that died, leases that ran out, also those of live workers, and items whose
+    /// lease is no more. Their tries don't count.
+    ///
+    /// - Parameter onGuilty: told the job of each item that ended since three workers died while it ran alone.
+    /// - Returns: how many items went back to the queue, or ended so.
+    public func takeBackDeadLeases(
+        myself: Int64?, onGuilty: @Sendable (JobID) -> Void = { _ in },
+    ) async throws(JobsError) -> Int {
+        let reading = gate.reading
+        let (others, expired, stranded) = try await gate.read { db in
+            let now = try reading.time(in: db)
+            return (
+                try db.integers("SELECT id FROM workers UNION SELECT worker FROM leases"),
+                try db.integers(
+                    "SELECT DISTINCT worker FROM leases WHERE expires_at < ? AND worker IS NOT ?", [now, myself]),
+                try Self.hasStranded(in: db)
+            )
+        }
+        let dead = others.filter { $0 != myself && !gate.lockFile.isAlive(worker: $0) }
+        guard !dead.isEmpty || !expired.isEmpty || stranded else { return 0 }
+        let (count, guilty) = try await gate.write { [lockFile = gate.lockFile] db -> (Int, [JobID]) in
+            let now = (wall: reading.wall, steady: try reading.time(in: db))
+            var count = 0
+            var guilty: [JobID] = []
+            // Asked again under the write lock: a number could have come alive, but never does twice.
+            for worker in dead where !lockFile.isAlive(worker: worker) {
+                count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, in: db)
+            }
+            for worker in expired { count += try Self.takeBack(fromWorker: worker, in: db) }
+            count += try db.run("UPDATE items SET state = 'queued', lease = NULL WHERE \(Self.isStranded)")
+            return (count, guilty)
+        }
+        guilty.forEach(onGuilty)
+        return count
+    }
+
+    /// Active items whose lease a person has deleted or overwritten: no worker holds them, and they would stay active
+    /// for ever.
+    private static let isStranded =
+        "state = 'active' AND (typeof(lease) <> 'integer' OR lease NOT IN (SELECT id FROM leases))"
+
+    private static func hasStranded(in db: Database) throws -> Bool {
+        return try db.exists("SELECT 1 FROM items WHERE \(isStranded)")
+    }
+
+    private static func takeBack(
+        fromDeadWorker worker: Int64, now: (wall: Int64, steady: Int64), _ guilty: inout [JobID], in db: Database,
+    ) throws -> Int {
+        var count = 0
+        let leases = try db.rows("SELECT id, is_alone FROM leases WHERE worker = ? ORDER BY id", [worker])
+        for row in leases {
+            count += try takeBack(ofDeadWorker: (row["id"], row["is_alone"]), now: now, &guilty, in: db)
+        }
+        try forget(worker: worker, in: db)
+        return count
+    }
+
+    private static func takeBack(fromWorker worker: Int64, in db: Database) throws -> Int {
+        let leases = try db.integers("SELECT id FROM leases WHERE worker = ? ORDER BY id", [worker])
+        let count = try leases.reduce(0) { try $0 + release(lease: $1, in: db) }
+        try forget(worker: worker, in: db)
+        return count
+    }
+
+    private static func forget(worker: Int64, in db: Database) throws {
+        for table in ["leases", "host_load", "transfer_progress"] {
+            try db.run("DELETE FROM \(table) WHERE worker = ?", [worker])
+        }
+        try db.run("DELETE FROM workers WHERE id = ?", [worker])
+    }
+
+    private static func release(lease: Int64, in db: Database) throws -> Int {
+        return try db.run(
+            "UPDATE items SET state = 'queued', lease = NULL WHERE state = 'active' AND lease = ?", [lease])
+    }
+
+    /// Live workers, for people.
+    public func workers() async throws(JobsError) -> [(id: Int64, host: String, pid: Int32)] {
+        let all = try await gate.read { db in
+            try db.rows("SELECT id, host, pid FROM workers ORDER BY id")
+                .map { (id: $0["id"] as Int64, host: $0["host"] as String, pid: $0["pid"] as Int32) }
+        }
+        return all.filter { gate.lockFile.isAlive(worker: $0.id) }
+    }
+
+    /// Puts delayed items whose time has come back into the queue, at most `limit` of them. A time further away than
+    /// any delay can be comes of a clock that was set back, and has come, too.
+    ///
+    /// - Returns: how many.
+    public func promoteDue(limit: Int = 1_000) async throws(JobsError) -> Int {
+        let reading = gate.reading
+        let (now, isDue) = try await gate.read { db in
+            let now = try reading.time(in: db)
+            return (
+                now,
+                try db.flag(
+                    """
+                    SELECT EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at <= ?)
+                        OR EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at > ?)
+                    """, [now, now + HostMemory.longestDelay]) ?? false
+            )
+        }
+        guard isDue else { return 0 }
+        return try await gate.write { db in
+            var count = 0
+            for (condition, time) in [("run_at <= ?", now), ("run_at > ?", now + HostMemory.longestDelay)] {
+                count += try db.run(
+                    """
+                    UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
+                        (SELECT id FROM items WHERE state = 'delayed' AND \(condition) ORDER BY run_at LIMIT ?)
+                    """, [time, limit])
+            }
+            return count
+        }
+    }
+
+    /// Puts items back before their time that wait for hosts which were given up.
+    ///
+    /// - Returns: how many.
+    public func promote(givenUp hosts: [String], limit: Int = 1_000) async throws(JobsError) -> Int {
+        let waiting = try await gate.read { db in
+            return try hosts.filter {
+                try db.exists("SELECT 1 FROM items WHERE state = 'delayed' AND waits_for = ?", [$0])
+            }
+        }
+        guard !waiting.isEmpty else { return 0 }
+        return try await gate.write { db in
+            var count = 0
+            let promote = try db.cachedStatement(
+                sql: """
+                    UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
+                        (SELECT id FROM items WHERE state = 'delayed' AND waits_for = ? ORDER BY id LIMIT ?)
+                    """)
+            for host in waiting where count < limit {
+                try promote.execute(arguments: [host, limit - count])
+                count += db.changesCount
+            }
+            return count
+        }
+    }
+
+    /// Puts items back before their time that only waited for room at a host, the oldest first.
+    public func promote(waitingFor host: String, limit: Int) async throws(JobsError) -> Int {
+        try await gate.write { db in
+            return try db.run(
+                """
+                UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
+                    (SELECT id FROM items WHERE state = 'delayed' AND waits_for = ? AND class IS NULL
+                        ORDER BY id LIMIT ?)
+                """, [host, limit])
+        }
+    }
+
+    /// Of these items, those that are no longer ours: cancelled, deleted or taken back. Their work can stop.
+    public func lost(of items: [ClaimedItem]) async throws(JobsError) -> Set<Int64> {
+        try await gate.read { db in
+            var lost: Set<Int64> = []
+            for item in items
+            where try !db.exists(
+                "SELECT 1 FROM items WHERE id = ? AND state = 'active' AND lease = ?", [item.id, item.lease])
+            {
+                lost.insert(item.id)
+            }
+            return lost
+        }
+    }
+}

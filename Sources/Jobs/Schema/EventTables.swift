@@ -1,0 +1,45 @@
+/// The log of what has ended, which ``JobEvents`` and the view `events` read.
+///
+/// A worker writes one row for a group of items that ends together, so that an item costs some 20 bytes and no statement of
+/// its own. Ids grow in the order of the commits, since each is given under the write lock: a reader that goes on after the
+/// last id it has seen misses nothing and sees nothing twice.
+extension Schema {
+    static let eventTables = """
+        -- detail is a JSON array of arrays: item (null for a job), job, what became of it, and the class of a failure.
+        CREATE TABLE event_log (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            at INTEGER NOT NULL,
+            detail TEXT NOT NULL
+        );
+
+        CREATE VIEW events AS SELECT
+            event_log.id * \(eventsPerRow) + part.key AS id, \(iso("event_log.at")) AS at,
+            CASE WHEN json_extract(part.value, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
+            json_extract(part.value, '$[1]') AS job, json_extract(part.value, '$[0]') AS item, items.url AS url,
+            json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class
+            FROM event_log CROSS JOIN json_each(event_log.detail) AS part
+            LEFT JOIN items ON items.id = json_extract(part.value, '$[0]');
+
+        CREATE TRIGGER events_of_new_jobs AFTER INSERT ON jobs BEGIN
+            INSERT INTO event_log (at, detail)
+                VALUES (\(now), json_array(json_array(NULL, NEW.id, NEW.state)));
+        END;
+        CREATE TRIGGER events_of_jobs AFTER UPDATE OF state ON jobs WHEN OLD.state <> NEW.state BEGIN
+            INSERT INTO event_log (at, detail)
+                VALUES (\(now), json_array(json_array(NULL, NEW.id, NEW.state)));
+        END;
+        """
+
+    /// The most items of a row, by which the ids of the events in it are told apart. A worker ends 256 at once at most.
+    static let eventsPerRow = 1_000
+
+    /// Logs the end of an item that is moved by a statement of its own, within a trigger.
+    static let logEnd = """
+        INSERT INTO event_log (at, detail)
+                SELECT \(now), json_array(json_array(NEW.id, NEW.job,
+                    CASE WHEN NEW.state = 'done' AND NEW.cached <> 0 THEN 'cached'
+                        WHEN NEW.state = 'failed' AND NEW.blacklisted <> 0 THEN 'blacklisted' ELSE NEW.state END,
+                    NEW.class))
+                WHERE NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled';
+        """
+}

@@ -1,0 +1,86 @@
+/// Tables on hosts: their state, waiting items, limits that people set while workers run, and the blacklist.
+extension Schema {
+    static let hostTables = """
+        -- Times by the cache's clock. Of a host that has never answered: since when it fails, and when it is given up.
+        CREATE TABLE hosts (
+            host TEXT PRIMARY KEY,
+            not_before INTEGER NOT NULL,
+            set_at INTEGER,
+            reason TEXT,
+            width REAL,
+            parks INTEGER NOT NULL DEFAULT 0,
+            failing_since INTEGER,
+            failed_at INTEGER,
+            gives_up_at INTEGER,
+            failure_class TEXT,
+            failure_message TEXT,
+            answered INTEGER NOT NULL DEFAULT 0
+        ) WITHOUT ROWID;
+        CREATE TABLE host_failures (
+            host TEXT NOT NULL,
+            class TEXT NOT NULL,
+            count INTEGER NOT NULL,
+            last_at INTEGER NOT NULL,
+            PRIMARY KEY (host, class)
+        ) WITHOUT ROWID;
+        -- reason and until: why a worker's requests to a host wait, and until when, where that is known. share:
+        -- requests at once that a worker keeps to, of those that all may have together; the row '*' is for all hosts.
+        CREATE TABLE host_load (
+            worker INTEGER NOT NULL,
+            host TEXT NOT NULL,
+            running INTEGER NOT NULL,
+            waiting INTEGER NOT NULL,
+            rate REAL NOT NULL,
+            reason TEXT,
+            until INTEGER,
+            share INTEGER,
+            PRIMARY KEY (worker, host)
+        ) WITHOUT ROWID;
+
+        -- The row '*' is for the worker as a whole and for hosts without a row.
+        CREATE TABLE limits (
+            host TEXT PRIMARY KEY NOT NULL,
+            concurrency INTEGER CONSTRAINT "concurrency is a whole number from 1 to 1000, and of the row '*' only"
+                CHECK (concurrency IS NULL OR (typeof(concurrency) = 'integer' AND concurrency BETWEEN 1 AND 1000
+                    AND host = '*')),
+            per_host INTEGER CONSTRAINT "per_host is a whole number from 1 to 1000"
+                CHECK (per_host IS NULL OR (typeof(per_host) = 'integer' AND per_host BETWEEN 1 AND 1000)),
+            rate REAL CONSTRAINT "rate is a number of requests a second"
+                CHECK (rate IS NULL OR (typeof(rate) = 'real' AND rate BETWEEN 0.0001 AND 100000)),
+            burst INTEGER CONSTRAINT "burst is a whole number from 1 to 10000"
+                CHECK (burst IS NULL OR (typeof(burst) = 'integer' AND burst BETWEEN 1 AND 10000))
+        ) WITHOUT ROWID;
+        -- setting: the one that has refused the URL, such as max-body=67108864; the entry holds while it is the same.
+        CREATE TABLE blacklist_entries (
+            url TEXT PRIMARY KEY,
+            host TEXT NOT NULL,
+            class TEXT NOT NULL,
+            http_status INTEGER,
+            message TEXT,
+            count INTEGER NOT NULL,
+            first_at INTEGER NOT NULL,
+            last_at INTEGER NOT NULL,
+            expires_at INTEGER NOT NULL,
+            setting TEXT
+        ) WITHOUT ROWID;
+
+        CREATE TABLE transfer_progress (
+            worker INTEGER NOT NULL,
+            item INTEGER NOT NULL,
+            received INTEGER NOT NULL,
+            expected INTEGER,
+            updated_at INTEGER NOT NULL,
+            PRIMARY KEY (worker, item)
+        ) WITHOUT ROWID;
+        -- Active items that wait for their host.
+        CREATE TABLE held_items (
+            worker INTEGER NOT NULL,
+            item INTEGER NOT NULL,
+            host TEXT NOT NULL,
+            PRIMARY KEY (worker, item)
+        ) WITHOUT ROWID;
+        CREATE TRIGGER workers_delete_held AFTER DELETE ON workers BEGIN
+            DELETE FROM held_items WHERE worker = OLD.id;
+        END;
+        """
+}

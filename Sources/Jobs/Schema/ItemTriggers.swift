@@ -1,0 +1,127 @@
+internal import Core
+
+/// The rules of `items`, and how the counters of `jobs` follow it.
+///
+/// SQLite runs the trigger that was made last first, so the one that refuses moves comes last: a refused move costs
+/// nothing else.
+extension Schema {
+    /// The counters of `jobs` that an item stands in, each as a condition on OLD or NEW.
+    static let counters: [(column: String, condition: @Sendable (String) -> String)] = [
+        ("queued", { "\($0).state = 'queued'" }),
+        ("active", { "\($0).state = 'active'" }),
+        ("delayed", { "\($0).state = 'delayed'" }),
+        ("done", { "(\($0).state = 'done' AND \($0).cached = 0)" }),
+        ("cached", { "(\($0).state = 'done' AND \($0).cached <> 0)" }),
+        ("failed", { "(\($0).state = 'failed' AND \($0).blacklisted = 0)" }),
+        ("blacklisted", { "(\($0).state = 'failed' AND \($0).blacklisted <> 0)" }),
+        ("cancelled", { "\($0).state = 'cancelled'" }),
+    ]
+
+    private static let moveCounters =
+        counters
+        .map { "\($0.column) = \($0.column) + (\($0.condition("NEW"))) - (\($0.condition("OLD")))" }
+        .joined(separator: ",\n        ")
+
+    private static let dropCounters =
+        counters
+        .map { "\($0.column) = \($0.column) - (\($0.condition("OLD")))" }
+        .joined(separator: ",\n        ")
+
+    /// Nothing, white space, bytes or a number. The column's affinity has made text of a number before a trigger can see
+    /// it, so its digits tell. The pattern is a constant: one that is put together took a fifth of an INSERT.
+    private static let isNoURL =
+        "(typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ \t\n\r-]*')"
+
+    static let itemTriggers = """
+        CREATE TRIGGER items_check_insert BEFORE INSERT ON items
+        WHEN NEW.state IS NOT 'queued' OR NEW.job IS NULL BEGIN
+            SELECT RAISE(ABORT, 'an item needs the id of its job') WHERE NEW.job IS NULL;
+            SELECT RAISE(ABORT, 'a new item is ''queued''; leave state out of the INSERT');
+        END;
+        CREATE TRIGGER items_delete_tries AFTER DELETE ON items BEGIN
+            DELETE FROM tries WHERE item = OLD.id;
+        END;
+        CREATE TRIGGER items_refuse_replacing BEFORE INSERT ON items
+        WHEN NEW.id <> -1 AND (NEW.id < 1 OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
+            SELECT RAISE(ABORT, 'the id of an item is a positive number that no other item has; leave it out of the INSERT');
+        END;
+        -- A feed can be enqueued whole each time: what is known costs a look, and no row. A job of nothing else is finished.
+        CREATE TRIGGER items_leave_out_known BEFORE INSERT ON items
+        WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
+                AND \(optionWords) LIKE '%,only-new,%')
+            AND EXISTS (SELECT 1 FROM items WHERE url = NEW.url AND state = 'done') BEGIN
+            UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job;
+            UPDATE jobs SET state = 'finished', finished_at = \(now) WHERE id = NEW.job
+                AND queued = 0 AND active = 0 AND delayed = 0 AND \(isOpen())
+                AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
+            SELECT RAISE(IGNORE);
+        END;
+        CREATE TRIGGER items_keep_job BEFORE UPDATE OF id, rowid, oid, _rowid_, job, url ON items
+        WHEN OLD.id <> NEW.id OR OLD.job <> NEW.job OR OLD.url IS NOT NEW.url BEGIN
+            SELECT RAISE(ABORT, 'the id, job and url of an item stay as they are; insert a new item instead');
+        END;
+        CREATE TRIGGER items_keep_ending BEFORE UPDATE OF cached, blacklisted, bytes ON items
+        WHEN OLD.state = NEW.state AND OLD.finished_at IS NOT NULL
+            AND (\(changesAny(of: ["cached", "blacklisted", "bytes"]))) BEGIN
+            SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead');
+        END;
+        -- One row of a table without a URL doesn't keep the others out. Made before items_count_insert, and so run after it.
+        CREATE TRIGGER items_end_without_url AFTER INSERT ON items WHEN \(isNoURL) BEGIN
+            UPDATE spreading SET failed = failed + 1 WHERE job = NEW.job;
+            UPDATE items SET state = 'failed', class = '\(FailureClass.invalidURL.rawValue)',
+                message = 'The item has no URL.', finished_at = \(now) WHERE id = NEW.id;
+            -- Otherwise items_count_update logs it.
+            INSERT INTO event_log (at, detail) SELECT \(now),
+                json_array(json_array(NEW.id, NEW.job, 'failed', '\(FailureClass.invalidURL.rawValue)'))
+                WHERE EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
+        END;
+        -- The job is opened first, since a finished one may have nothing left to do; and by itself, since an UPDATE
+        -- that names `state` rewrites the indices that depend on it.
+        CREATE TRIGGER items_count_insert AFTER INSERT ON items
+        WHEN NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) BEGIN
+            SELECT RAISE(ABORT, 'the id of an item is a positive number; leave it out of the INSERT') WHERE NEW.id < 1;
+            UPDATE jobs SET state = 'queued', finished_at = NULL, revision = revision + 1
+                WHERE id = NEW.job AND state = 'finished';
+            UPDATE jobs SET total = total + 1, queued = queued + 1, revision = revision + 1
+                WHERE id = NEW.job AND state NOT IN ('cancelled', 'failed');
+            SELECT RAISE(ABORT, 'no open job has this id: insert the job first, and add items as in INSERT INTO items (job, url) SELECT (SELECT last_insert_rowid()), url FROM …')
+                WHERE changes() = 0;
+        END;
+        CREATE TRIGGER items_count_update AFTER UPDATE OF state ON items
+        WHEN OLD.state <> NEW.state AND NOT EXISTS
+            (SELECT 1 FROM moving WHERE (item = NEW.id OR item = -NEW.job) AND state = NEW.state)
+            AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND EXISTS
+                (SELECT 1 FROM spreading WHERE job = NEW.job)) BEGIN
+            UPDATE jobs SET
+                \(moveCounters),
+                revision = revision + 1,
+                bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN coalesce(NEW.bytes, 0) ELSE 0 END
+                WHERE id = NEW.job;
+            \(logEnd)
+            \(finishJob("NEW.job"))
+        END;
+        -- Retried items reopen their job before they are counted, since a finished job may have nothing left to do.
+        CREATE TRIGGER items_reopen BEFORE UPDATE OF state ON items
+        WHEN NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
+            AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued') BEGIN
+            UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL, revision = revision + 1
+                WHERE id = NEW.job AND (state = 'finished' OR state = 'cancelled' OR state = 'failed');
+        END;
+        CREATE TRIGGER items_delete AFTER DELETE ON items BEGIN
+            DELETE FROM renditions WHERE item = OLD.id;
+        END;
+        CREATE TRIGGER items_count_delete AFTER DELETE ON items
+        WHEN NOT EXISTS (SELECT 1 FROM moving WHERE item = -OLD.job AND state = 'deleted') BEGIN
+            UPDATE jobs SET
+                total = total - 1,
+                \(dropCounters),
+                revision = revision + 1
+                WHERE id = OLD.job;
+            \(finishJob("OLD.job"))
+        END;
+        CREATE TRIGGER items_state_moves BEFORE UPDATE OF state ON items
+        WHEN \(isIllegalMove(ItemState.self) { $0.canMove(to: $1) }) BEGIN
+            SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make');
+        END;
+        """
+}

@@ -1,0 +1,156 @@
+internal import Jobs
+internal import Logging
+
+/// Periodic work on the cache and the database: collecting, pruning, backups.
+struct CacheMaintenance: Sendable {
+    /// Its tasks, and how often they run.
+    struct Plan: Sendable {
+        var backups: BackupPlan?
+        /// How long ended jobs are kept, in milliseconds; nil for ever.
+        var retention: Int64?
+        /// In milliseconds.
+        var every: Int64
+        /// Where the kernel says how short memory is.
+        var pressure = MemoryPressure.file
+    }
+
+    let collector: Collector
+    let budget: CacheBudget
+    let memory: MemoryTier
+    let plan: Plan
+    let worker: Int64
+    let logger: Logger
+    /// Whether the worker has nothing in hand.
+    let isIdle: @Sendable () -> Bool
+
+    /// How often memory that is free is given back to the system, in milliseconds.
+    private static let trimEvery: Int64 = 30_000
+    private let blocking = BlockingQueue("cache.keeper")
+
+    init(
+        collector: Collector, budget: CacheBudget, memory: MemoryTier, plan: Plan, worker: Int64, logger: Logger,
+        isIdle: @escaping @Sendable () -> Bool = { false },
+    ) {
+        self.collector = collector
+        self.budget = budget
+        self.memory = memory
+        self.plan = plan
+        self.worker = worker
+        self.logger = logger
+        self.isIdle = isIdle
+    }
+
+    /// Before anything is claimed: what dead workers had set aside would leave no room for it.
+    func begin() async {
+        do {
+            try await collector.removeDrafts()
+            _ = try await collector.settleDead(myself: worker)
+        } catch {
+            logger.warning("What dead workers had set aside can't be looked at.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Runs until its task is cancelled.
+    func run() async {
+        async let small: Void = keepUp()
+        await work()
+        await small
+    }
+
+    /// The tasks that may take long.
+    private func work() async {
+        var round = 0
+        while !Task.isCancelled {
+            let next = monotonicMilliseconds() + plan.every
+            // Files without a row are looked for when it starts, and then now and then: it reads every folder.
+            await collect(orphans: round % 60 == 0)
+            await prune()
+            await copy()
+            // It has read rows that may not be needed again; an idle worker would keep their memory until the next round.
+            if round > 0, isIdle(), !Task.isCancelled { await giveBackMemory() }
+            round += 1
+            // Cancellation ends the nap, and then the loop.
+            try? await Task.sleep(for: .milliseconds(max(10, next - monotonicMilliseconds())))
+        }
+    }
+
+    /// The small tasks, which can't wait for the long ones.
+    private func keepUp() async {
+        var nextTrim = monotonicMilliseconds() + Self.trimEvery
+        var clock: Int64?
+        while !Task.isCancelled {
+            clock = await keepClock(clock)
+            await trim()
+            if monotonicMilliseconds() >= nextTrim {
+                await giveBackMemory()
+                nextTrim = monotonicMilliseconds() + Self.trimEvery
+            }
+            if let pressure = MemoryPressure.recent(plan.pressure), pressure > MemoryPressure.limit { memory.empty() }
+            try? await Task.sleep(for: .milliseconds(min(plan.every, 1_000)))
+        }
+    }
+
+    private func giveBackMemory() async {
+        do {
+            try await collector.store.maintenance.giveBackMemory()
+        } catch {
+            logger.warning("The database keeps its memory.", metadata: ["error": "\(error)"])
+        }
+        // The C library keeps a heap for nearly every thread, and would keep the memory of a busy moment for good.
+        await blocking.run { FreeMemory.giveBack() }
+    }
+
+    private func keepClock(_ last: Int64?) async -> Int64? {
+        do {
+            return try await collector.store.database.keepCacheClock(unlessStill: last)
+        } catch {
+            logger.warning("The cache's clock can't be written down.", metadata: ["error": "\(error)"])
+            return last
+        }
+    }
+
+    func collect(orphans: Bool) async {
+        do {
+            let report = try await collector.collect(orphans: orphans, myself: worker)
+            if let trouble = report.trouble {
+                logger.warning("\(report.stuck) files can't be deleted.", metadata: ["error": "\(trouble)"])
+            }
+            if report.orphans > 0 { logger.notice("\(report.orphans) files that a crash had left were removed.") }
+        } catch {
+            // It is tried again at the next round; a fault that stays shows in the claims, which do end the run.
+            logger.warning("The cache can't be collected.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    func trim() async {
+        do {
+            try await budget.trim()
+        } catch {
+            logger.warning("Room in the cache can't be given back.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func prune() async {
+        let store = collector.store
+        do {
+            try await store.events.prune(before: store.database.currentTime - JobEvents.retention)
+        } catch {
+            logger.warning("Old events can't be removed.", metadata: ["error": "\(error)"])
+        }
+        guard let retention = plan.retention else { return }
+        do {
+            _ = try await store.maintenance.prune(endedBefore: store.database.cacheTime() - retention)
+        } catch {
+            logger.warning("Old jobs can't be removed.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func copy() async {
+        guard let backups = plan.backups else { return }
+        do {
+            try await backups.makeIfDue(of: collector.store)
+        } catch {
+            logger.warning("The database can't be copied.", metadata: ["error": "\(error)"])
+        }
+    }
+}

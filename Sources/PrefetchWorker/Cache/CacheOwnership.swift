@@ -1,0 +1,102 @@
+public import ContentCache
+public import Jobs
+
+/// Checks that a database and a cache belong together. Files that an index doesn't know are taken for what a crash has left
+/// and go in time, and files that aren't there are forgotten: with another's cache that would be all of them.
+public enum CacheOwnership {
+    /// Binds them to each other where neither is bound yet. Blocks on the disk for a moment.
+    ///
+    /// - Throws: `cannotCreate` where one of them belongs to another; errors of either.
+    public static func check(_ store: JobStore, _ cache: ContentCache) async throws {
+        let expected = try await store.cache.name()
+        let found = try cache.identity()
+        switch (found, expected) {
+        case (let found?, let expected?):
+            if found != expected {
+                // The cache of a copied pair has its new name already, and the database doesn't know it yet.
+                guard found == CachePlaces(store, cache).name(ofCopy: expected) else { throw refusal(store, cache) }
+                try await store.cache.rename(from: expected, to: found)
+            }
+        case (nil, let expected?):
+            // The cache was emptied by hand, or is of a version before.
+            guard try cache.identify(as: expected) == expected else { throw refusal(store, cache) }
+        case (let found?, nil):
+            guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
+            try await store.cache.setName(found)
+        case (nil, nil):
+            guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
+            try await store.cache.setName(try cache.identify(as: newName()))
+        }
+        guard let name = try cache.identity() else { return }
+        try await CachePlaces(store, cache).check(name: name)
+    }
+
+    /// Whether an index that has never heard of this cache may be its own: it knows some of its files, or there are none.
+    private static func isItsIndex(_ store: JobStore, _ cache: ContentCache) async throws -> Bool {
+        var known = ""
+        for _ in 0..<10 {
+            let page = try await store.cache.blobs(after: known, limit: 100)
+            for blob in page where BlobHash(blob.hash).map({ cache.exists($0, size: blob.size) }) ?? false {
+                return true
+            }
+            guard let last = page.last else { break }
+            known = last.hash
+        }
+        return try cache.hasNoBlobs()
+    }
+
+    /// The same for an index that is about to be made of what one says and of the cache's files.
+    ///
+    /// - Parameter adopts: whether a cache may be taken that isn't the index's own. It gets a new name, so that whatever
+    ///   index it belonged to is refused from then on: two would take each other's files for left-overs.
+    /// - Returns: the cache's name.
+    static func name(
+        _ database: String, _ index: Salvage.Index, _ cache: ContentCache, adopts: Bool,
+    ) throws -> String {
+        let found = try cache.identity()
+        switch (found, index.cache) {
+        case (let found?, let expected?) where found == expected: return found
+        case (nil, let expected?): return expected
+        case (_?, _?): break
+        case (_, nil):
+            // The unreadable one may have said that they belong together.
+            guard try index.isComplete && !knows(index, cache) else { return found ?? newName() }
+        }
+        guard adopts else {
+            throw JobsError(.cannotOpen, refusal(database, cache).message)
+        }
+        return newName()
+    }
+
+    private static func knows(_ index: Salvage.Index, _ cache: ContentCache) throws -> Bool {
+        let isThere = index.blobs.contains { blob in
+            BlobHash(blob.hash).map { cache.exists($0, size: blob.size) } ?? false
+        }
+        return try isThere || cache.hasNoBlobs()
+    }
+
+    private static func newName() -> String {
+        (0..<2).map { _ in String(UInt64.random(in: .max / 16 ... .max), radix: 16) }.joined()
+    }
+
+    private static func refusal(_ store: JobStore, _ cache: ContentCache) -> WorkerError {
+        refusal(store.path, cache)
+    }
+
+    private static func refusal(_ database: String, _ cache: ContentCache) -> WorkerError {
+        WorkerError(
+            .cannotCreate,
+            """
+            The cache \(cache.directory) belongs to another database than \(database): this one knows nothing of its files. \
+            Name its database with --db, or another folder with --cache. Where its database is lost, let this one take it \
+            over, with a new index of its files: worker db rebuild --adopt --db \(word(database)) \
+            --cache \(word("\(cache.directory)"))
+            """)
+    }
+
+    /// As a shell takes it for one word.
+    private static func word(_ text: String) -> String {
+        let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-+:@%,=".contains($0)) }
+        return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+    }
+}

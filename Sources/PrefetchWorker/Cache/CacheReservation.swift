@@ -1,0 +1,114 @@
+internal import ContentCache
+internal import Dispatch
+internal import Download
+internal import Synchronization
+internal import SystemPackage
+
+/// Room in the cache for one file that has no name yet. Given back with the last reference, unless the index has the file
+/// by then.
+final class CacheReservation: SpaceReservation, BlobReservation {
+    private enum Asked {
+        case nothing
+        case waiting
+        /// In all for the bytes that were to come.
+        case granted(Int64)
+        case refused
+    }
+
+    private struct State {
+        var bytes: Int64
+        /// The room that was requested beyond that, while the body pauses.
+        var asked = Asked.nothing
+    }
+
+    private let budget: CacheBudget
+    private let state: Mutex<State>
+
+    /// - Parameter bytes: the room that the budget has granted already.
+    init(_ budget: CacheBudget, bytes: Int64 = 0) {
+        self.budget = budget
+        state = Mutex(State(bytes: bytes))
+    }
+
+    deinit {
+        let left = state.withLock { state in
+            if case .granted(let more) = state.asked { return state.bytes + more }
+            return state.bytes
+        }
+        budget.giveBack(left)
+    }
+
+    var bytes: Int64 { state.withLock { $0.bytes } }
+
+    /// From now on the index counts them.
+    func handOver() -> Int64 {
+        state.withLock { state in
+            defer { state.bytes = 0 }
+            return state.bytes
+        }
+    }
+
+    /// Gives back the rest.
+    func shrink(to count: Int64) {
+        state.withLock { state in
+            guard state.bytes > count else { return }
+            budget.giveBack(state.bytes - count)
+            state.bytes = count
+        }
+    }
+
+    func grow(by count: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool {
+        let count = Int64(count)
+        return try state.withLock { state in
+            if budget.isTooLarge(state.bytes + count) { throw Errno.fileTooLarge }
+            switch state.asked {
+            case .waiting: return false
+            case .refused:
+                state.asked = .nothing
+                throw Errno.noSpace
+            case .granted(let sum):
+                // Other bytes than were asked for may come first.
+                state.asked = .nothing
+                guard sum >= count else { return ask(count, having: sum, &state, onAnswer) }
+                budget.giveBack(sum - count)
+                state.bytes += count
+                return true
+            case .nothing: return ask(count, having: 0, &state, onAnswer)
+            }
+        }
+    }
+
+    /// The same on a thread that may be blocked.
+    func growWaiting(by count: Int) throws {
+        while true {
+            let answered = DispatchSemaphore(value: 0)
+            if try grow(by: count, onAnswer: { answered.signal() }) { return }
+            answered.wait()
+        }
+    }
+
+    /// - Parameter sum: what of it was granted before.
+    private func ask(
+        _ count: Int64, having sum: Int64, _ state: inout State, _ onAnswer: @escaping @Sendable () -> Void,
+    ) -> Bool {
+        if budget.takeSpare(count - sum) {
+            state.bytes += count
+            return true
+        }
+        state.asked = .waiting
+        // On its own: the download thread doesn't wait for it.
+        Task { [self] in
+            // A fault of the database shows in the claims; here it is no room.
+            let isGranted = if case .granted? = try? await budget.waitForRoom(count - sum) { true } else { false }
+            if !isGranted { budget.giveBack(sum) }
+            self.state.withLock { $0.asked = isGranted ? .granted(count) : .refused }
+            onAnswer()
+        }
+        return false
+    }
+}
+
+extension BlobFile {
+    /// The room that is set aside for it.
+    var room: CacheReservation? { reservation.withLock { $0 as? CacheReservation } }
+}

@@ -1,0 +1,76 @@
+internal import Core
+internal import Download
+internal import Jobs
+
+// What an item of its own, and its job, make of what has come.
+
+extension ItemEnding {
+    var failure: Failure? {
+        switch self {
+        case .failed(let failure), .retry(_, let failure, _), .fallBack(let failure): failure
+        case .done, .blacklisted, .wait, .release: nil
+        }
+    }
+
+    /// An item whose URL has failed for good goes on with the next of its fallbacks.
+    func orFallBack(of item: ClaimedItem) -> ItemEnding {
+        guard item.own?.hasNext == true else { return self }
+        switch self {
+        case .failed(let failure) where failure.failureClass.isOfItem && failure.failureClass != .invalidItem:
+            return .fallBack(failure)
+        case .blacklisted(let entry):
+            var failure = Failure(entry.failure, "On the blacklist: \(entry.message ?? entry.failure.rawValue)")
+            failure.hasAsked = false
+            return .fallBack(failure)
+        default: return self
+        }
+    }
+}
+
+extension ClaimedItem {
+    /// Whether a source is the one that the item is to have.
+    func accepts(_ source: SourceRecord) -> Bool {
+        own?.accepts(hash: source.hash, size: source.size) ?? true
+    }
+}
+
+extension JobPlan {
+    /// - Throws: `filtered` for a source that the job doesn't take, as far as it is known.
+    func check(_ source: SourceRecord) throws(Failure) {
+        let filter = settings.filter
+        guard !filter.isEmpty else { return }
+        var objection = filter.objection(bytes: source.size)
+        if objection == nil, let width = source.width, let height = source.height {
+            objection = filter.objection(width: width, height: height)
+        }
+        if let objection { throw Failure(.filtered, objection) }
+    }
+}
+
+extension OwnColumns {
+    /// - Throws: `checksum`, with both values.
+    func check(hash: String, size: Int64) throws(Failure) {
+        guard !accepts(hash: hash, size: size) else { return }
+        if let wanted = self.size, wanted != size {
+            throw Failure(.checksum, "The body has \(size) bytes, and the item's size is \(wanted).")
+        }
+        throw Failure(.checksum, "The body's SHA-256 is \(hash), and the item's sha256 is \(sha256 ?? "").")
+    }
+}
+
+extension Failure {
+    var unlisted: Failure {
+        var failure = self
+        failure.isListed = false
+        return failure
+    }
+}
+
+extension JobPlan {
+    /// Whether a failure is of this job's own making, so that others may fare better.
+    func isAlone(with failure: Failure, _ request: DownloadRequest) -> Bool {
+        if asksForItself, failure.failureClass.dependsOnCredentials { return true }
+        guard failure.failureClass == .notAnImage, let response = failure.response else { return false }
+        return !request.accepts(contentType: response.contentType)
+    }
+}

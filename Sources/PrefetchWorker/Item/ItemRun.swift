@@ -1,0 +1,281 @@
+internal import ContentCache
+internal import Core
+internal import Download
+internal import Jobs
+
+/// The stages that every item passes, and the rules that it goes by. One of each for all items of a run.
+struct Stages: Sendable {
+    let lookup: SourceLookup
+    let fetcher: Fetcher
+    let renderer: Renderer
+    let publisher: Publisher
+    let delegate: DelegateQuestions
+    let hosts: BlockedHosts
+    let failures: FailurePolicy
+    let settings: StageSettings
+}
+
+/// One item on its way: looked up in the cache, else fetched; rendered; published.
+///
+/// It ends exactly once, through the publisher, whatever happens on the way.
+final class ItemRun {
+    private(set) var item: ClaimedItem
+    private var plan: JobPlan
+    private let stages: Stages
+    /// Why its own columns can't be used.
+    private let problem: String?
+
+    // Held until it has ended.
+    private var blobs: [PendingBlob] = []
+    /// The shared fetch that it has joined.
+    private var fetchKey: String?
+    /// The bytes whose renditions it shares with other items in flight.
+    private var sharedBytes: String?
+
+    // Found out on the way.
+    /// The request, which the delegate has seen.
+    private var request: DownloadRequest?
+    private var lastTry: TryRecord?
+    /// Whether the origin was asked: only then a failure counts against its host.
+    private var hasFetched = false
+
+    init(_ item: ClaimedItem, _ plan: JobPlan, _ stages: Stages, problem: String? = nil) {
+        self.item = item
+        self.plan = plan
+        self.stages = stages
+        self.problem = problem
+    }
+
+    /// Takes the item to its end.
+    ///
+    /// - Parameter onMade: called once, when only writing it down is left.
+    /// - Returns: the ending that was written down; nil where none was.
+    func run(onMade: @Sendable () -> Void = {}) async -> ItemEnding? {
+        let ending = await ProcessTurns.$item.withValue(item.id) { await outcome().orFallBack(of: item) }
+        onMade()
+        let published = await stages.publisher.commit(lastTry.map(item.tried) ?? item, ending, blobs: blobs)
+        // From now on other items find in the index what this one has made, so that it needn't be shared any longer.
+        if let sharedBytes { stages.renderer.leave(sharedBytes) }
+        if let fetchKey { stages.fetcher.leave(fetchKey, user: item.id) }
+        return published
+    }
+
+    private func outcome() async -> ItemEnding {
+        if let problem { return .failed(Failure(.invalidItem, problem)) }
+        do throws(Failure) {
+            plan = try await stages.delegate.changed(plan, item)
+            var key = try await stages.delegate.key(of: item)
+            if key == nil { key = try plan.key(of: item.url) }
+            if let key { item = await stages.lookup.find(item, by: key) }
+            item = item.withAcceptableSource()
+        } catch {
+            return stages.failures.ending(of: error, item, plan, afterFetch: false)
+        }
+        let ending: ItemEnding
+        do throws(Failure) {
+            if let cached = try await fromCache() { ending = cached } else { ending = try await fromNetwork() }
+        } catch {
+            ending = stages.failures.ending(of: error, item, plan, afterFetch: hasFetched)
+        }
+        if let stale = await staleSource(inPlaceOf: ending) { return stale }
+        guard case .failed(let record) = ending else { return ending }
+        return .failed(await stages.delegate.applyingBlacklistHook(to: record, item.url))
+    }
+
+    // MARK: - From the cache
+
+    /// Ends the item from the cache, rendering missing variants from a cached source.
+    ///
+    /// - Returns: nil when the network is needed.
+    private func fromCache() async throws(Failure) -> ItemEnding? {
+        guard !plan.options.contains(.fromLoaderOnly) else { return nil }
+        guard let source = item.source else { return try await fromReadOnlyCache() }
+        if try await hasToAsk(about: source) { return nil }
+        return try await completed(from: source)
+    }
+
+    private func fromReadOnlyCache() async throws(Failure) -> ItemEnding? {
+        for other in stages.lookup.readOnly {
+            guard let source = await stages.lookup.source(of: item.key, in: other), item.accepts(source),
+                try await !hasToAsk(about: source),
+                let original = await stages.lookup.copy(of: source, from: other)
+            else { continue }
+            do throws(Failure) {
+                guard let rendered = try await render(source, { original.file }) else { continue }
+                try plan.check(rendered.source)
+                return done(rendered, original: original, isCached: true)
+            } catch {
+                // The network may do better.
+            }
+        }
+        return nil
+    }
+
+    private func hasToAsk(about source: SourceRecord) async throws(Failure) -> Bool {
+        if plan.options.contains(.fromCacheOnly) { return false }
+        switch stages.lookup.freshness(of: source, plan) {
+        case .fresh: return false
+        case .stale: return true
+        case .forMatchingRequest: return stages.lookup.isStored(source, for: try await effectiveRequest()) == false
+        }
+    }
+
+    /// Renders the missing variants of a source that the index knows.
+    ///
+    /// - Returns: nil where its bytes aren't there any more, or have to be seen and can't be decoded.
+    private func completed(from source: SourceRecord) async throws(Failure) -> ItemEnding? {
+        let isKept = stages.lookup.isThere(source)
+        guard isKept || !plan.keepsOriginal, BlobHash(source.hash) != nil else { return nil }
+        try plan.check(source)
+        do throws(Failure) {
+            let rendered = try await render(source) { [lookup = stages.lookup] () async throws(CacheError) in
+                isKept ? try await lookup.open(source) : nil
+            }
+            return rendered.map { done($0, original: nil, isCached: true) }
+        } catch  where error.failureClass.isOfItem && plan.hasToSee(source) && !plan.options.contains(.fromCacheOnly) {
+            // These bytes were kept without being decoded: the origin may have better ones.
+            return nil
+        }
+    }
+
+    /// The cached source in place of a failure of the origin's, for jobs that say so.
+    private func staleSource(inPlaceOf ending: ItemEnding) async -> ItemEnding? {
+        guard plan.options.contains(.staleIfError), !plan.options.contains(.fromLoaderOnly), let source = item.source,
+            let failed = ending.failure, failed.failureClass.isTheOrigins
+        else { return nil }
+        if plan.options.contains(.httpCache) {
+            // A delegate that fails now has failed the item already.
+            guard let request = try? await effectiveRequest(), stages.lookup.mayReplaceError(source, for: request)
+            else {
+                return nil
+            }
+        }
+        do throws(Failure) {
+            guard case .done(var completion) = try await completed(from: source) else { return nil }
+            completion.concealed = failed
+            return .done(completion)
+        } catch {
+            return stages.failures.ending(of: error, item, plan, afterFetch: false)
+        }
+    }
+
+    // MARK: - From the network
+
+    /// Fetches the item's URL, together with other items that want it now, and renders its variants.
+    private func fromNetwork() async throws(Failure) -> ItemEnding {
+        if let refused = try await refused() { return refused }
+        let request = try await effectiveRequest()
+        let fetch = stages.fetcher.key(of: request, item)
+        fetchKey = fetch
+        let outcome = await stages.fetcher.fetch(request, fetch, item)
+        lastTry = TryRecord(outcome, at: stages.settings.now())
+        switch outcome {
+        case .failed(let failure):
+            hasFetched = true
+            throw plan.isAlone(with: failure, request) ? failure.unlisted : failure
+        case .notModified(let response):
+            return try await confirmed(by: response, request)
+        case .crowded(let host):
+            return try stages.hosts.ending(of: item, at: host) ?? stages.hosts.crowded(host)
+        case .body(let fetched, _):
+            let source = try await stages.delegate.changed(fetched, item)
+            hasFetched = true
+            return try await rendered(source, request)
+        }
+    }
+
+    /// The end of an item that is not to be fetched; nil where it is.
+    private func refused() async throws(Failure) -> ItemEnding? {
+        if plan.options.contains(.fromCacheOnly) {
+            return .failed(Failure(.notCached, "Not in the cache, and the job says from-cache-only."))
+        }
+        if !plan.options.contains(.retryFailed), let entry = item.blacklisting, stages.settings.limits.keeps(entry),
+            !plan.asksOtherwise(than: entry), try await !stages.delegate.overrules(entry)
+        {
+            return .blacklisted(entry)
+        }
+        guard try await stages.delegate.allows(item) else {
+            return .failed(Failure(.denied, "The delegate said no."))
+        }
+        return try stages.hosts.ending(of: item)
+    }
+
+    /// The request that is made for the item. The delegate sees it once.
+    private func effectiveRequest() async throws(Failure) -> DownloadRequest {
+        if let request { return request }
+        let validators = await validators()
+        var request = stages.fetcher.request(for: item, plan, validators: validators)
+        request = try await stages.delegate.changed(request, item)
+        if let source = item.source, !stages.lookup.isVariant(source, of: request) { request.lastModified = nil }
+        self.request = request
+        return request
+    }
+
+    /// The source that a 304 may confirm: only one that is whole, or of which all that the job wants is there. Where its
+    /// pixels have to be seen, its bytes are needed.
+    private func validators() async -> SourceRecord? {
+        guard !plan.options.contains(.fromLoaderOnly), let source = item.source, !plan.hasToSee(source) else {
+            return nil
+        }
+        if stages.lookup.isThere(source) { return source }
+        guard BlobHash(source.hash) != nil, !plan.keepsOriginal, plan.isSatisfied(with: source) else { return nil }
+        return await stages.renderer.hasAll(of: source, plan) ? source : nil
+    }
+
+    private func confirmed(by response: DownloadResponse, _ request: DownloadRequest) async throws(Failure)
+        -> ItemEnding
+    {
+        guard var source = item.source else {
+            return .failed(Failure(.http(304), "The origin answered 304 to a request without validators."))
+        }
+        source.fetchedAt = stages.settings.now()
+        source.etag = response.etag ?? source.etag
+        source.lastModified = response.lastModified ?? source.lastModified
+        source.http = stages.fetcher.facts(of: response, request, replacing: source.http)
+        // Where the cached bytes were damaged since, the next claim finds them forgotten and fetches anew.
+        return try await completed(from: source) ?? .release
+    }
+
+    private func rendered(_ fetched: FetchedSource, _ request: DownloadRequest) async throws(Failure) -> ItemEnding {
+        // Once its variants are rendered the bytes are the publisher's, and the downloader may take the next body.
+        defer { fetched.receipt?.markConsumed() }
+        try item.own?.check(hash: fetched.hash.hex, size: fetched.size)
+        let source = stages.fetcher.record(of: fetched, item, plan, request)
+        try plan.check(source)
+        do throws(Failure) {
+            guard let rendered = try await render(source, { fetched.file }) else { return .release }
+            try plan.check(rendered.source)
+            let original = PendingBlob(file: fetched.file, hash: fetched.hash, size: fetched.size)
+            return done(rendered, original: original, isCached: false)
+        } catch {
+            guard error.failureClass == .truncated else { throw error }
+            // Only of a body that is whole it is the URL's fault: another may have broken off with its connection.
+            let response = fetched.response
+            guard response.isWhole else { throw Failure(.connectionLost, error.message, response: response) }
+            var failure = error
+            failure.isFinal = response.isFinal(attempts: item.attempts)
+            throw failure
+        }
+    }
+
+    // MARK: - Variants
+
+    /// - Returns: nil where the cache doesn't have the source's bytes any more.
+    private func render(
+        _ source: SourceRecord, _ file: @Sendable () async throws(CacheError) -> BlobFile?,
+    ) async throws(Failure) -> Rendered? {
+        try await stages.renderer.render(source, plan, file: file) { hash in
+            guard sharedBytes != hash else { return }
+            if let sharedBytes { stages.renderer.leave(sharedBytes) }
+            stages.renderer.join(hash)
+            sharedBytes = hash
+        }
+    }
+
+    /// - Parameter original: the source's bytes, where the cache doesn't have them yet.
+    private func done(_ rendered: Rendered, original: PendingBlob?, isCached: Bool) -> ItemEnding {
+        blobs = rendered.blobs
+        if plan.keepsOriginal, let original { blobs.append(original) }
+        return .done(rendered.completion(keepsOriginal: plan.keepsOriginal, isCached: isCached))
+    }
+}

@@ -1,0 +1,161 @@
+internal import ContentCache
+internal import Core
+internal import Download
+internal import Imaging
+public import Jobs
+internal import Variants
+
+/// A job's wishes, parsed once for all its items, which share it.
+final class JobPlan: Sendable {
+    let definition: JobDefinition
+    let options: JobOptions
+    let settings: JobSettings
+    let variants: [VariantSpec]
+    /// Of its requests, instead of the worker's own.
+    let timeouts: DownloadRequest.Timeouts
+    /// The pictures that the variants' effects name.
+    let assetNames: Set<String>
+    /// Whether its requests say more of who asks than those of other jobs.
+    var asksForItself: Bool { !definition.headers.isEmpty }
+
+    /// Whether the failure that a URL is listed for may not apply to this job.
+    func asksOtherwise(than entry: BlacklistEntry) -> Bool {
+        if asksForItself, entry.failure.dependsOnCredentials { return true }
+        if tolerance.acceptsDamage, [.badImage, .truncated].contains(entry.failure) { return true }
+        return options.contains(.allowInvalidCertificates) && entry.failure == .tlsCertificate
+    }
+
+    /// - Throws: the mistake in the job, as a sentence for `jobs.error`.
+    init(_ definition: JobDefinition) throws(JobPlanError) {
+        self.definition = definition
+        if let problem = definition.problem { throw JobPlanError(message: problem) }
+        do {
+            options = try JobOptions(parsing: definition.options)
+            settings = try JobSettings(parsing: definition.options)
+        } catch {
+            throw JobPlanError(message: error.message)
+        }
+        var timeouts = DownloadRequest.Timeouts()
+        timeouts.silence = settings.timeout.map { .milliseconds($0) }
+        timeouts.connect = settings.connectTimeout.map { .milliseconds($0) }
+        timeouts.total = settings.totalTimeout.map { .milliseconds($0) }
+        self.timeouts = timeouts
+        do throws(Failure) {
+            try HeaderRules.check(definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) })
+        } catch {
+            throw JobPlanError(message: error.message)
+        }
+        do {
+            let defaults = options.variantDefaults
+            let asked = try VariantSpec.parseList(definition.variants)
+            variants =
+                asked.isEmpty && options.contains(.scaleDownLargeImages)
+                ? [.reduced] : try asked.map { try $0.with(defaults) }
+            assetNames = variants.reduce(into: []) { $0.formUnion($1.assetNames) }
+        } catch {
+            throw JobPlanError(message: "\(error)")
+        }
+    }
+
+    /// The cache key that the job's rule makes of a URL; nil without a rule.
+    func key(of url: String) throws(Failure) -> String? {
+        do throws(JobsError) {
+            return try settings.cacheKey?.key(of: url)
+        } catch {
+            throw Failure(.delegate, error.message)
+        }
+    }
+
+    var keepsOriginal: Bool { !options.contains(.discardOriginal) }
+
+    /// Whether a source has to be decoded before its item is done.
+    var decodes: Bool { !options.contains(.avoidDecodeImage) || !variants.isEmpty }
+
+    /// Whether this job can't take a source for whole that another one did.
+    func hasToSee(_ source: SourceRecord) -> Bool {
+        decodes && (source.isUnverified || source.isDamaged && !tolerance.acceptsDamage)
+    }
+
+    /// What may be wrong with a source.
+    var tolerance: DecodeTolerance {
+        DecodeTolerance(
+            firstFrameSuffices: options.contains(.decodeFirstFrameOnly),
+            acceptsDamage: options.contains(.acceptDamaged))
+    }
+
+    /// The worker's rules for retries, as the job changes them.
+    func retries(_ worker: RetryPolicy) -> RetryPolicy {
+        var retries = worker
+        retries.maxTries = settings.maxTries ?? worker.maxTries
+        if let delay = settings.retryDelay {
+            retries.base = delay
+            retries.cap = max(delay, worker.cap)
+        }
+        return retries
+    }
+
+    /// What the body of an item's request has to be like; nil for any.
+    func bodyFilter(of own: OwnColumns?) -> BodyFilter? {
+        let filter = settings.filter
+        guard own?.size != nil || !filter.isEmpty else { return nil }
+        var sizes: [BodyFilter.Size] = []
+        if let size = own?.size { sizes.append(.init(size...size, .checksum, wanted: "the item's size is \(size)")) }
+        if let bytes = filter.bytes {
+            sizes.append(.init(bytes, .filtered, wanted: "the job takes \(filter.wantedBytes)"))
+        }
+        var objection: (@Sendable (Int, Int) -> String?)?
+        if filter.measuresPixels {
+            objection = { width, height in filter.objection(width: width, height: height, isUpright: false) }
+        }
+        return BodyFilter("\(own?.size ?? -1) \(filter)", sizes: sizes, objection: objection)
+    }
+
+    /// Whether the known facts of a source suffice for a job without variants.
+    func isSatisfied(with source: SourceRecord) -> Bool {
+        source.format != nil && !hasToSee(source)
+    }
+}
+
+extension VariantSpec {
+    /// What a job without variants makes of its sources where it says `scale-down-large-images`.
+    fileprivate static let reduced: VariantSpec = {
+        do throws(VariantSpecError) {
+            return try parse("reduced=x,scale-down-large-images")
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }()
+}
+
+extension JobOptions {
+    /// The options of a job that apply to all its variants.
+    fileprivate var variantDefaults: Set<VariantOption> {
+        let pairs: [(JobOptions, VariantOption)] = [
+            (.decodeFirstFrameOnly, .decodeFirstFrameOnly), (.transformAnimatedImage, .transformAnimatedImage),
+            (.scaleDownLargeImages, .scaleDownLargeImages),
+        ]
+        return Set(pairs.filter { contains($0.0) }.map(\.1))
+    }
+}
+
+struct JobPlanError: Error {
+    let message: String
+}
+
+/// Looks at a job as a worker will, before it is in the queue.
+public enum WorkerJobs {
+    /// - Throws: `usage`, with the mistake in the variants or options and its correction.
+    public static func check(_ job: NewJob) throws(WorkerError) {
+        do {
+            _ = try JobPlan(
+                JobDefinition(
+                    id: 0, variants: job.variants, options: job.options, headers: job.headers, priority: job.priority,
+                    order: job.order ?? .fifo))
+        } catch {
+            throw WorkerError(.usage, error.message)
+        }
+        guard (-100...100).contains(job.priority) else {
+            throw WorkerError(.usage, "The priority must be from -100 to 100, not \(job.priority).")
+        }
+    }
+}

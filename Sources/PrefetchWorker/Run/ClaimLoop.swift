@@ -1,0 +1,215 @@
+internal import Core
+internal import Jobs
+internal import Logging
+internal import Synchronization
+
+/// Claims items and sets them on their way, as many as the admission lets in.
+final class ClaimLoop: Sendable {
+    /// How a claim loop works.
+    struct Options: Sendable {
+        let worker: Int64
+        /// For jobs that don't name an order.
+        let order: ExecutionOrder
+        /// Whether it ends when nothing is left that could still run.
+        let drains: Bool
+    }
+
+    private let store: JobStore
+    private let stages: Stages
+    private let admission: Admission
+    private let probe: DiskProbe
+    private let statistics: RunStatistics
+    private let signals: RunSignals
+    private let options: Options
+    private let logger: Logger
+
+    private let lastFault = Mutex<JobsError?>(nil)
+    private let drainWatch: DrainWatch
+    private let fileLookedAt = Atomic<Int64>(0)
+
+    init(
+        store: JobStore, stages: Stages, admission: Admission, probe: DiskProbe, statistics: RunStatistics,
+        signals: RunSignals, _ options: (Options, Logger),
+    ) {
+        self.store = store
+        self.stages = stages
+        self.admission = admission
+        self.probe = probe
+        self.statistics = statistics
+        self.signals = signals
+        (self.options, logger) = options
+        drainWatch = DrainWatch(store: store, logger: logger)
+    }
+
+    private var tasks: InFlightItems { admission.tasks }
+    private var disk: DiskWatch { probe.disk }
+
+    /// Runs until a stop is asked for or, when draining, nothing is left.
+    func run() async throws(WorkerError) -> RunEnd {
+        while true {
+            if signals.stop.isRequested { return .stopped }
+            if let failure = stages.publisher.failure { throw WorkerError(failure) }
+            try checkFile()
+            let trouble = disk.trouble()
+            if let trouble {
+                if options.drains, tasks.count == 0, await hasNothingToDo() { return .drained }
+                if disk.announce() {
+                    logger.error("The worker pauses until the disk lets it work.", metadata: ["reason": "\(trouble)"])
+                }
+                let wasTried = await probe.act()
+                if options.drains, wasTried, tasks.count == 0, try isHopeless() { return .disk(trouble) }
+                if wasTried, !disk.isInTrouble { continue }
+            }
+            let claimed = trouble == nil ? try await claim() : 0
+            if claimed > 0 || tasks.count > 0 { drainWatch.isBusy() }
+            if claimed == 0 {
+                if trouble == nil, tasks.count == 0, disk.rests() { disk.sayItWorks(logger) }
+                if options.drains, trouble == nil, tasks.count == 0, try await isDrained() { return .drained }
+                await signals.wakeup.wait()
+            }
+        }
+    }
+
+    /// A second at most after the database's file was deleted or replaced, the run ends.
+    private func checkFile() throws(WorkerError) {
+        let now = monotonicMilliseconds()
+        guard now - fileLookedAt.load(ordering: .relaxed) >= 1_000 else { return }
+        fileLookedAt.store(now, ordering: .relaxed)
+        do { try store.database.checkFile() } catch { throw WorkerError(error) }
+    }
+
+    /// Whether a draining run gives up: nothing is in flight, and the disk still doesn't work, or works only until something
+    /// is written.
+    private func isHopeless() throws(WorkerError) -> Bool {
+        guard disk.trouble() != nil || disk.relapses > 8 else { return false }
+        if let fault, fault.code != .diskFull, fault.code != .busy { throw WorkerError(fault) }
+        return true
+    }
+
+    /// The database's last fault, as long as nothing has worked since.
+    private var fault: JobsError? {
+        get { lastFault.withLock { $0 } }
+        set { lastFault.withLock { $0 = newValue } }
+    }
+
+    // MARK: - Claims
+
+    /// - Returns: how many items were claimed.
+    private func claim() async throws(WorkerError) -> Int {
+        do throws(JobsError) {
+            // Whatever else there is to do: items that workers have died of get their turn after a while.
+            if admission.isTimeToLookForSuspects { admission.foundSuspects(try await store.queue.leastSuspicion()) }
+            let claimed = try await claim(admission.turn())
+            if claimed > 0 {
+                fault = nil
+                return claimed
+            }
+            return try await claim(admission.suspectsTurn())
+        } catch {
+            return try pause(after: error)
+        }
+    }
+
+    private func claim(_ turn: Admission.Turn) async throws(JobsError) -> Int {
+        let claim: Claim
+        switch turn {
+        case .nothing:
+            return 0
+        case .next(let limit, let eldest, let policy):
+            claim = try await store.queue.claim(
+                limit: limit, worker: options.worker, order: options.order, eldest: eldest, sparing: policy,
+                caution: admission.caution)
+            fault = nil
+        case .urgent(let lowest, let policy):
+            claim = try await store.queue.claim(
+                limit: Admission.group, worker: options.worker, order: options.order, above: lowest, sparing: policy,
+                caution: admission.caution)
+            fault = nil
+        case .suspects(let deaths):
+            claim = try await store.queue.claimSuspects(deaths: deaths, worker: options.worker, order: options.order)
+            guard !claim.items.isEmpty else {
+                admission.foundSuspects(nil)
+                return 0
+            }
+            admission.suspectsBegan()
+            logger.warning(
+                "\(claim.items.count) items run apart from others, since \(deaths) workers died while they held them.")
+        }
+        try await start(claim)
+        return claim.items.count
+    }
+
+    private func start(_ claim: Claim) async throws(JobsError) {
+        statistics.saw(jobs: claim.jobs.keys)
+        var usable: [JobID: JobPlan] = [:]
+        for job in claim.jobs.values {
+            switch stages.delegate.plans.plan(for: job) {
+            case .success(let plan): usable[job.id] = plan
+            case .failure(let error):
+                logger.error("Job \(job.id) can't be run.", metadata: ["error": "\(error.message)"])
+                try await store.control.fail(job: job.id, error: error.message)
+            }
+        }
+        for item in claim.items {
+            guard var plan = usable[item.job] else { continue }
+            var problem: String?
+            if let own = item.own, own.changesJob {
+                switch stages.delegate.plans.plan(for: plan.definition.changed(by: own)) {
+                case .success(let changed): plan = changed
+                case .failure(let error): problem = error.message
+                }
+            }
+            admission.began(item)
+            tasks.start(item, precedence: plan.definition.precedence) { [self, plan, problem] in
+                let ending = await ItemRun(item, plan, stages, problem: problem).run {
+                    admission.cameThrough(item)
+                    if admission.hasRoom { signals.wakeup.ring() }
+                }
+                if let ending { statistics.count(ending) }
+                if admission.hasRoom { signals.wakeup.ring() }
+            }
+        }
+    }
+
+    // MARK: - The end
+
+    /// Whether the queue is empty, so that the disk's trouble stops nothing.
+    private func hasNothingToDo() async -> Bool {
+        // A database that can't be asked is looked at by the probe.
+        do { return try await store.reports.backlog().isEmpty } catch _ { return false }
+    }
+
+    private func isDrained() async throws(WorkerError) -> Bool {
+        do {
+            if try await store.reports.backlog().isEmpty { return true }
+            try await drainWatch.isIdle(worker: options.worker)
+            return false
+        } catch {
+            return try pause(after: error) > 0
+        }
+    }
+
+    /// A disk that is full or fails, and a program that holds the lock, pass; a damaged database doesn't.
+    private func pause(after error: JobsError) throws(WorkerError) -> Int {
+        guard error.mayPass else { throw WorkerError(error) }
+        fault = error
+        disk.report(error.message)
+        return 0
+    }
+}
+
+/// How a run came to its end.
+public enum RunEnd: Sendable {
+    /// Nothing was left that could still run.
+    case drained
+    /// A stop was requested.
+    case stopped
+    /// The disk is full or doesn't work; the rest waits in the queue.
+    case disk(String)
+}
+
+/// What wakes a claim loop, and what ends it.
+struct RunSignals: Sendable {
+    let wakeup: Wakeup
+    let stop: StopSignal
+}

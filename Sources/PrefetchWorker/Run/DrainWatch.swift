@@ -1,0 +1,55 @@
+internal import Jobs
+internal import Logging
+internal import Synchronization
+
+/// Reports the items that a draining worker waits for when it has none in flight itself.
+final class DrainWatch: Sendable {
+    /// Milliseconds without anything to do before the wait is told of, and between two sentences.
+    static let firstAfter: Int64 = 5_000
+    static let againAfter: Int64 = 30_000
+
+    private struct State {
+        var idleSince: Int64?
+        var toldAt: Int64?
+        var told: String?
+    }
+
+    private let store: JobStore
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    init(store: JobStore, logger: Logger) {
+        self.store = store
+        self.logger = logger
+    }
+
+    func isBusy() {
+        state.withLock { $0 = State() }
+    }
+
+    /// Called each time the worker finds that it has nothing to do and the queue isn't empty.
+    ///
+    /// - Throws: errors of the database.
+    func isIdle(worker: Int64, at now: Int64 = monotonicMilliseconds()) async throws(JobsError) {
+        let isTime = state.withLock { state in
+            state.idleSince = state.idleSince ?? now
+            return now - (state.toldAt ?? state.idleSince ?? now)
+                >= (state.toldAt == nil ? Self.firstAfter : Self.againAfter)
+        }
+        guard isTime else { return }
+        // It may wait for items that are in the counters only. Once for each wait, since every item is looked at.
+        if state.withLock({ $0.toldAt == nil }) {
+            for job in try await store.control.mendCounters(always: true) {
+                logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
+            }
+        }
+        let waits = try await store.reports.waits(of: worker)
+        let sentence = waits.joined(separator: " ")
+        let isNews = state.withLock { state in
+            state.toldAt = now
+            defer { state.told = sentence }
+            return state.told != sentence
+        }
+        if isNews, !sentence.isEmpty { logger.notice("Waiting: \(sentence)") }
+    }
+}

@@ -1,0 +1,106 @@
+internal import Download
+internal import Jobs
+
+/// The limits that several workers of one database share, and the items that wait for them.
+extension HostKeeper {
+    /// Writes this worker's demand for each host, and applies its share of the limits.
+    func share(_ hosts: [HostSnapshot], _ ledger: inout Ledger) async throws(JobsError) {
+        let now = try await store.database.cacheTime()
+        let demands = demands(of: hosts, now, &ledger)
+        let isBusy = !demands.isEmpty
+        let shares = try await store.hosts.takeShares(demands, worker: worker, wasIdle: !ledger.hadLoad)
+        ledger.hadLoad = isBusy
+        guard shares.hosts != ledger.shares else { return }
+        ledger.shares = shares.hosts
+        let places = shares.hosts?.filter { !ProcessTurns.names.contains($0.key) }.mapValues {
+            HostShare(places: $0.places, parts: $0.parts)
+        }
+        let all = places.map { $0[LimitsRecord.everyHost]?.places ?? 0 }
+        downloader.setShares(concurrency: all, hosts: places)
+    }
+
+    private func demands(of hosts: [HostSnapshot], _ now: Int64, _ ledger: inout Ledger) -> [HostDemand] {
+        let load = load(of: hosts, now, &ledger)
+        let shares = ledger.shares
+        let widest = Dictionary(hosts.map { ($0.host, $0.widest) }, uniquingKeysWith: min)
+        var demands = load.map { load in
+            HostDemand(
+                load: load, limit: widest[load.host] ?? limits.ofHosts.perHost,
+                share: shares.map { $0[load.host]?.places ?? 0 }
+            )
+        }
+        let running = hosts.reduce(0) { $0 + $1.running }
+        let waiting = hosts.reduce(0) { $0 + $1.waiting }
+        demands += turns.compactMap(demand(of:))
+        guard running + waiting > 0 else { return demands.filter { ProcessTurns.names.contains($0.load.host) } }
+        let all = HostLoad(host: LimitsRecord.everyHost, running: running, waiting: waiting, rate: 0)
+        let concurrency = ledger.limits.first { $0.host == LimitsRecord.everyHost }?.concurrency ?? limits.concurrency
+        demands.append(
+            HostDemand(
+                load: all, limit: concurrency, share: shares.map { $0[LimitsRecord.everyHost]?.places ?? 0 }))
+        return demands
+    }
+
+    /// The items that wait for processes of one kind. Each worker has processes of its own, which it shares with no other worker.
+    private func demand(of turns: ProcessTurns) -> HostDemand? {
+        let (waiting, running) = turns.counts
+        guard waiting > 0 else { return nil }
+        let load = HostLoad(
+            host: turns.name, running: running, waiting: waiting, rate: 0, reason: turns.reason)
+        return HostDemand(load: load, limit: 1_000_000, share: nil)
+    }
+
+    /// Hosts of which only the rate is told are left out beyond this.
+    private static let mostNamed = 1_000
+
+    private func load(of hosts: [HostSnapshot], _ now: Int64, _ ledger: inout Ledger) -> [HostLoad] {
+        countRates(of: hosts, &ledger)
+        let robots = Set(downloader.robotsWaits(longerThan: .zero).map(\.host))
+        let loads = hosts.compactMap { host -> HostLoad? in
+            let rate = ledger.rates[host.host] ?? 0
+            let isAskedForRules = robots.contains(host.host)
+            guard host.running > 0 || host.waiting > 0 || rate > 0 || isAskedForRules else { return nil }
+            let wait = host.waiting > 0 ? host.wait : nil
+            return HostLoad(
+                host: host.host, running: host.running, waiting: host.waiting, rate: rate,
+                reason: wait?.reason ?? (isAskedForRules ? "The robots.txt of \(host.host) is asked for first." : nil),
+                until: wait?.time.map { now + $0.milliseconds })
+        }
+        // A host that isn't named gets no place beside another worker: those that want one are all named.
+        let busy = loads.filter { $0.running > 0 || $0.waiting > 0 || $0.reason != nil }
+        let others = loads.filter { $0.running == 0 && $0.waiting == 0 && $0.reason == nil }
+        return busy + others.prefix(max(0, Self.mostNamed - busy.count))
+    }
+
+    /// Over a second, as people read them.
+    private func countRates(of hosts: [HostSnapshot], _ ledger: inout Ledger) {
+        let now = monotonicMilliseconds()
+        guard now - ledger.lastLook >= 1_000 else { return }
+        let seconds = Double(now - ledger.lastLook) / 1_000
+        ledger.lastLook = now
+        ledger.rates = Dictionary(
+            hosts.map { ($0.host, Double(max(0, $0.started - (ledger.started[$0.host] ?? 0))) / seconds) },
+            uniquingKeysWith: max)
+        ledger.started = Dictionary(hosts.map { ($0.host, $0.started) }, uniquingKeysWith: max)
+    }
+
+    /// Reports which items wait in this worker. Waits of a moment aren't reported.
+    func hold(_ ledger: inout Ledger) async throws(JobsError) {
+        let sharers = stages.fetcher.fetches.sharers
+        var held: [Int64: String] = [:]
+        for wait in downloader.waits(longerThan: Self.pause).prefix(Admission.ceiling) {
+            for item in sharers[wait.id] ?? [wait.id] { held[item] = wait.host }
+        }
+        for wait in downloader.robotsWaits(longerThan: Self.pause).prefix(Admission.ceiling) {
+            for item in sharers[wait.id] ?? [wait.id] { held[item] = wait.host }
+        }
+        for turns in turns {
+            for item in turns.waits(longerThan: Self.pause) { held[item] = turns.name }
+        }
+        let removed = Set(ledger.held.keys.filter { held[$0] == nil })
+        let added = held.filter { ledger.held[$0.key] != $0.value }.map { HeldItem(item: $0.key, host: $0.value) }
+        guard !removed.isEmpty || !added.isEmpty else { return }
+        try await store.hosts.saveHeld(added: added, removed: removed, worker: worker)
+        ledger.held = held
+    }
+}

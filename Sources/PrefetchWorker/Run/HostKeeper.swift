@@ -1,0 +1,231 @@
+internal import Core
+internal import Download
+internal import Jobs
+internal import Logging
+
+/// Carries the state of hosts from the downloader to the database, and limits the other way.
+struct HostKeeper: Sendable {
+    /// The limits that the worker was started with.
+    struct Limits: Sendable {
+        let concurrency: Int
+        let ofHosts: HostLimits
+        /// How long a host that has never answered is tried, from its first failure on.
+        let patience: Duration
+
+        init(_ downloads: DownloadConfiguration) {
+            concurrency = downloads.concurrency
+            ofHosts = downloads.hostLimits
+            patience = downloads.parking.patience
+        }
+    }
+
+    let store: JobStore
+    let stages: Stages
+    let turns: [ProcessTurns]
+    let limits: Limits
+    let worker: Int64
+    let logger: Logger
+
+    var downloader: Downloader { stages.fetcher.downloader }
+    private var shedHosts: ShedHosts { stages.hosts.shedHosts }
+
+    /// The interval of the rounds: waits are reported within a second; slots that another worker leaves are taken sooner.
+    static let pause = Duration.milliseconds(400)
+    static let pauseBesideOthers = Duration.milliseconds(200)
+
+    /// The values written and read last, so that each change is carried once.
+    struct Ledger {
+        var seen: [String: Int64] = [:]
+        var saved: [String: HostMemory] = [:]
+        var started: [String: Int64] = [:]
+        var rates: [String: Double] = [:]
+        var lastLook = monotonicMilliseconds()
+        var hadLoad = false
+        var hadProgress = false
+        var limits: [LimitsRecord] = []
+        var held: [Int64: String] = [:]
+        /// What this worker keeps to; nil while it is alone.
+        var shares: [String: WorkerShares.Share]?
+    }
+
+    /// Restores the state from before a restart; called before the first request.
+    func begin() async throws(JobsError) -> Ledger {
+        var ledger = Ledger()
+        for memory in try await store.hosts.memories() {
+            ledger.saved[memory.host] = memory
+            downloader.restore(host: memory.host, window: memory.width, circuitOpenCount: memory.circuitOpenCount)
+        }
+        try await read(&ledger)
+        // Before anything is asked for: others may have all places.
+        try await share(downloader.hosts, &ledger)
+        return ledger
+    }
+
+    /// Runs until its task is cancelled.
+    ///
+    /// - Returns: what ``end(_:)`` is to go on with.
+    func run(_ ledger: Ledger) async -> Ledger {
+        var ledger = ledger
+        while !Task.isCancelled {
+            do {
+                try await read(&ledger)
+                downloader.sendAwayBlocked(longerThan: BlockedHosts.longestWait)
+                try await write(&ledger)
+                try await hold(&ledger)
+                try await tell(&ledger)
+                try await callBack()
+            } catch {
+                // It is tried again in a moment; a fault that stays shows in the claims, which do end the run.
+                logger.warning("Could not keep the books of the hosts.", metadata: ["error": "\(error)"])
+            }
+            // Cancellation ends the nap, and then the loop.
+            try? await Task.sleep(for: ledger.shares == nil ? Self.pause : Self.pauseBesideOthers)
+        }
+        return ledger
+    }
+
+    /// Writes the changes since the last round, for the next worker.
+    func end(_ ledger: Ledger) async {
+        var ledger = ledger
+        do {
+            try await write(&ledger)
+        } catch {
+            logger.warning("The latest state of hosts is lost.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// What other workers were told by an origin, and what people have changed.
+    private func read(_ ledger: inout Ledger) async throws(JobsError) {
+        let now = try await store.database.cacheTime()
+        let memories = try await store.hosts.memories()
+        remind(of: memories, &ledger)
+        for memory in memories {
+            learn(memory, at: now)
+            guard ledger.seen[memory.host] != memory.notBefore else { continue }
+            ledger.seen[memory.host] = memory.notBefore
+            let left = memory.remaining(at: now)
+            let reason = memory.reason.flatMap(HostBlock.init) ?? .asked
+            if left > 0 { downloader.block(host: memory.host, for: .milliseconds(left), reason) }
+        }
+        let records = try await store.hosts.limits()
+        guard records != ledger.limits else { return }
+        ledger.limits = records
+        apply(records)
+    }
+
+    /// Of a host that has answered this worker, and that others take for one that never has, it is written down anew.
+    private func remind(of memories: [HostMemory], _ ledger: inout Ledger) {
+        let doubted = memories.filter { $0.silence != nil && !$0.hasAnswered }
+        guard !doubted.isEmpty else { return }
+        let answered = Set(downloader.hosts.filter(\.hasAnswered).map(\.host))
+        for memory in doubted where answered.contains(memory.host) { ledger.saved[memory.host] = memory }
+    }
+
+    /// Whether a host has ever answered, all workers know together.
+    private func learn(_ memory: HostMemory, at now: Int64) {
+        if memory.hasAnswered { return downloader.noteAnswered(host: memory.host) }
+        guard let silence = memory.silence, (0..<60_000).contains(now - silence.last),
+            silence.failure.isUnreachable
+        else {
+            return
+        }
+        downloader.adopt(
+            host: memory.host,
+            silence: HostSilence(
+                since: .milliseconds(now - min(silence.since, silence.last)), last: .milliseconds(now - silence.last),
+                failure: silence.failure, message: silence.message))
+    }
+
+    private func apply(_ records: [LimitsRecord]) {
+        let all = records.first { $0.host == LimitsRecord.everyHost }
+        let common = limits.ofHosts.changed(by: all)
+        var special: [String: HostLimits] = [:]
+        for record in records where record.host != LimitsRecord.everyHost {
+            special[record.host] = common.changed(by: record)
+        }
+        downloader.setLimits(concurrency: all?.concurrency ?? limits.concurrency, limits: common, special: special)
+    }
+
+    private func write(_ ledger: inout Ledger) async throws(JobsError) {
+        let now = try await store.database.cacheTime()
+        let hosts = downloader.hosts
+        let memories = hosts.compactMap { memory(of: $0, now, &ledger) }
+        try await store.hosts.save(hosts: memories)
+        for memory in memories { ledger.saved[memory.host] = memory }
+        try await share(hosts, &ledger)
+    }
+
+    private func tell(_ ledger: inout Ledger) async throws(JobsError) {
+        // A transfer goes by the number of the item that it was begun for; others may wait for it, too.
+        let sharers = stages.fetcher.fetches.sharers
+        let loaded = stages.fetcher.loaders.transfers.all.map { ($0.id, $0.received, $0.expected) }
+        let downloads = downloader.progress.map { ($0.id, $0.received, $0.expected) }
+        let progress = (downloads + loaded).flatMap { id, received, expected in
+            (sharers[id] ?? [id]).map {
+                TransferProgress(item: $0, received: received, expected: expected)
+            }
+        }
+        guard ledger.hadProgress || !progress.isEmpty else { return }
+        try await store.reports.save(progress: progress, worker: worker)
+        ledger.hadProgress = !progress.isEmpty
+    }
+
+    /// Nil where nothing has changed that is worth a write.
+    private func memory(of host: HostSnapshot, _ now: Int64, _ ledger: inout Ledger) -> HostMemory? {
+        let old = ledger.saved[host.host]
+        let width = host.window < Double(host.widest) ? host.window : nil
+        var memory = HostMemory(
+            host: host.host, notBefore: old?.notBefore ?? 0, setAt: old?.setAt ?? now, reason: old?.reason,
+            width: width, circuitOpenCount: host.circuitOpenCount)
+        if let left = host.blockedFor, left > .zero, left.milliseconds > (old?.remaining(at: now) ?? 0) + 1_500 {
+            memory.notBefore = now + left.milliseconds
+            memory.setAt = now
+            memory.reason = host.block?.rawValue
+            // It is ours already; reading it back must not set it anew.
+            ledger.seen[host.host] = memory.notBefore
+        }
+        note(host, now, in: &memory)
+        if old == nil, memory.notBefore == 0, width == nil, host.circuitOpenCount == 0, memory.silence == nil {
+            return nil
+        }
+        return memory == old ? nil : memory
+    }
+
+    /// Since when a host fails, and when it is given up. Nothing is known to have failed a moment earlier than it did.
+    private func note(_ host: HostSnapshot, _ now: Int64, in memory: inout HostMemory) {
+        // That a host answered matters only if it failed before.
+        let old = memory.silence
+        memory.hasAnswered = host.hasAnswered
+        memory.silence = host.silence.map { silence in
+            let since = now - silence.since.milliseconds
+            let last = now - silence.last.milliseconds
+            let failure = silence.failure
+            if let old, abs(old.since - since) < 1_000, abs(old.last - last) < 1_000, old.failure == failure {
+                return old
+            }
+            return HostMemory.Silence(
+                since: since, last: last,
+                givesUpAt: host.hasAnswered ? nil : since + limits.patience.milliseconds, failure: failure,
+                message: silence.message)
+        }
+    }
+
+    /// Items that made room for others come back when their host can take them, and those of hosts that were given up to end.
+    private func callBack() async throws(JobsError) {
+        let hosts = shedHosts.hosts
+        let inHand = Dictionary(downloader.hosts.map { ($0.host, $0.running + $0.waiting) }, uniquingKeysWith: max)
+        for host in hosts where inHand[host] ?? 0 < Admission.atHand / 4 && downloader.blocked(host) == nil {
+            if try await store.queue.promote(waitingFor: host, limit: Admission.atHand) == 0 { shedHosts.forget(host) }
+        }
+        let givenUp = downloader.hosts.map(\.host).filter { downloader.givenUp($0) != nil }
+        if !givenUp.isEmpty { _ = try await store.queue.promote(givenUp: givenUp) }
+    }
+}
+
+extension HostLimits {
+    fileprivate func changed(by record: LimitsRecord?) -> HostLimits {
+        guard let record else { return self }
+        return HostLimits(
+            perHost: record.perHost ?? perHost, rate: record.rate ?? rate, burst: record.burst ?? burst)
+    }
+}

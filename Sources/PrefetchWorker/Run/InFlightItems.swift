@@ -1,0 +1,89 @@
+internal import Jobs
+internal import Synchronization
+
+/// The items in flight, each a task that can be cancelled by itself.
+final class InFlightItems: Sendable {
+    private struct Entry {
+        let item: ClaimedItem
+        let precedence: Precedence
+        let task: Task<Void, Never>
+    }
+
+    private struct State {
+        var entries: [Int64: Entry] = [:]
+        /// The numbers of those that were active when a worker died.
+        var suspects: Set<Int64> = []
+        var empty: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+    private let onEmpty: @Sendable () -> Void
+
+    /// - Parameter onEmpty: called each time when the last has ended.
+    init(onEmpty: @escaping @Sendable () -> Void = {}) { self.onEmpty = onEmpty }
+
+    var count: Int { state.withLock { $0.entries.count } }
+    /// Whether one of them was active when a worker died.
+    var hasSuspects: Bool { state.withLock { !$0.suspects.isEmpty } }
+    var items: [ClaimedItem] { state.withLock { $0.entries.values.map(\.item) } }
+
+    /// The place in the line of the least urgent item in flight.
+    var lowestPrecedence: Precedence? { state.withLock { $0.entries.values.lazy.map(\.precedence).min() } }
+
+    /// The items of each job, with the job's place in the claim order when they were claimed.
+    var byJob: [JobID: [(id: Int64, claimed: Precedence, hasOwnPriority: Bool)]] {
+        state.withLock { state in
+            state.entries.values.reduce(into: [:]) {
+                $0[$1.item.job, default: []].append(
+                    (id: $1.item.id, claimed: $1.precedence, hasOwnPriority: $1.item.own?.priority != nil))
+            }
+        }
+    }
+
+    /// Starts `work` for an item.
+    ///
+    /// Not a child task, since a group has no way to cancel one child of many; `waitUntilEmpty` takes the group's place.
+    func start(_ item: ClaimedItem, precedence: Precedence, _ work: @escaping @Sendable () async -> Void) {
+        state.withLock { state in
+            let task = Task {
+                await work()
+                self.ended(item.id)
+            }
+            if item.deaths > 0 { state.suspects.insert(item.id) }
+            state.entries[item.id] = Entry(item: item, precedence: precedence, task: task)
+        }
+    }
+
+    func cancel(_ ids: some Sequence<Int64>) {
+        let tasks = state.withLock { state in ids.compactMap { state.entries[$0]?.task } }
+        for task in tasks { task.cancel() }
+    }
+
+    func cancelAll() {
+        let tasks = state.withLock { $0.entries.values.map(\.task) }
+        for task in tasks { task.cancel() }
+    }
+
+    func waitUntilEmpty() async {
+        await withCheckedContinuation { continuation in
+            let isEmpty = state.withLock { state in
+                if !state.entries.isEmpty { state.empty.append(continuation) }
+                return state.entries.isEmpty
+            }
+            if isEmpty { continuation.resume() }
+        }
+    }
+
+    private func ended(_ id: Int64) {
+        let waiting: [CheckedContinuation<Void, Never>]? = state.withLock { state in
+            state.entries[id] = nil
+            state.suspects.remove(id)
+            guard state.entries.isEmpty else { return nil }
+            defer { state.empty = [] }
+            return state.empty
+        }
+        guard let waiting else { return }
+        onEmpty()
+        for continuation in waiting { continuation.resume() }
+    }
+}

@@ -1,0 +1,66 @@
+internal import Core
+public import Jobs
+internal import Synchronization
+
+/// Counts a run's items as they end.
+public final class RunStatistics: Sendable {
+    public struct Counts: Hashable, Sendable {
+        public var done = 0
+        public var cached = 0
+        public var failed = 0
+        public var blacklisted = 0
+        public var retried = 0
+        public var released = 0
+        /// Failures that came from an origin that couldn't be reached at all.
+        public var unreachable = 0
+        /// Bytes of sources that were downloaded and kept or used.
+        public var bytes: Int64 = 0
+
+        public var ended: Int { done + cached + failed + blacklisted }
+    }
+
+    private let state = Mutex((counts: Counts(), jobs: Set<JobID>()))
+
+    public var counts: Counts { state.withLock { $0.counts } }
+
+    /// Jobs that are remembered: a worker that never stops has any number of them.
+    static let mostJobs = 10_000
+
+    /// The jobs this run has had items of; of more than are remembered the newest, half as many at least.
+    public var jobs: Set<JobID> { state.withLock { $0.jobs } }
+
+    func saw(jobs: some Sequence<JobID>) {
+        state.withLock { state in
+            state.jobs.formUnion(jobs)
+            guard state.jobs.count > Self.mostJobs else { return }
+            state.jobs = Set(state.jobs.sorted().suffix(Self.mostJobs / 2))
+        }
+    }
+
+    /// An item that no worker of this run has had: its worker died while it ran alone.
+    func countWorkerCrash(of job: JobID) {
+        saw(jobs: [job])
+        state.withLock { $0.counts.failed += 1 }
+    }
+
+    func count(_ ending: ItemEnding) {
+        state.withLock { state in
+            switch ending {
+            case .done(let completion) where completion.isCached:
+                state.counts.cached += 1
+            case .done(let completion):
+                state.counts.done += 1
+                state.counts.bytes += completion.source.size
+            case .failed(let failure):
+                state.counts.failed += 1
+                if failure.failureClass.isUnreachable { state.counts.unreachable += 1 }
+            case .blacklisted:
+                state.counts.blacklisted += 1
+            case .retry, .wait, .fallBack:
+                state.counts.retried += 1
+            case .release:
+                state.counts.released += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+internal import Synchronization
+
+/// Asks a worker to stop: it claims nothing more, and items in flight get their grace.
+public final class StopSignal: Sendable {
+    private struct State {
+        var isRequested = false
+        var waiting: [CheckedContinuation<Void, Never>] = []
+        var listeners: [@Sendable () -> Void] = []
+    }
+
+    private let state = Mutex(State())
+
+    public init() {}
+
+    public var isRequested: Bool { state.withLock { $0.isRequested } }
+
+    public func request() {
+        let (waiting, listeners) = state.withLock { state in
+            state.isRequested = true
+            defer { (state.waiting, state.listeners) = ([], []) }
+            return (state.waiting, state.listeners)
+        }
+        for continuation in waiting { continuation.resume() }
+        for listener in listeners { listener() }
+    }
+
+    /// Calls `listener` once, when it is requested or at once.
+    func whenRequested(_ listener: @escaping @Sendable () -> Void) {
+        let isRequested = state.withLock { state in
+            if !state.isRequested { state.listeners.append(listener) }
+            return state.isRequested
+        }
+        if isRequested { listener() }
+    }
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isRequested = state.withLock { state in
+                if !state.isRequested { state.waiting.append(continuation) }
+                return state.isRequested
+            }
+            if isRequested { continuation.resume() }
+        }
+    }
+}

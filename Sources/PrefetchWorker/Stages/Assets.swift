@@ -1,0 +1,94 @@
+internal import CDescriptorPassing
+internal import ContentCache
+// For struct timespec, which belongs to whichever C module names it first.
+internal import Core
+internal import FoundationEssentials
+internal import Glibc
+internal import Jobs
+internal import Synchronization
+internal import SystemPackage
+
+/// Finds the pictures that effects name: a file in the assets' folder, or a cached URL.
+///
+/// Rows of the database name them, so no name leads out of the folder.
+final class Assets: Sendable {
+    private struct Known {
+        let size: Int64
+        let changed: Int64
+        let asset: Asset
+    }
+
+    private let directory: String?
+    private let store: JobStore
+    private let cache: any BlobStore
+    private let reading: BlockingQueue
+    private let known = Mutex<[String: Known]>([:])
+
+    init(directory: String?, store: JobStore, cache: any BlobStore, reading: BlockingQueue) {
+        self.directory = directory
+        self.store = store
+        self.cache = cache
+        self.reading = reading
+    }
+
+    /// - Returns: one for each name.
+    func open(_ names: Set<String>) async throws(Failure) -> [String: Asset] {
+        var assets: [String: Asset] = [:]
+        for name in names.sorted() {
+            let isURL = name.hasPrefix("http://") || name.hasPrefix("https://")
+            assets[name] = try await isURL ? cached(name) : named(name)
+        }
+        return assets
+    }
+
+    private func cached(_ url: String) async throws(Failure) -> Asset {
+        do {
+            guard let source = try await store.cache.source(key: url), source.isKept, let hash = BlobHash(source.hash)
+            else {
+                throw Failure(
+                    .transform, "The picture '\(Redaction().shown(url))' is not in the cache; enqueue it first.")
+            }
+            let file = await reading.run { [cache] in Result { try cache.openVerified(hash) } }
+            return Asset(hash: source.hash, file: try file.get())
+        } catch let error as Failure {
+            throw error
+        } catch {
+            throw Failure(.transform, "The picture '\(Redaction().shown(url))' can't be read from the cache: \(error)")
+        }
+    }
+
+    private func named(_ name: String) async throws(Failure) -> Asset {
+        guard let directory else {
+            throw Failure(
+                .transform,
+                "The picture '\(name)' is asked for, and there is no folder to look in; start the worker with "
+                    + "--assets FOLDER.")
+        }
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) else {
+            throw Failure(.transform, "'\(name)' is no name of a file in the assets' folder.")
+        }
+        let path = directory + "/" + name
+        let result = await reading.run { [self] in Result { try opened(path) } }
+        do {
+            return try result.get()
+        } catch {
+            throw Failure(.transform, "The picture '\(name)' can't be read from the assets' folder: \(error)")
+        }
+    }
+
+    /// The bytes are read again only when the file has changed.
+    private func opened(_ path: String) throws -> Asset {
+        let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
+        let file = BlobFile(owning: descriptor)
+        var status = stat()
+        guard fstat(descriptor.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw Failure(.transform, "it is no regular file") }
+        let changed = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
+        let before = known.withLock { $0[path] }
+        if let before, before.size == Int64(status.st_size), before.changed == changed { return before.asset }
+        let asset = Asset(hash: try PendingBlob(reading: file).hash.hex, file: file)
+        known.withLock { $0[path] = Known(size: Int64(status.st_size), changed: changed, asset: asset) }
+        return asset
+    }
+}

@@ -1,0 +1,87 @@
+internal import ContentCache
+internal import Core
+internal import Download
+internal import Jobs
+internal import Synchronization
+
+/// A source that has arrived whole: an unnamed file in the cache's file system, hashed on the way.
+final class FetchedSource: Sendable {
+    let file: BlobFile
+    let hash: BlobHash
+    let size: Int64
+    let response: DownloadResponse
+    /// The downloader's own record of the body, held so that it counts as outstanding until it was used. Nil for a source
+    /// that didn't come over the network.
+    let receipt: BodyFile?
+    /// The format that its first bytes tell; nil where only a decoder can tell.
+    let format: String?
+
+    init?(_ body: BodyFile, _ response: DownloadResponse) {
+        guard let hash = BlobHash(body.sha256) else { return nil }
+        self.hash = hash
+        size = body.size
+        file = BlobFile(owning: body.takeDescriptor())
+        file.reservation.withLock { $0 = body.room as? CacheReservation }
+        receipt = body
+        format = body.kind
+        self.response = response
+    }
+
+    /// - Parameter old: the answer whose body it replaces.
+    convenience init(_ blob: PendingBlob, inPlaceOf old: FetchedSource) {
+        self.init(blob, response: old.response, receipt: old.receipt)
+    }
+
+    /// - Parameter response: nil for a source that needed no network.
+    init(_ blob: PendingBlob, response: DownloadResponse? = nil, receipt: BodyFile? = nil) {
+        file = blob.file
+        hash = blob.hash
+        size = blob.size
+        self.response = response ?? DownloadResponse.local(bytes: blob.size)
+        self.receipt = receipt
+        format = nil
+    }
+}
+
+extension DownloadResponse {
+    /// Whether another request would bring the same bytes of which a decoder wants more: all that were announced have come,
+    /// or all of a version that has a name. Where neither was said, one more request tells.
+    func isFinal(attempts: Int) -> Bool {
+        attempts > 0 || (isWhole && (announcedBytes != nil || etag != nil))
+    }
+}
+
+extension TryRecord {
+    /// The record of a request; nil where none was made.
+    init?(_ outcome: DownloadOutcome<FetchedSource>, at now: Int64) {
+        switch outcome {
+        case .crowded: return nil
+        case .body(_, let response), .notModified(let response): self.init(response, at: now)
+        case .failed(let failure):
+            if failure.failureClass == .cancelled { return nil }
+            if let response = failure.response { self.init(response, at: now) } else { self.init(at: now) }
+            self.failure = failure.failureClass.rawValue
+            message = failure.message
+        }
+    }
+
+    private init(_ response: DownloadResponse, at now: Int64) {
+        let timings = response.timings
+        self.init(at: now - timings.total.milliseconds)
+        httpStatus = response.status
+        received = response.bytesReceived
+        saved = response.bytesSaved > 0 ? response.bytesSaved : nil
+        redirects = response.redirects
+        address = response.primaryAddress
+        httpVersion = response.httpVersion
+        dns = timings.dns.microseconds
+        connect = timings.connect.microseconds
+        tls = timings.tls.microseconds
+        firstByte = timings.firstByte.microseconds
+        total = timings.total.microseconds
+    }
+}
+
+extension Duration {
+    fileprivate var microseconds: Int64 { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
+}

@@ -1,0 +1,226 @@
+internal import ContentCache
+internal import Core
+internal import Download
+internal import Jobs
+internal import Logging
+internal import Synchronization
+
+/// Fetches sources, each once for all items that want it at the same time.
+final class Fetcher: Sendable {
+    /// The outcome of a fetch is shared by all items that wanted it.
+    typealias Fetches = SharedFetches<DownloadOutcome<FetchedSource>>
+
+    let downloader: Downloader
+    let fetches: Fetches
+    /// Sources that need no download.
+    let loaders: Loaders
+    private let previews: Previews?
+    private let hosts: HostBook
+    private let settings: StageSettings
+    private let logger: Logger
+    private let toldWaits = ToldWaits()
+
+    /// Whether bodies are refused by their first bytes. Not where a delegate replaces them: what it stores has to be an image.
+    private let inspectsBodies: Bool
+
+    init(
+        downloader: Downloader, loaders: Loaders, hosts: HostBook, settings: StageSettings, options: Options,
+        logger: Logger,
+    ) {
+        self.downloader = downloader
+        self.loaders = loaders
+        self.hosts = hosts
+        self.settings = settings
+        self.logger = logger
+        previews = options.previews
+        inspectsBodies = options.inspectsBodies
+        fetches = Fetches { name, place in
+            downloader.update(priority: place.priority, rank: place.rank, for: name)
+        }
+    }
+
+    struct Options {
+        /// Nil where the program wants none.
+        var previews: Previews?
+        var inspectsBodies = true
+    }
+
+    // MARK: - Requests
+
+    /// - Parameter validators: the source that a 304 may confirm.
+    func request(for item: ClaimedItem, _ plan: JobPlan, validators: SourceRecord?) -> DownloadRequest {
+        var request = DownloadRequest(
+            url: URLText.cacheKey(item.url),
+            headers: plan.definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) },
+            priority: plan.definition.priority,
+            rank: FetchPlace.rank(of: item.id, plan.definition.order),
+            etag: validators?.etag, lastModified: validators?.lastModified, id: item.id,
+        )
+        request.allowInvalidCertificates = plan.options.contains(.allowInvalidCertificates)
+        request.respectsRobotsTag = plan.options.contains(.respectRobotsTag)
+        request.respectsRobotsText = plan.options.contains(.respectRobotsText)
+        request.contentTypes = plan.settings.contentTypes
+        request.timeouts = plan.timeouts
+        request.isRepeated = item.attempts > 0
+        request.isInspected = inspectsBodies
+        // What a delegate makes of the body is judged when it is there.
+        if inspectsBodies { request.filter = plan.bodyFilter(of: item.own) }
+        if plan.options.contains(.handleCookies) { request.cookieJar = plan.definition.id }
+        if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
+        return request
+    }
+
+    /// The name of the fetch that an item joins. Requests that differ in what they send are not the same fetch.
+    func key(of request: DownloadRequest, _ item: ClaimedItem) -> String {
+        var key = item.key
+        for header in request.headers { key += "\n\(header.name.lowercased()): \(header.value)" }
+        if request.allowInvalidCertificates { key += "\nallow-invalid" }
+        if request.url != URLText.cacheKey(item.url) { key += "\nfrom \(request.url)" }
+        if let types = request.contentTypes { key += "\nof \(types)" }
+        if request.timeouts != DownloadRequest.Timeouts() { key += "\nwithin \(request.timeouts)" }
+        if let filter = request.filter { key += "\n\(filter.name)" }
+        if request.respectsRobotsTag { key += "\nrobots-tag" }
+        if request.respectsRobotsText { key += "\nrobots-txt" }
+        if let jar = request.cookieJar { key += "\ncookies of \(jar)" }
+        if request.etag != nil || request.lastModified != nil { key += "\nconditional" }
+        return key
+    }
+
+    // MARK: - Fetches
+
+    /// Joins the fetch of this name, starting it if there is none. Every call is paired with one `leave`.
+    func fetch(_ request: DownloadRequest, _ key: String, _ item: ClaimedItem) async -> DownloadOutcome<FetchedSource> {
+        let place = FetchPlace(priority: request.priority, rank: request.rank)
+        let known = item.source
+        return await fetches.join(key, user: item.id, place: place) { [self] in
+            do throws(Failure) {
+                return try await fetch(request, key, known: known)
+            } catch {
+                return .failed(error)
+            }
+        }
+    }
+
+    /// Those of these items whose fetch waits for its turn.
+    func waiting(_ items: Set<Int64>) -> [Int64] {
+        fetches.names(of: items).filter { downloader.isWaiting($0.name) }.map(\.user)
+    }
+
+    func leave(_ key: String, user: Int64) { fetches.leave(key, user: user) }
+
+    /// - Parameter known: the source whose validators the request has.
+    private func fetch(
+        _ request: DownloadRequest, _ key: String, known: SourceRecord?,
+    ) async throws(Failure) -> DownloadOutcome<FetchedSource> {
+        if let loaded = try await loaders.load(request, limit: settings.limits.maxBodyBytes) { return loaded }
+        var request = request
+        request.currentPlace = { [fetches] in fetches.place(key).map { ($0.priority, $0.rank) } }
+        switch await downloader.download(request) {
+        case .crowded(let host):
+            return .crowded(host)
+        case .failed(let failure):
+            // All of this worker leave a host alone that asked for it; other workers read it from the database.
+            await remember(failure, of: request.url)
+            return .failed(failure)
+        case .notModified(let response):
+            guard response.confirms(request), known.map(response.isAbout) ?? true else {
+                // Of a version that isn't cached (RFC 9111, section 4.3.4).
+                request.etag = nil
+                request.lastModified = nil
+                return try await fetch(request, key, known: nil)
+            }
+            return .notModified(response)
+        case .body(let body, let response):
+            guard body.size > 0 else { throw Failure(.badImage, "The origin sent an empty body.") }
+            guard let source = FetchedSource(body, response) else {
+                throw Failure(.diskError, "A body came without a hash.")
+            }
+            return .body(source, response)
+        }
+    }
+
+    /// A host's `Retry-After` is written down before anything else happens: a worker that takes over from one that dies now
+    /// would else ask again.
+    private func remember(_ failure: Failure, of url: String) async {
+        guard let wait = failure.retryAfter?.milliseconds, wait > 0, failure.failureClass.treatment == .retry else {
+            return
+        }
+        let host = failure.host ?? HostNames.name(ofURL: url)
+        let time = settings.now() + wait
+        guard toldWaits.isNews(host, until: time) else { return }
+        do throws(JobsError) {
+            try await hosts.block(host: host, until: time)
+        } catch {
+            toldWaits.forget(host)
+            logger.warning("A Retry-After can't be written down yet.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    // MARK: - Records
+
+    /// The index's record of a fetched source.
+    func record(
+        of fetched: FetchedSource, _ item: ClaimedItem, _ plan: JobPlan, _ request: DownloadRequest,
+    ) -> SourceRecord {
+        let response = fetched.response
+        var source = SourceRecord(
+            key: item.key, hash: fetched.hash.hex, size: fetched.size, isKept: plan.keepsOriginal,
+            finalURL: response.finalURL == item.key || response.finalURL.isEmpty ? nil : response.finalURL,
+            etag: response.etag, lastModified: response.lastModified, fetchedAt: settings.now(),
+        )
+        source.http = facts(of: response, request, replacing: nil)
+        if let known = item.source, known.hash == source.hash { source.takeFacts(from: known) }
+        source.format = source.format ?? (plan.decodes ? nil : fetched.format)
+        return source
+    }
+
+    /// The header fields that freshness is computed from. Those that a 304 leaves out are as they were (RFC 9111,
+    /// section 3.2).
+    func facts(of response: DownloadResponse, _ request: DownloadRequest, replacing old: HTTPFacts?) -> HTTPFacts {
+        let now = settings.now()
+        let vary = response.vary ?? old?.vary
+        return HTTPFacts(
+            cacheControl: response.cacheControl ?? old?.cacheControl, expires: response.expires ?? old?.expires,
+            date: response.date, age: response.age, vary: vary,
+            varied: downloader.configuration.varied(request, by: vary),
+            askedAt: now - response.timings.total.milliseconds, answeredAt: now,
+            redirects: response.redirects > 0 ? response.redirects : nil,
+            status: response.status == 304 ? old?.status : response.status == 200 ? nil : response.status)
+    }
+}
+
+/// Until when hosts asked to be left alone, as far as that is in the database: of many answers that say the same one is
+/// written.
+final class ToldWaits: Sendable {
+    private let waits = Mutex(LRUCache<String, Int64>(countLimit: 10_000))
+
+    /// - Returns: whether that is news, by more than a second.
+    func isNews(_ host: String, until time: Int64) -> Bool {
+        waits.withLock { waits in
+            if let known = waits.peek(host), known >= time - 1_000 { return false }
+            waits.insert(time, for: host)
+            return true
+        }
+    }
+
+    /// It could not be written down.
+    func forget(_ host: String) { waits.withLock { _ = $0.remove(host) } }
+}
+
+extension DownloadResponse {
+    /// Whether a 304 is about the version that is cached: one with another strong validator isn't.
+    fileprivate func confirms(_ request: DownloadRequest) -> Bool {
+        guard let ours = request.etag, let theirs = etag, !theirs.hasPrefix("W/") else { return true }
+        return theirs == (ours.hasPrefix("W/") ? String(ours.dropFirst(2)) : ours)
+    }
+
+    /// Whether a redirect has led to where the cached source came from. For signatures and other queries that differ, the
+    /// same strong tag is as good.
+    fileprivate func isAbout(_ source: SourceRecord) -> Bool {
+        guard redirects > 0 || source.http?.redirects != nil else { return true }
+        let before = source.finalURL ?? source.key
+        if finalURL == before { return true }
+        guard let etag, etag == source.etag, !etag.hasPrefix("W/") else { return false }
+        return finalURL.prefix { $0 != "?" } == before.prefix { $0 != "?" }
+    }
+}

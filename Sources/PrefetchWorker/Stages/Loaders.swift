@@ -1,0 +1,212 @@
+internal import ContentCache
+internal import Core
+internal import Download
+internal import Imaging
+internal import Synchronization
+internal import SystemPackage
+
+/// The sources that need no download: loaders of the program, files and `data:` URLs.
+struct Loaders: Sendable {
+    /// The last one is asked first.
+    let registered: [any ImageLoader]
+    let local: LocalSources
+    let files: SourceFiles
+    let inspector: HeaderInspector
+    /// For the whole of a picture.
+    let timeout: Duration
+    /// How many load at once.
+    private let places: AsyncSemaphore
+    let transfers = LoaderTransfers()
+
+    /// - Parameter width: how many of the program's loaders run at once.
+    init(
+        _ registered: [any ImageLoader], local: LocalSources, files: SourceFiles, inspector: HeaderInspector,
+        timeout: Duration, width: Int,
+    ) {
+        self.registered = registered
+        self.local = local
+        self.timeout = timeout
+        self.files = files
+        self.inspector = inspector
+        places = AsyncSemaphore(max(1, width))
+    }
+
+    /// - Parameter limit: bytes of the largest source.
+    /// - Returns: nil for a URL that is downloaded.
+    func load(_ request: DownloadRequest, limit: Int64) async throws(Failure) -> DownloadOutcome<FetchedSource>? {
+        if let loader = registered.last(where: { $0.canLoad(request.url) }) {
+            await places.enter()
+            defer { places.leave() }
+            return try await load(request, by: loader, limit: limit)
+        }
+        guard LocalSources.isLocal(request.url) else { return nil }
+        let source = try await files.blocking { [files, local] () throws(Failure) in
+            try local.read(request.url, limit: limit) { bytes throws(Failure) in try files.make(for: bytes) }
+        }
+        return .body(source, source.response)
+    }
+
+    private func load(
+        _ request: DownloadRequest, by loader: any ImageLoader, limit: Int64,
+    ) async throws(Failure) -> DownloadOutcome<FetchedSource> {
+        let body = ArrivingBody(
+            files: files, inspector: request.isInspected ? inspector : nil, limit: limit,
+            tell: { [transfers, id = request.id ?? 0] in transfers.tell(id, received: $0, expected: $1) })
+        defer { transfers.forget(request.id ?? 0) }
+        let asked = LoaderRequest(
+            url: request.url, headers: Dictionary(request.headers.map { ($0.name, $0.value) }) { $1 },
+            etag: request.etag, lastModified: request.lastModified)
+        let answer: LoaderResponse
+        do {
+            answer = try await inTime { try await loader.load(asked, into: body) }
+        } catch let failure as Failure {
+            throw failure
+        } catch is CancellationError {
+            throw .stopped("The loader was cancelled.")
+        } catch {
+            throw Failure(.delegate, "The loader failed: \(error)")
+        }
+        if Task.isCancelled { throw .stopped() }
+        var response = DownloadResponse.local(bytes: body.size)
+        (response.contentType, response.etag) = (answer.contentType, answer.etag)
+        response.lastModified = answer.lastModified
+        if answer.isNotModified {
+            guard request.etag != nil || request.lastModified != nil else {
+                throw Failure(.delegate, "The loader says that nothing has changed, and nothing was cached.")
+            }
+            response.status = 304
+            return .notModified(response)
+        }
+        guard request.accepts(contentType: answer.contentType) else {
+            throw Failure(
+                .notAnImage, "The loader's content type is \(answer.contentType ?? "unknown"), which the job refuses.",
+                response: response)
+        }
+        return .body(FetchedSource(try await body.finish(), response: response), response)
+    }
+
+    /// Cancels what takes longer than a download may.
+    private func inTime<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
+        try await withThrowingTaskGroup(of: R?.self) { group in
+            group.addTask { try await body() }
+            group.addTask { [timeout] in
+                try await Task.sleep(for: timeout)
+                return nil
+            }
+            defer { group.cancelAll() }
+            guard let first = try await group.next(), let result = first else {
+                throw Failure(
+                    .timeout, "The loader took longer than \(timeout.milliseconds / 1_000) s (--total-timeout).")
+            }
+            return result
+        }
+    }
+}
+
+/// The bytes that a loader has written so far.
+private final class ArrivingBody: LoaderBody {
+    private struct State {
+        var file: BlobFile?
+        var size: Int64 = 0
+        var expected: Int64?
+        /// The first bytes, until they tell what it is.
+        var beginning: [UInt8]? = []
+    }
+
+    /// Of the beginning that is kept to be judged.
+    private static let inspected = 64 << 10
+
+    private let files: SourceFiles
+    private let inspector: HeaderInspector?
+    private let limit: Int64
+    private let tell: @Sendable (Int64, Int64?) -> Void
+    private let state = Mutex(State())
+
+    init(
+        files: SourceFiles, inspector: HeaderInspector?, limit: Int64, tell: @escaping @Sendable (Int64, Int64?) -> Void,
+    ) {
+        self.files = files
+        self.inspector = inspector
+        self.limit = limit
+        self.tell = tell
+    }
+
+    var size: Int64 { state.withLock { $0.size } }
+
+    func expect(_ bytes: Int64) throws(Failure) {
+        guard bytes <= limit else { throw tooLarge }
+        let received = state.withLock { state in
+            state.expected = max(0, bytes)
+            return state.size
+        }
+        tell(received, max(0, bytes))
+    }
+
+    func write(_ bytes: [UInt8]) async throws(Failure) {
+        if Task.isCancelled { throw .stopped() }
+        guard Int64(bytes.count) <= limit, size <= limit - Int64(bytes.count) else { throw tooLarge }
+        try inspect(bytes)
+        try await files.blocking { [self] () throws(Failure) in try append(bytes) }
+        let (received, expected) = state.withLock { ($0.size, $0.expected) }
+        tell(received, expected)
+    }
+
+    /// Blocks on the disk, and while room is made.
+    private func append(_ bytes: [UInt8]) throws(Failure) {
+        var file = state.withLock { $0.file }
+        if file == nil { file = try files.make(for: 0) }
+        guard let file else { return }
+        do {
+            try file.room?.growWaiting(by: bytes.count)
+            try file.descriptor.writeAll(bytes)
+        } catch {
+            throw Failure(.diskFull, "What a loader brings can't be stored: \(error)")
+        }
+        state.withLock { state in
+            state.file = file
+            state.size += Int64(bytes.count)
+        }
+    }
+
+    private func inspect(_ bytes: [UInt8]) throws(Failure) {
+        guard let inspector, let seen = state.withLock({ $0.beginning }) else { return }
+        let all = seen + bytes.prefix(Self.inspected - seen.count)
+        switch all.withUnsafeBytes(inspector.inspect) {
+        case .refuse(let failure): throw failure
+        case .accept, .acceptAs: state.withLock { $0.beginning = nil }
+        case .undecided: state.withLock { $0.beginning = all.count < Self.inspected ? all : nil }
+        }
+    }
+
+    func finish() async throws(Failure) -> PendingBlob {
+        let (file, size, expected) = state.withLock { ($0.file, $0.size, $0.expected) }
+        guard let file, size > 0 else { throw Failure(.badImage, "The loader wrote no bytes.") }
+        if let expected, size < expected {
+            throw Failure(.connectionLost, "The loader wrote \(size) bytes of \(expected).")
+        }
+        return try await files.blocking { () throws(Failure) in
+            do throws(CacheError) {
+                return try PendingBlob(reading: file)
+            } catch {
+                throw Failure(error)
+            }
+        }
+    }
+
+    private var tooLarge: Failure { Failure(.tooLarge, "The source is larger than \(limit) bytes (--max-body).") }
+}
+
+/// How far loaders are.
+final class LoaderTransfers: Sendable {
+    private let transfers = Mutex<[Int64: (received: Int64, expected: Int64?)]>([:])
+
+    func tell(_ id: Int64, received: Int64, expected: Int64?) {
+        transfers.withLock { $0[id] = (received, expected) }
+    }
+
+    func forget(_ id: Int64) { transfers.withLock { _ = $0.removeValue(forKey: id) } }
+
+    var all: [(id: Int64, received: Int64, expected: Int64?)] {
+        transfers.withLock { $0.map { (id: $0.key, received: $0.value.received, expected: $0.value.expected) } }
+    }
+}

@@ -1,0 +1,131 @@
+internal import ContentCache
+internal import Core
+internal import Foundation
+internal import Jobs
+internal import SystemPackage
+
+/// Sources that need no network, where the operator allows them: files in certain folders, and pictures that stand in their
+/// own URL.
+public struct LocalSources: Sendable, Hashable {
+    /// Folders whose files may be read, however deep. None by default.
+    public var folders: [String] = []
+    /// Whether `data:` URLs are read.
+    public var allowsData = false
+
+    public init() {}
+}
+
+extension LocalSources {
+    /// Whether a URL is one of these, allowed or not.
+    static func isLocal(_ url: String) -> Bool {
+        let start = url.prefix(5).lowercased()
+        return start == "file:" || start == "data:"
+    }
+
+    /// Blocks on the disk.
+    func read(
+        _ url: String, limit: Int64, into makeFile: (Int64) throws(Failure) -> BlobFile,
+    ) throws(Failure) -> FetchedSource {
+        if url.prefix(5).lowercased() == "data:" {
+            guard allowsData else {
+                throw Failure(.denied, "data: URLs are not read without --allow-data.")
+            }
+            let bytes = try Self.decoded(url)
+            guard Int64(bytes.count) <= limit else { throw Self.tooLarge(limit) }
+            return try Self.stored(in: makeFile(Int64(bytes.count))) { file in try file.writeAll(bytes) }
+        }
+        guard !folders.isEmpty else {
+            throw Failure(.denied, "file: URLs are not read without --allow-files.")
+        }
+        let source = try open(url)
+        defer { try? source.close() }  // It was only read.
+        var status = stat()
+        guard fstat(source.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw Failure(.invalidURL, "What the URL names is no regular file.")
+        }
+        guard Int64(status.st_size) <= limit else { throw Self.tooLarge(limit) }
+        return try Self.stored(in: makeFile(Int64(status.st_size))) { file in
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+            defer { buffer.deallocate() }
+            var left = Int64(status.st_size)
+            // A file that grows meanwhile is cut, and then is no whole picture.
+            while left > 0, case let count = try source.read(into: buffer), count > 0 {
+                try file.writeAll(buffer[..<min(count, Int(left))])
+                left -= Int64(count)
+            }
+        }
+    }
+
+    private static func tooLarge(_ limit: Int64) -> Failure {
+        Failure(.tooLarge, "The source is larger than \(limit) bytes (--max-body).")
+    }
+
+    /// Judges the opened file, and not its name, which may have changed a moment before.
+    private func open(_ url: String) throws(Failure) -> FileDescriptor {
+        guard let parsed = URL(string: url), parsed.isFileURL,
+            ["", "localhost"].contains(parsed.host(percentEncoded: false) ?? "")
+        else { throw Failure(.invalidURL, "The file: URL can't be read.") }
+        let file: FileDescriptor
+        do {
+            file = try FileDescriptor.open(
+                FilePath(parsed.path(percentEncoded: false)), .readOnly, options: [.closeOnExec, .nonBlocking])
+        } catch {
+            // The same word for what isn't there and for what may not be known.
+            throw Failure(.http(404), "There is no such file that may be read.")
+        }
+        let path = linkTarget(of: "/proc/self/fd/\(file.rawValue)") ?? ""
+        let isAllowed = folders.contains { folder in
+            guard let real = realpath(folder, nil) else { return false }
+            defer { free(real) }
+            let start = String(cString: real)
+            return path.hasPrefix(start.hasSuffix("/") ? start : start + "/")
+        }
+        guard isAllowed else {
+            try? file.close()  // It was only opened.
+            throw Failure(.http(404), "There is no such file that may be read.")
+        }
+        return file
+    }
+
+    private static func stored(
+        in file: BlobFile, _ write: (FileDescriptor) throws -> Void,
+    ) throws(Failure) -> FetchedSource {
+        do {
+            try write(file.descriptor)
+            let blob = try PendingBlob(reading: file)
+            return FetchedSource(blob)
+        } catch {
+            throw Failure(.diskError, "The source can't be stored: \(error)")
+        }
+    }
+
+    /// RFC 2397.
+    private static func decoded(_ url: String) throws(Failure) -> [UInt8] {
+        let nonsense = Failure(.invalidURL, "The data: URL can't be read.")
+        guard let comma = url.firstIndex(of: ",") else { throw nonsense }
+        guard let text = String(url[url.index(after: comma)...]).removingPercentEncoding else {
+            // Octets that are no text: they are decoded one by one.
+            return octets(url[url.index(after: comma)...])
+        }
+        guard url[..<comma].lowercased().hasSuffix(";base64") else { return octets(url[url.index(after: comma)...]) }
+        let clean = text.filter { !$0.isWhitespace }
+        let padded = clean + String(repeating: "=", count: (4 - clean.utf8.count % 4) % 4)
+        guard let data = Data(base64Encoded: padded) else { throw nonsense }
+        return Array(data)
+    }
+
+    private static func octets(_ text: Substring) -> [UInt8] {
+        var result: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2)
+            if byte == UInt8(ascii: "%"), digits.count == 2, let value = UInt8(String(Substring(digits)), radix: 16) {
+                result.append(value)
+                rest = rest.dropFirst(2)
+            } else {
+                result.append(byte)
+            }
+        }
+        return result
+    }
+}

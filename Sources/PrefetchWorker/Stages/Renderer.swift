@@ -1,0 +1,214 @@
+internal import ContentCache
+internal import Core
+internal import Imaging
+internal import Jobs
+internal import Logging
+internal import Synchronization
+internal import Variants
+
+/// The renditions of one source that a job wants: found, or made and not published yet.
+struct Rendered: Sendable {
+    /// The source, with the facts that its pixels told.
+    let source: SourceRecord
+    /// A record for each variant, in the job's order.
+    let variants: [(spec: VariantSpec, record: VariantRecord)]
+    let new: [VariantRecord]
+    let blobs: [PendingBlob]
+
+    func completion(keepsOriginal: Bool, isCached: Bool) -> Completion {
+        var renditions = variants.map { variant in
+            RenditionRecord(
+                name: variant.spec.name, blob: variant.record.blob, size: variant.record.size,
+                format: variant.record.format, width: variant.record.width, height: variant.record.height,
+            )
+        }
+        if keepsOriginal {
+            renditions.append(
+                RenditionRecord(
+                    name: "original", blob: source.hash, size: source.size, format: source.format ?? "unknown",
+                    width: source.width, height: source.height,
+                ))
+        }
+        return Completion(source: source, renditions: renditions, newVariants: new, isCached: isCached)
+    }
+}
+
+/// Finds the renditions of a source in the index, and has those made that are missing.
+final class Renderer: Sendable {
+    private let index: CacheIndex
+    private let folder: CacheFolder
+    private let assets: Assets
+    private let maker: VariantMaker
+    private let identities: RenditionIdentities
+    private let logger: Logger
+    private let shared = InFlightRenditions()
+
+    init(
+        index: CacheIndex, folder: CacheFolder, assets: Assets, maker: VariantMaker,
+        identities: RenditionIdentities, logger: Logger,
+    ) {
+        self.index = index
+        self.folder = folder
+        self.assets = assets
+        self.maker = maker
+        self.identities = identities
+        self.logger = logger
+    }
+
+    /// Every call is paired with one `leave`, once the item that made something of these bytes is written down.
+    func join(_ hash: String) { shared.join(hash) }
+    func leave(_ hash: String) { shared.leave(hash) }
+
+    /// Finds or makes all variants of a source.
+    ///
+    /// - Parameters:
+    ///   - file: opens the source's bytes; asked only when a pixel is needed.
+    ///   - onUse: told of the bytes' hash before something is made of them, to `join` it.
+    /// - Returns: nil where the cache doesn't have the source's bytes any more; the index has been told.
+    func render(
+        _ source: SourceRecord, _ plan: JobPlan, file: @Sendable () async throws(CacheError) -> BlobFile?,
+        onUse: (String) -> Void,
+    ) async throws(Failure) -> Rendered? {
+        if let objection = identities.delegates.objection(to: plan.variants) { throw Failure(.delegate, objection) }
+        let assets = try await assets.open(plan.assetNames)
+        var work = Work(plan: plan, assets: assets, wanted: wanted(of: source, plan, assets))
+        work.known = try await existing(work.identities)
+        if work.known.count == work.identities.count, plan.isSatisfied(with: source) {
+            return work.rendered(source)
+        }
+        // Items with the same bytes take turns; the second finds the renditions of the first.
+        onUse(source.hash)
+        await maker.helpers.turns.waiting { await shared.lock(source.hash) }
+        defer { shared.unlock(source.hash) }
+        work.known = try await existing(work.identities)
+        let source = try await withKnownFacts(source, plan)
+        let found = shared.found(source.hash).variants
+        // Two names for one rendition are one piece of work.
+        for request in work.distinct where work.known[request.identity] == nil {
+            if let made = found[request.identity] { work.made.append(made) } else { work.missing.append(request) }
+        }
+        if work.missing.isEmpty, plan.isSatisfied(with: source) { return work.rendered(source) }
+        let opened: BlobFile?
+        do throws(CacheError) {
+            opened = try await file()
+        } catch {
+            return try await forget(source, after: error)
+        }
+        guard let opened else { return nil }
+        return try await make(work, of: source, opened)
+    }
+
+    /// Whether all that a job makes of a source is there, so that its bytes aren't needed.
+    func hasAll(of source: SourceRecord, _ plan: JobPlan) async -> Bool {
+        do throws(Failure) {
+            let work = Work(
+                plan: plan, assets: [:], wanted: wanted(of: source, plan, try await assets.open(plan.assetNames)))
+            return try await existing(work.identities).count == work.identities.count
+        } catch {
+            // Rendering them will tell why.
+            return false
+        }
+    }
+
+    // MARK: - One piece of work
+
+    private struct RenditionRequest {
+        let spec: VariantSpec
+        let identity: String
+    }
+
+    private struct Work {
+        let plan: JobPlan
+        let assets: [String: Asset]
+        var wanted: [RenditionRequest]
+        let identities: Set<String>
+        /// Renditions that the index knows, by identity.
+        var known: [String: VariantRecord] = [:]
+        /// What this item or another in flight has made.
+        var made: [(VariantRecord, PendingBlob)] = []
+        var missing: [RenditionRequest] = []
+
+        init(plan: JobPlan, assets: [String: Asset], wanted: [RenditionRequest]) {
+            self.plan = plan
+            self.assets = assets
+            self.wanted = wanted
+            identities = Set(wanted.map(\.identity))
+        }
+
+        /// Without those that are another's identity again.
+        var distinct: [RenditionRequest] {
+            var seen: Set<String> = []
+            return wanted.filter { seen.insert($0.identity).inserted }
+        }
+
+        func rendered(_ source: SourceRecord) -> Rendered {
+            let all = made.reduce(into: known) { $0[$1.0.identity] = $1.0 }
+            return Rendered(
+                source: source,
+                variants: wanted.compactMap { request in all[request.identity].map { (spec: request.spec, record: $0) }
+                },
+                new: made.map(\.0), blobs: made.map(\.1),
+            )
+        }
+    }
+
+    private func wanted(of source: SourceRecord, _ plan: JobPlan, _ assets: [String: Asset]) -> [RenditionRequest] {
+        plan.variants.map { RenditionRequest(spec: $0, identity: identities.identity(of: $0, source, assets)) }
+    }
+
+    /// The variants that the index knows and the disk has.
+    private func existing(_ identities: Set<String>) async throws(Failure) -> [String: VariantRecord] {
+        do throws(JobsError) {
+            let known = try await index.variants(identities: Array(identities))
+            return known.filter { _, record in folder.exists(record.blob, record.size) }
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// A source with the facts that another item has seen of the same bytes, where this one's pixels have to be seen.
+    private func withKnownFacts(_ source: SourceRecord, _ plan: JobPlan) async throws(Failure) -> SourceRecord {
+        guard plan.decodes, !plan.isSatisfied(with: source) else { return source }
+        var known = shared.found(source.hash).source
+        do throws(JobsError) {
+            if known == nil || known?.isUnverified == true { known = try await index.source(ofBytes: source.hash) }
+        } catch {
+            throw Failure(error)
+        }
+        guard let known, known.frames != nil else { return source }
+        var source = source
+        source.takeFacts(from: known)
+        return source
+    }
+
+    private func make(_ work: Work, of source: SourceRecord, _ file: BlobFile) async throws(Failure) -> Rendered {
+        let (report, blobs) = try await maker.make(
+            work.missing.map(\.spec), of: file, work.assets, tolerance: work.plan.tolerance)
+        let seen = source.with(report.facts)
+        var work = work
+        // Renditions of a damaged source have identities of their own.
+        work.wanted = wanted(of: seen, work.plan, work.assets)
+        if seen.isDamaged, !source.isDamaged, work.missing.count < work.distinct.count {
+            (work.known, work.made, work.missing) = ([:], [], work.distinct)
+            return try await make(work, of: seen, file)
+        }
+        let new = zip(zip(work.missing, report.renditions), blobs).map { pair, blob in
+            (identities.record(of: pair.0.spec, pair.1, blob, seen, work.assets), blob)
+        }
+        shared.add(seen, new)
+        work.made += new
+        return work.rendered(seen)
+    }
+
+    /// Forgets a cached source whose bytes are damaged, so that it is fetched again.
+    private func forget(_ source: SourceRecord, after error: CacheError) async throws(Failure) -> Rendered? {
+        guard error.code == .damaged else { throw Failure(error) }
+        logger.warning("A cached source is damaged and fetched again.", metadata: ["error": "\(error)"])
+        do throws(JobsError) {
+            try await index.forget(blobs: [source.hash], in: folder)
+            return nil
+        } catch {
+            throw Failure(error)
+        }
+    }
+}

@@ -1,0 +1,139 @@
+internal import Jobs
+internal import Synchronization
+
+/// How urgent a fetch is: as a download's priority and rank.
+struct FetchPlace: Hashable, Sendable {
+    var priority: Int
+    /// Smaller goes first.
+    var rank: Int64
+
+    static func rank(of item: Int64, _ order: ExecutionOrder) -> Int64 { order == .fifo ? item : ~item }
+
+    func isBefore(_ other: FetchPlace) -> Bool {
+        priority != other.priority ? priority > other.priority : rank < other.rank
+    }
+}
+
+/// Coalesces fetches: one for all items that want the same thing at the same time.
+///
+/// The fetch is a task of its own, so that the first asker's cancellation doesn't take it from the others; the last one
+/// to be cancelled cancels it. It is as urgent as the most urgent of those who still want it. What it brought stays shared
+/// until its first user has made it durable, so that it isn't fetched again in between.
+final class SharedFetches<Value: Sendable>: Sendable {
+    private struct Entry {
+        let task: Task<Value, Never>
+        /// The user who started it, by whose number the download is known.
+        let name: Int64
+        var users: Int
+        /// Users whose own task was cancelled. They stay until the fetch has ended.
+        var cancelled = 0
+        var places: [Int64: FetchPlace] = [:]
+        var place: FetchPlace?
+
+        /// - Returns: the new place, if it is another.
+        mutating func rerank() -> FetchPlace? {
+            let best = places.values.min { $0.isBefore($1) }
+            guard let best, best != place else { return nil }
+            place = best
+            return best
+        }
+    }
+
+    private let entries = Mutex<[String: Entry]>([:])
+    private let rerank: @Sendable (Int64, FetchPlace) -> Void
+
+    /// - Parameter rerank: told of the number of the user who started a fetch, and of the place it has now.
+    init(rerank: @escaping @Sendable (Int64, FetchPlace) -> Void = { _, _ in }) {
+        self.rerank = rerank
+    }
+
+    /// Joins the fetch under `key`, starting it if there is none. Every call is paired with one `leave`.
+    func join(
+        _ key: String, user: Int64 = 0, place: FetchPlace? = nil, start: @escaping @Sendable () async -> Value,
+    ) async -> Value {
+        let (task, move) = entries.withLock { entries -> (Task<Value, Never>, (Int64, FetchPlace)?) in
+            if var running = entries[key] {
+                running.users += 1
+                running.places[user] = place
+                let better = running.rerank()
+                entries[key] = running
+                return (running.task, better.map { (running.name, $0) })
+            }
+            // Not a child of the asker: it belongs to all who join. `leave` is its end.
+            let task = Task { await start() }
+            entries[key] = Entry(
+                task: task, name: user, users: 1, places: place.map { [user: $0] } ?? [:], place: place)
+            return (task, nil)
+        }
+        if let move { rerank(move.0, move.1) }
+        return await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            lostInterest(key, user)
+        }
+    }
+
+    /// The caller no longer needs the fetch that it joined.
+    func leave(_ key: String, user: Int64 = 0) {
+        // The result is released outside the lock: a file may be closed with it.
+        let last: Entry? = entries.withLock { entries in
+            guard var entry = entries[key] else { return nil }
+            entry.users -= 1
+            entry.places[user] = nil
+            guard entry.users <= 0 else {
+                entries[key] = entry
+                return nil
+            }
+            return entries.removeValue(forKey: key)
+        }
+        withExtendedLifetime(last) {}
+    }
+
+    /// Changes how urgent users want their fetches.
+    func move(_ wanted: [Int64: FetchPlace]) {
+        let moves = entries.withLock { entries in
+            entries.keys.compactMap { key -> (Int64, FetchPlace)? in
+                guard var entry = entries[key] else { return nil }
+                for user in entry.places.keys { if let place = wanted[user] { entry.places[user] = place } }
+                defer { entries[key] = entry }
+                return entry.rerank().map { (entry.name, $0) }
+            }
+        }
+        for (name, place) in moves { rerank(name, place) }
+    }
+
+    /// The users among these whose fetch is under way, each with the number of the one who started it.
+    func names(of users: Set<Int64>) -> [(user: Int64, name: Int64)] {
+        entries.withLock { entries in
+            entries.values.flatMap { entry in
+                entry.places.keys.filter(users.contains).map { (user: $0, name: entry.name) }
+            }
+        }
+    }
+
+    /// How urgent a fetch is now.
+    func place(_ key: String) -> FetchPlace? { entries.withLock { $0[key]?.place } }
+
+    /// The users of each fetch that has several who have a place, by the number of the one who started it.
+    var sharers: [Int64: [Int64]] {
+        entries.withLock { entries in
+            entries.values.filter { $0.places.count > 1 || $0.places[$0.name] == nil }
+                .reduce(into: [:]) { $0[$1.name] = Array($1.places.keys) }
+        }
+    }
+
+    private func lostInterest(_ key: String, _ user: Int64) {
+        let move: (Int64, FetchPlace)? = entries.withLock { entries in
+            guard var entry = entries[key] else { return nil }
+            entry.cancelled += 1
+            entry.places[user] = nil
+            let other = entry.rerank()
+            entries[key] = entry
+            if entry.cancelled >= entry.users { entry.task.cancel() }
+            return other.map { (entry.name, $0) }
+        }
+        if let move { rerank(move.0, move.1) }
+    }
+
+    var isIdle: Bool { entries.withLock { $0.isEmpty } }
+}

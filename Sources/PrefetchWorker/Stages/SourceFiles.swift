@@ -1,0 +1,75 @@
+internal import ContentCache
+internal import Core
+internal import Jobs
+internal import Synchronization
+internal import SystemPackage
+
+/// The bytes of sources: opened from memory or disk, and new files for those that don't come from the network.
+struct SourceFiles: Sendable {
+    let cache: any BlobStore
+    let memory: MemoryTier
+    let budget: CacheBudget
+    /// Where calls that block on the disk run.
+    let reading: BlockingQueue
+
+    /// A source's bytes, from memory or read and verified from the disk.
+    func open(_ hash: BlobHash) async throws(CacheError) -> BlobFile {
+        if let file = memory.source(hash) { return file }
+        let opened = await reading.run { [cache, memory] () -> Result<BlobFile, CacheError> in
+            Result { () throws(CacheError) in
+                let file = try cache.openVerified(hash)
+                memory.keep(hash, file)
+                return file
+            }
+        }
+        return try opened.get()
+    }
+
+    /// Copies a blob of another cache, with room set aside for it; nil where the other cache doesn't have it.
+    func copy(_ hash: BlobHash, size: Int64, from other: ContentCache) async throws -> PendingBlob? {
+        try await reading.run { [self] in
+            Result {
+                try other.openWhole(hash).map { file in
+                    let copy = try make(for: size)
+                    try file.copy(to: copy, size: size)
+                    return PendingBlob(file: copy, hash: hash, size: size)
+                }
+            }
+        }.get()
+    }
+
+    /// Runs `body`, which blocks on the disk.
+    func blocking<R: Sendable>(_ body: @escaping @Sendable () throws(Failure) -> R) async throws(Failure) -> R {
+        try await reading.run { Result { () throws(Failure) in try body() } }.get()
+    }
+
+    /// A new file that has room for so many bytes. Blocks while room is made.
+    ///
+    /// - Throws: `tooLarge` where the cache may not hold as many, and `diskFull` where nothing can be evicted.
+    func make(for bytes: Int64) throws(Failure) -> BlobFile {
+        do {
+            let room = budget.newRoom()
+            try room?.growWaiting(by: Int(clamping: bytes))
+            let file = try cache.makeFile()
+            file.reservation.withLock { $0 = room }
+            return file
+        } catch let error as Errno where error == .fileTooLarge {
+            throw Failure(.tooLarge, "The source is \(bytes) bytes, more than the cache may hold.")
+        } catch let error as Errno {
+            throw Failure(.diskFull, "The cache has no room for \(bytes) bytes: \(error)")
+        } catch {
+            throw Failure(.diskError, "The source can't be stored: \(error)")
+        }
+    }
+
+    /// A new file with these bytes. Blocks.
+    func store(_ bytes: [UInt8], as what: String) throws(Failure) -> PendingBlob {
+        let file = try make(for: Int64(bytes.count))
+        do {
+            try file.descriptor.writeAll(bytes)
+            return PendingBlob(file: file, hash: BlobHash(of: bytes), size: Int64(bytes.count))
+        } catch {
+            throw Failure(.diskError, "\(what) can't be stored: \(error)")
+        }
+    }
+}

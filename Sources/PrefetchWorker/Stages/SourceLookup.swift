@@ -1,0 +1,125 @@
+internal import ContentCache
+internal import Download
+internal import Jobs
+internal import Logging
+
+/// Finds the cached source of an item's URL, and decides whether it may be used without asking the origin.
+struct SourceLookup: Sendable {
+    /// Whether a cached source may be used.
+    enum Usability {
+        case fresh
+        case stale
+        /// Fresh, for requests that it is an answer to.
+        case forMatchingRequest
+    }
+
+    let index: CacheIndex
+    let files: SourceFiles
+    /// Caches that are asked after the main one, in this order, and never written to.
+    let readOnly: [ReadOnlyCache]
+    /// Which header fields a request has in the end.
+    let requests: DownloadConfiguration
+    let settings: StageSettings
+    let logger: Logger
+
+    // MARK: - Bytes
+
+    /// The item with the source of another cache key than its URL.
+    func find(_ item: ClaimedItem, by key: String) async -> ClaimedItem {
+        guard key != item.key, !key.isEmpty else { return item }
+        do throws(JobsError) {
+            return try await index.look(up: item, by: key)
+        } catch {
+            logger.warning("A cache key can't be looked up.", metadata: ["error": "\(error)"])
+            return item
+        }
+    }
+
+    /// Whether the cache has a source's bytes.
+    func isThere(_ source: SourceRecord) -> Bool {
+        source.isKept && (BlobHash(source.hash).map { files.cache.exists($0, size: source.size) } ?? false)
+    }
+
+    /// The bytes of a source, from memory or read and verified from the disk.
+    func open(_ source: SourceRecord) async throws(CacheError) -> BlobFile? {
+        guard let hash = BlobHash(source.hash) else { return nil }
+        return try await files.open(hash)
+    }
+
+    /// A source that a read-only cache keeps.
+    func source(of key: String, in other: ReadOnlyCache) async -> SourceRecord? {
+        do throws(JobsError) {
+            return try await other.store.cache.source(key: key).flatMap { $0.isKept ? $0 : nil }
+        } catch {
+            logger.warning("A read-only cache can't be used.", metadata: ["error": "\(error)"])
+            return nil
+        }
+    }
+
+    /// A verified copy of a source's bytes in the main cache's file system; nil where they aren't there.
+    func copy(of source: SourceRecord, from other: ReadOnlyCache) async -> PendingBlob? {
+        guard let hash = BlobHash(source.hash) else { return nil }
+        do {
+            return try await files.copy(hash, size: source.size, from: other.cache)
+        } catch {
+            logger.warning("A read-only cache can't be used.", metadata: ["error": "\(error)"])
+            return nil
+        }
+    }
+
+    // MARK: - Freshness
+
+    /// Ages are told by the machine's clock, as HTTP does. A clock that was set back costs a small request: else a source
+    /// would not be asked about for years.
+    func freshness(of source: SourceRecord, _ plan: JobPlan) -> Usability {
+        if plan.options.contains(.refreshCached) { return .stale }
+        let now = settings.now()
+        if plan.options.contains(.httpCache) {
+            guard let facts = source.http, let freshness = source.freshness, facts.redirects == nil,
+                freshness.isFresh(at: now / 1_000), !Self.isAhead(facts.answeredAt, of: now)
+            else { return .stale }
+            return .forMatchingRequest
+        }
+        let maxAge = plan.settings.maxAge ?? settings.maxAge
+        // Rows may hold any number that a shell has written.
+        let fetched = min(max(source.fetchedAt, -1 << 52), 1 << 52)
+        return maxAge >= 0 && (now - fetched > maxAge || Self.isAhead(fetched, of: now)) ? .stale : .fresh
+    }
+
+    /// Whether something can't have been at that time yet: the clock was set back. Ten minutes are for clocks that differ.
+    private static func isAhead(_ time: Int64, of now: Int64) -> Bool { time - now > 600_000 }
+
+    /// Whether a stored answer may be used for this request (RFC 9111, section 4).
+    func isStored(_ source: SourceRecord, for request: DownloadRequest) -> Bool {
+        guard let facts = source.http, let freshness = source.freshness else { return false }
+        if requests.isAuthorized(request), !freshness.isForAuthorized { return false }
+        let varied = requests.varied(request, by: facts.vary)
+        return varied != nil && varied == facts.varied
+    }
+
+    /// Whether a stored answer may stand in place of an error (RFC 5861, section 4).
+    func mayReplaceError(_ source: SourceRecord, for request: DownloadRequest) -> Bool {
+        let control = requests.value(of: "cache-control", in: request)
+        return isStored(source, for: request)
+            && source.freshness?.mayBeUsedOnError(at: settings.now() / 1_000, cacheControl: control) == true
+    }
+
+    /// Whether a stored answer is the variant that this request selects, by its `Vary`. The date of another variant says
+    /// nothing of what would be sent now, which may be older; a tag names one variant alone (RFC 9111, section 4.3.1).
+    func isVariant(_ source: SourceRecord, of request: DownloadRequest) -> Bool {
+        guard let facts = source.http else { return true }
+        let varied = requests.varied(request, by: facts.vary)
+        return varied != nil && varied == facts.varied
+    }
+}
+
+extension SourceRecord {
+    fileprivate var freshness: Freshness? {
+        http.map { facts in
+            Freshness(
+                status: facts.status ?? 200, cacheControl: facts.cacheControl, expires: facts.expires, date: facts.date,
+                age: facts.age, lastModified: lastModified,
+                times: (facts.askedAt / 1_000, facts.answeredAt / 1_000))
+        }
+    }
+}

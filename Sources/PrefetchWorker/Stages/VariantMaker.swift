@@ -1,0 +1,185 @@
+internal import ContentCache
+internal import Core
+internal import Glibc
+internal import Imaging
+internal import Jobs
+internal import Synchronization
+internal import SystemPackage
+internal import Variants
+
+/// Makes the variants of one source: first all that helpers can do in one go, then those with commands, one by one.
+///
+/// In a cache with a limit no byte of a variant lies in the cache's folder before room was set aside for it.
+struct VariantMaker: Sendable {
+    let helpers: HelperPool
+    let commands: Commands
+    let files: SourceFiles
+
+    private var budget: CacheBudget { files.budget }
+
+    /// A source, and what to make of it.
+    private struct Order {
+        let source: BlobFile
+        let specs: [VariantSpec]
+        let assets: [String: Asset]
+        let tolerance: DecodeTolerance
+    }
+
+    /// - Returns: the source's facts, and a file for each variant.
+    func make(
+        _ specs: [VariantSpec], of source: BlobFile, _ assets: [String: Asset], tolerance: DecodeTolerance,
+    ) async throws(Failure) -> (TransformReport, [PendingBlob]) {
+        guard !specs.isEmpty else { return try await Self.made(helpers.facts(of: source, tolerance: tolerance)) }
+        let staged = specs.map(StagedVariant.init)
+        let firsts: [VariantSpec]
+        do {
+            firsts = try zip(specs, staged).map { try $1?.first() ?? $0 }
+        } catch {
+            throw Failure(.transform, "\(error)")
+        }
+        var (report, blobs) = try await transformed(
+            Order(source: source, specs: firsts, assets: assets, tolerance: tolerance))
+        var renditions = report.renditions
+        for (index, staged) in staged.enumerated() {
+            guard let staged else { continue }
+            (blobs[index], renditions[index]) = try await finish(
+                staged, (blobs[index], renditions[index]), of: report.facts, assets)
+        }
+        return (TransformReport(facts: report.facts, renditions: renditions), blobs)
+    }
+
+    private static func made(
+        _ result: Result<HelperAnswer, Failure>,
+    ) throws(Failure) -> (TransformReport, [PendingBlob]) {
+        guard case .made(let report, let blobs) = try result.get() else { throw .stopped() }
+        return (report, blobs)
+    }
+
+    /// From the picture that the first command gets to the variant.
+    private func finish(
+        _ staged: StagedVariant, _ first: (PendingBlob, Rendition), of source: ImageFacts, _ assets: [String: Asset],
+    ) async throws(Failure) -> (PendingBlob, Rendition) {
+        var (blob, rendition) = first
+        for (index, command) in staged.commands.enumerated() {
+            let answer = try await commands.run(
+                command, on: blob.file, width: rendition.width, height: rendition.height)
+            let spec: VariantSpec
+            do { spec = try staged.spec(after: index, of: source) } catch { throw Failure(.transform, "\(error)") }
+            let order = Order(
+                source: answer, specs: [spec], assets: assets.filter { spec.assetNames.contains($0.key) },
+                tolerance: DecodeTolerance())
+            do throws(Failure) {
+                let (report, blobs) = try await transformed(order)
+                guard let made = report.renditions.first, let file = blobs.first else { throw .stopped() }
+                (blob, rendition) = (file, made)
+            } catch {
+                throw error.blaming(command.name)
+            }
+        }
+        return (blob, rendition)
+    }
+
+    // MARK: - Room
+
+    /// Has a helper make variants. Where the cache has a limit they are written to memory, and moved when the cache has room
+    /// for them. Variants that are too large for memory are made once more, with room for as much as they may come to.
+    private func transformed(_ order: Order) async throws(Failure) -> (TransformReport, [PendingBlob]) {
+        guard let limit = budget.limit, budget.worker != nil else { return try await transformedWithoutLimit(order) }
+        let count = Int64(order.specs.count)
+        // The source lies in the cache for as long as something is made of it.
+        let left = max(0, limit - (order.source.descriptor.size ?? 0))
+        let inMemory = OutputPlace(isInMemory: true, most: Int64(helpers.configuration.outputBytes) / count)
+        if case .made(let report, let blobs) = try await ask(order, inMemory) {
+            return (report, try await counted(blobs, left))
+        }
+        for most in [128 << 20, Int64(HelperMain.fileLimit)] {
+            let place = OutputPlace(most: min(most, left / count))
+            if let made = try await transformed(order, into: place) { return made }
+            if place.most == left / count { break }
+        }
+        throw Self.tooLarge
+    }
+
+    private func ask(_ order: Order, _ place: OutputPlace) async throws(Failure) -> HelperAnswer {
+        try await helpers.transform(
+            order.source, into: order.specs, assets: order.assets, outputs: place, tolerance: order.tolerance
+        ).get()
+    }
+
+    /// With room for all that may be written; what wasn't used of it is given back.
+    ///
+    /// - Returns: nil where the variants outgrew the room.
+    private func transformed(
+        _ order: Order, into place: OutputPlace,
+    ) async throws(Failure) -> (TransformReport, [PendingBlob])? {
+        let rooms = try await budget.rooms(order.specs.count, of: place.most ?? 0)
+        guard case .made(let report, let blobs) = try await ask(order, place) else { return nil }
+        for (blob, room) in zip(blobs, rooms) {
+            room.shrink(to: blob.size)
+            blob.file.reservation.withLock { $0 = room }
+        }
+        return (report, blobs)
+    }
+
+    /// Encoders can't tell a disk without room from any other write that fails, and there may be room again by now: an
+    /// encoder that fails is asked again for the same in memory, which says whether the disk was to blame.
+    private func transformedWithoutLimit(_ order: Order) async throws(Failure) -> (TransformReport, [PendingBlob]) {
+        let result = await helpers.transform(
+            order.source, into: order.specs, assets: order.assets, tolerance: order.tolerance)
+        guard case .failure(let failure) = result, failure.failureClass == .encode else { return try Self.made(result) }
+        let place = OutputPlace(
+            isInMemory: true, most: Int64(helpers.configuration.outputBytes) / Int64(order.specs.count))
+        guard case .made(let report, let blobs)? = try? await ask(order, place) else { throw failure }
+        return (report, try await stored(blobs))
+    }
+
+    private static var tooLarge: Failure {
+        // The source by itself would fit: other variants of it may, so that the URL isn't to blame.
+        Failure(.transform, "The source and its variants come to more than the cache may hold.")
+    }
+
+    /// From memory to the cache, where there is room.
+    private func counted(_ blobs: [PendingBlob], _ limit: Int64) async throws(Failure) -> [PendingBlob] {
+        guard blobs.reduce(0, { $0 + $1.size }) <= limit else { throw Self.tooLarge }
+        do {
+            if case .full(let reason) = try await budget.reserve(blobs, patiently: true) {
+                throw Failure(.diskFull, reason)
+            }
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure(.diskError, "Room in the cache can't be set aside: \(error)")
+        }
+        return try await stored(blobs)
+    }
+
+    /// Copies of files in memory, in the cache and with the same room.
+    private func stored(_ blobs: [PendingBlob]) async throws(Failure) -> [PendingBlob] {
+        try await files.blocking { [cache = files.cache] () throws(Failure) in
+            var copies: [PendingBlob] = []
+            do throws(CacheError) {
+                for blob in blobs {
+                    let file = try cache.makeFile()
+                    let room = blob.file.room
+                    file.reservation.withLock { $0 = room }
+                    try blob.file.copy(to: file, size: blob.size)
+                    copies.append(PendingBlob(file: file, hash: blob.hash, size: blob.size))
+                }
+            } catch {
+                throw Failure(error)
+            }
+            return copies
+        }
+    }
+}
+
+extension Failure {
+    /// A picture that can't be read is its command's fault, and not that of the source.
+    fileprivate func blaming(_ command: String) -> Failure {
+        switch failureClass {
+        case .notAnImage, .badImage, .truncated, .tooManyPixels, .decoderCrash:
+            Failure(.delegate, "The answer of the command '\(command)' can't be used: \(message)")
+        default: self
+        }
+    }
+}

@@ -1,0 +1,92 @@
+internal import Dispatch
+internal import Synchronization
+
+/// Runs calls that block on the disk away from Swift's cooperative threads, at most `width` at a time.
+final class BlockingQueue: Sendable {
+    private let queue: DispatchQueue
+    private let places: DispatchSemaphore
+
+    init(_ label: String, width: Int = 1) {
+        queue = DispatchQueue(label: label, attributes: width > 1 ? [.concurrent] : [])
+        places = DispatchSemaphore(value: width)
+    }
+
+    func run<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
+        await withCheckedContinuation { continuation in
+            queue.async { [places] in
+                places.wait()
+                let result = body()
+                places.signal()
+                continuation.resume(returning: result)
+            }
+        }
+    }
+}
+
+/// One lock for each key, handed on in the order of asking. Keys that are free take no memory.
+final class KeyedLock: Sendable {
+    private let waiting = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])
+
+    /// Waits for the key. The holder gives it back with `unlock`, however its work ends.
+    func lock(_ key: String) async {
+        await withCheckedContinuation { continuation in
+            let isFree = waiting.withLock { waiting in
+                guard waiting[key] != nil else {
+                    waiting[key] = []
+                    return true
+                }
+                waiting[key]?.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func unlock(_ key: String) {
+        let next: CheckedContinuation<Void, Never>? = waiting.withLock { waiting in
+            guard var line = waiting[key], !line.isEmpty else {
+                waiting[key] = nil
+                return nil
+            }
+            let next = line.removeFirst()
+            waiting[key] = line
+            return next
+        }
+        next?.resume()
+    }
+
+    /// Whether all keys are free; asked by tests.
+    var isIdle: Bool { waiting.withLock { $0.isEmpty } }
+}
+
+/// An asynchronous counting semaphore; waiters are served in the order of coming.
+final class AsyncSemaphore: Sendable {
+    private let state: Mutex<(free: Int, waiting: [CheckedContinuation<Void, Never>])>
+
+    init(_ count: Int) { state = Mutex((free: count, waiting: [])) }
+
+    func enter() async {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                guard state.free > 0 else {
+                    state.waiting.append(continuation)
+                    return false
+                }
+                state.free -= 1
+                return true
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    func leave() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard !state.waiting.isEmpty else {
+                state.free += 1
+                return nil
+            }
+            return state.waiting.removeFirst()
+        }
+        next?.resume()
+    }
+}

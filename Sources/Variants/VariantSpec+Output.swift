@@ -1,0 +1,62 @@
+extension VariantSpec.Output {
+    /// Formats of one picture each.
+    static var stillFormats: [VariantSpec.Output] { allCases.filter { $0 != .gif } }
+
+    /// SDWebImage encodes at the greatest quality; these are the usual ones for the web. Nil where there is no choice.
+    package var defaultQuality: Int? {
+        switch self {
+        case .jpeg, .webp: 80
+        case .avif: 55
+        case .jxl: 75
+        case .png, .gif, .tiff: nil
+        }
+    }
+
+    /// libjpeg's `JPEG_MAX_DIMENSION`, libwebp's `WEBP_MAX_DIMENSION`, libvips' limit for HEIF; GIF's fields have 16 bits.
+    package var largestSide: Int {
+        switch self {
+        case .jpeg: 65_500
+        case .webp: 16_383
+        case .avif: 16_384
+        case .png, .jxl, .gif, .tiff: 65_535
+        }
+    }
+
+    /// Whether an animated source stays animated.
+    package var isAnimated: Bool { [.webp, .gif, .png].contains(self) }
+
+    package var hasAlpha: Bool { self != .jpeg }
+
+    /// The efforts an encoder of this format knows, from fast to small. Nil where it knows none.
+    package var efforts: ClosedRange<Int>? {
+        switch self {
+        case .webp: 0...6
+        case .avif: 0...9
+        case .jxl: 3...9
+        case .png, .gif: 1...10
+        case .jpeg, .tiff: nil
+        }
+    }
+
+    /// The effort that is meant where none is named. AVIF's and JPEG XL's depend on the picture's size, see ``Encoding``.
+    package var usualEffort: Int? {
+        switch self {
+        case .webp: 4
+        case .png, .gif: 7
+        case .avif, .jxl, .jpeg, .tiff: nil
+        }
+    }
+
+    /// By its name, or the usual ending of a file's name.
+    init?(word: String) {
+        switch word {
+        case "apng": self = .png
+        case "jpg": self = .jpeg
+        case "tif": self = .tiff
+        default: self.init(rawValue: word)
+        }
+    }
+
+    /// From this quality on libvips keeps colours at full resolution unless told otherwise.
+    static let fullChromaQuality = 90
+}

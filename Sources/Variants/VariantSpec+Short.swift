@@ -1,0 +1,171 @@
+// The short form: NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option[:value]]…[,effect[:value…]]…, the
+// parts after the size in any order, effects among themselves in the order they happen.
+
+extension VariantSpec {
+    /// - Parameter text: one variant in short, as in `thumb=320x240,cover,webp,q80`; either side of `x` may be empty.
+    /// - Throws: also for several densities, which are variants of their own: ``parseList(_:)`` reads them.
+    public static func parse(_ text: String) throws(VariantSpecError) -> VariantSpec {
+        try only(parseShort(text), of: text)
+    }
+
+    static func only(_ specs: [VariantSpec], of text: String) throws(VariantSpecError) -> VariantSpec {
+        guard let spec = specs.first, specs.count == 1 else {
+            throw VariantSpecError("\(VariantSpecError.quoted(text)): these are \(specs.count) variants, not one")
+        }
+        return spec
+    }
+
+    /// - Returns: one for each density.
+    static func parseShort(_ text: String) throws(VariantSpecError) -> [VariantSpec] {
+        let halves = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        guard halves.count == 2 else {
+            throw VariantSpecError("\(VariantSpecError.quoted(text)): there is no '='; write it as NAME=320x240")
+        }
+        var parts = halves[1].split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        let size = parts.removeFirst()
+        do throws(VariantSpecError) {
+            return try parse(name: String(halves[0]), size: size, parts: parts)
+        } catch {
+            throw VariantSpecError("\(VariantSpecError.quoted(text)): \(error)")
+        }
+    }
+
+    private static func parse(
+        name: String, size: String, parts: [String],
+    ) throws(VariantSpecError) -> [VariantSpec] {
+        var form = ShortForm(spec: VariantSpec(unchecked: name))
+        (form.spec.width, form.spec.height) = try sides(size)
+        for part in parts { try form.take(part) }
+        return try form.spec.checked().at(form.densities)
+    }
+
+    private static func sides(_ size: String) throws(VariantSpecError) -> (Int?, Int?) {
+        let sides = size.split(separator: "x", omittingEmptySubsequences: false)
+        guard sides.count == 2 else {
+            throw VariantSpecError(
+                "'\(VariantSpecError.quoted(size))' is no size; write WIDTHxHEIGHT, as in 320x240, 320x or x240")
+        }
+        return (try number(sides[0], in: size), try number(sides[1], in: size))
+    }
+
+    private static func number(_ digits: Substring, in size: String) throws(VariantSpecError) -> Int? {
+        guard !digits.isEmpty else { return nil }
+        guard let value = plainNumber(digits) else {
+            throw VariantSpecError(
+                "'\(VariantSpecError.quoted(String(digits)))' in '\(VariantSpecError.quoted(size))' is no number of "
+                    + "pixels; write WIDTHxHEIGHT in whole pixels, as in 320x240")
+        }
+        return value
+    }
+
+    /// Digits only: `Int("+5")` would pass a sign.
+    private static func plainNumber(_ digits: Substring) -> Int? {
+        let isPlain = digits.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        return isPlain ? Int(digits) : nil
+    }
+
+    /// A spec whose parts after the size are read one by one; all but effects may stand once.
+    private struct ShortForm {
+        var spec: VariantSpec
+        private(set) var densities: Densities?
+        private var given: Set<String> = []
+
+        init(spec: VariantSpec) { self.spec = spec }
+
+        mutating func take(_ part: String) throws(VariantSpecError) {
+            if let value = Fit(rawValue: part) {
+                try once("a fit", part)
+                spec.fit = value
+            } else if let value = Output(word: part) {
+                try once("a format", part)
+                spec.format = value
+            } else if part == "enlarge" {
+                try once("'enlarge'", part)
+                spec.enlarge = true
+            } else if part.first == "q", let value = plainNumber(part.dropFirst()) {
+                try once("a quality", part)
+                spec.quality = value
+            } else if let value = try Position(short: part) {
+                try once("a position", part)
+                spec.position = value
+            } else if let value = try Densities(short: part) {
+                try once("densities", part)
+                densities = value
+            } else if try !takeOption(part) {
+                guard let effect = try Effect(short: part) else { throw Self.unknown(part) }
+                spec.effects.append(effect)
+            }
+        }
+
+        private mutating func takeOption(_ part: String) throws(VariantSpecError) -> Bool {
+            let halves = part.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard let option = VariantOption(rawValue: halves[0]) else { return false }
+            try once("'\(option.rawValue)'", part)
+            if halves.count == 2 {
+                spec.options.set(option, try option.parameter.read(halves[1], of: option.rawValue))
+            } else if let alone = option.alone {
+                spec.options.set(option, alone)
+            } else {
+                throw VariantSpecError("'\(part)' needs a value; write \(part):VALUE")
+            }
+            return true
+        }
+
+        private mutating func once(_ what: String, _ part: String) throws(VariantSpecError) {
+            guard !given.insert(what).inserted else { return }
+            throw VariantSpecError("'\(part)' gives \(what) a second time; leave one of them out")
+        }
+
+        private static func unknown(_ part: String) -> VariantSpecError {
+            guard !part.isEmpty else { return VariantSpecError("there is nothing between two commas; leave one out") }
+            let shown = VariantSpecError.quoted(part)
+            guard let name = part.split(separator: ":").first, part.contains(":") else {
+                return VariantSpecError("unknown part '\(shown)'; \(Suggestion.forPart(part))")
+            }
+            return VariantSpecError("unknown part '\(shown)'; \(Suggestion.forPart(String(name)))")
+        }
+    }
+}
+
+/// The words that may stand in a variant, and the one most like a misspelt one.
+public enum Suggestion {
+    private static let words =
+        VariantSpec.Fit.allCases.map(\.rawValue) + ["enlarge", "jpg", "apng"]
+        + VariantSpec.Output.allCases.map(\.rawValue) + Position.words
+        + VariantOption.allCases.map(\.rawValue) + EffectKind.allCases.map(\.rawValue)
+
+    static func forPart(_ part: String) -> String {
+        if let word = nearest(to: part, among: words) { return "did you mean \(word)?" }
+        return "a part is a fit, a format, a position, a quality such as q80, an option or an effect; "
+            + "'worker enqueue --help' lists them"
+    }
+
+    /// The word that takes the fewest edits, if they are few for its length.
+    public static func nearest(to text: String, among words: [String]) -> String? {
+        guard text.utf8.count <= 32 else { return nil }
+        let lowered = text.lowercased()
+        let best = words.map { ($0, distance(lowered, $0)) }.min { $0.1 < $1.1 }
+        guard let best, best.1 <= max(1, best.0.utf8.count / 2), best.1 <= 2 else { return nil }
+        return best.0
+    }
+
+    /// Insertions, deletions and replacements, with two neighbours swapped counting as one (Damerau).
+    static func distance(_ left: String, _ right: String) -> Int {
+        let left = Array(left.utf8)
+        let right = Array(right.utf8)
+        var rows = [Array(0...right.count)]
+        for i in left.indices {
+            var row = [i + 1]
+            for j in right.indices {
+                let replaced = rows[i][j] + (left[i] == right[j] ? 0 : 1)
+                var least = min(replaced, rows[i][j + 1] + 1, row[j] + 1)
+                if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] {
+                    least = min(least, rows[i - 1][j - 1] + 1)
+                }
+                row.append(least)
+            }
+            rows.append(row)
+        }
+        return rows[left.count][right.count]
+    }
+}

@@ -1,0 +1,45 @@
+import ArgumentParser
+import Jobs
+
+enum CommonSettings {
+    static let database = Setting.text("db", "worker.db", "path", "The database; or WORKER_DB.")
+    static let cacheFolder = Setting.text("cache", "cache", "folder", "The cache's folder; or WORKER_CACHE.")
+    static let waiting = Setting.time(
+        "wait", "60s", "How long to wait while another program writes to the database; then exit code 75.")
+    static let redacted = Setting.text(
+        "redact", nil, "name",
+        "A query parameter whose values are hidden in output, besides the usual ones; repeatable.")
+    static let all: [any NamedSetting] = [database, cacheFolder, waiting, redacted]
+}
+
+/// What every command takes.
+struct CommonOptions: ParsableArguments {
+    @Option(CommonSettings.database) var db: String?
+    @Option(CommonSettings.cacheFolder) var cache: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A YAML file of settings, spelled like the flags; or WORKER_CONFIG.", valueName: "file"))
+    var config: String?
+
+    @Option(CommonSettings.waiting) var wait: Int64?
+    @Option(CommonSettings.redacted) var redact: [String] = []
+
+    func settings() throws -> Settings { try Settings(configFile: config) }
+
+    func redaction() throws -> Redaction { Redaction(also: try settings().list(CommonSettings.redacted, redact)) }
+
+    func databasePath(_ settings: Settings) throws(SettingsError) -> String {
+        try settings.value(CommonSettings.database, db)
+    }
+    func cachePath(_ settings: Settings) throws(SettingsError) -> String {
+        try settings.value(CommonSettings.cacheFolder, cache)
+    }
+}
+
+/// The settings of all commands: a configuration file may have these, and no others.
+enum AllSettings {
+    static let list: [any NamedSetting] =
+        CommonSettings.all + RunSettings.all + CacheSizeSettings.all + HostSettings.all + DownloadSettings.all
+        + PictureSettings.all + CacheSettings.all + UpkeepSettings.all + ProgramSettings.all
+}

@@ -1,0 +1,43 @@
+import ArgumentParser
+import Download
+import PrefetchWorker
+
+enum HostSettings {
+    static let rate = Setting<Double>(
+        name: "rate", help: "Requests a second to one host.", placeholder: "n", standardText: "no limit"
+    ) { text throws(SettingsError) in
+        guard let rate = Double(text), rate >= 0.0001, rate <= 100_000 else {
+            throw SettingsError("rate must be a number of requests a second, not '\(text)'.")
+        }
+        return rate
+    }
+    static let burst = Setting.whole(
+        "burst", 1, in: 1...10_000, "Burst size: requests to one host that may follow each other without a pause.")
+    static let parkAfter = Setting.whole(
+        "park-after", 8, in: 1...1_000_000, "Failures to connect and timeouts in a row that open a host's circuit.")
+    static let parkTime = Setting.time(
+        "park-time", "30s", "How long an open circuit keeps requests from a host; it doubles, up to ten minutes.",
+        in: 1...600_000)
+    static let patience = Setting.time(
+        "host-patience", "30s",
+        "How long a host that has never answered is tried, from its first failure on, before its items fail.",
+        in: 1...86_400_000)
+    static let all: [any NamedSetting] = [rate, burst, parkAfter, parkTime, patience]
+}
+
+/// How a run treats hosts.
+struct HostOptions: ParsableArguments {
+    @Option(HostSettings.rate) var rate: Double?
+    @Option(HostSettings.burst) var burst: Int?
+    @Option(HostSettings.parkAfter) var parkAfter: Int?
+    @Option(HostSettings.parkTime) var parkTime: Int64?
+    @Option(HostSettings.patience) var hostPatience: Int64?
+
+    func apply(to downloads: inout DownloadConfiguration, _ settings: Settings) throws(SettingsError) {
+        downloads.rate = try settings.optional(HostSettings.rate, rate) ?? downloads.rate
+        downloads.burst = try settings.value(HostSettings.burst, burst)
+        downloads.parking.failures = try settings.value(HostSettings.parkAfter, parkAfter)
+        downloads.parking.time = .milliseconds(try settings.value(HostSettings.parkTime, parkTime))
+        downloads.parking.patience = .milliseconds(try settings.value(HostSettings.patience, hostPatience))
+    }
+}

@@ -1,0 +1,54 @@
+import ContentCache
+import Jobs
+import PrefetchWorker
+import SystemPackage
+
+extension CommonOptions {
+    /// Opens the database for a command that changes it, hands it to `body`, and closes it whatever happens. Where another
+    /// program is writing, the command says after two seconds what it waits for, and gives up after `--wait`.
+    func withStore<R>(missing: DatabaseGate.Missing = .refuse, _ body: (JobStore) async throws -> R) async throws -> R {
+        let settings = try settings()
+        let waiting = WriteWaiting(limit: try settings.value(CommonSettings.waiting, wait)) {
+            Terminal.error("worker: \($0)")
+        }
+        return try await using(try JobStore(path: databasePath(settings), missing: missing, waiting: waiting), body)
+    }
+
+    /// The same for a command that reads: it waits for no writer.
+    func readingStore<R>(_ body: (JobStore) async throws -> R) async throws -> R {
+        try await using(try JobStore.reading(path: databasePath(try settings())), body)
+    }
+
+    private func using<R>(_ store: JobStore, _ body: (JobStore) async throws -> R) async throws -> R {
+        do {
+            let result = try await body(store)
+            try await store.close()
+            return result
+        } catch {
+            // The first fault is the one to tell; closing is repeated by the end of the process.
+            try? await store.close()
+            throw error
+        }
+    }
+
+    /// - Parameter isNew: whether it may be made where it is missing.
+    func openCache(isNew: Bool = false) throws -> ContentCache {
+        try ContentCache(directory: FilePath(cachePath(try settings())), isNew: isNew)
+    }
+
+    /// Opens a cache that is there, with the database that it belongs to.
+    func withCache<R>(_ body: (JobStore, ContentCache) async throws -> R) async throws -> R {
+        try await withStore { store in try await check(store, body) }
+    }
+
+    /// The same for a command that reads.
+    func readingCache<R>(_ body: (JobStore, ContentCache) async throws -> R) async throws -> R {
+        try await readingStore { store in try await check(store, body) }
+    }
+
+    private func check<R>(_ store: JobStore, _ body: (JobStore, ContentCache) async throws -> R) async throws -> R {
+        let cache = try openCache()
+        try await CacheOwnership.check(store, cache)
+        return try await body(store, cache)
+    }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Imaging
+import PrefetchWorker
+import SystemPackage
+
+enum ProgramSettings {
+    static let assets = Setting.text(
+        "assets", nil, "folder", "Folder of the pictures that effects name, such as watermarks.")
+    static let previews = Setting.text(
+        "previews", nil, "folder",
+        "Folder for previews of pictures that are still arriving, of jobs with the option progressive.")
+    static let transformCommand = Setting.text(
+        "transform-command", nil, "name=path[@version]",
+        "A program that variants may name as command:NAME; repeatable. Without a version, the hash of its file is one.")
+    static let commandTimeout = Setting.time(
+        "command-timeout", "30s", "Time of one command for one picture.", in: 1...Int64.max)
+    static let commandOutput = Setting.bytes(
+        "command-output", "64MiB", "Most bytes that a command may answer.", atLeast: 1)
+    static let delegateCommand = Setting.text(
+        "delegate-command", nil, "path:hook+hook",
+        "Delegate program and the hooks it handles: options, allow, request, cache-key, response, bytes, blacklist.")
+    static let all: [any NamedSetting] = [
+        assets, previews, transformCommand, commandTimeout, commandOutput, delegateCommand,
+    ]
+}
+
+/// The programs that variants and hooks may use, and the folders of their pictures.
+struct ProgramOptions: ParsableArguments {
+    @Option(ProgramSettings.assets) var assets: String?
+    @Option(ProgramSettings.previews) var previews: String?
+    @Option(ProgramSettings.transformCommand) var transformCommand: [String] = []
+    @Option(ProgramSettings.commandTimeout) var commandTimeout: Int64?
+    @Option(ProgramSettings.commandOutput) var commandOutput: Int64?
+    @Option(ProgramSettings.delegateCommand) var delegateCommand: String?
+
+    func apply(to configuration: inout WorkerConfiguration, _ settings: Settings) throws {
+        configuration.assets = try settings.optional(ProgramSettings.assets, assets).map(Self.assetsFolder)
+        configuration.onPreview = try settings.optional(ProgramSettings.previews, previews).map(Self.previewWriter)
+        var names: Set<String> = []
+        for text in try settings.list(ProgramSettings.transformCommand, transformCommand) {
+            let command = try TransformCommand(parsing: text)
+            guard names.insert(command.name).inserted else {
+                throw SettingsError("transform-command names '\(command.name)' twice.")
+            }
+            configuration.commands.append(command)
+        }
+        configuration.delegateCommand = try settings.optional(ProgramSettings.delegateCommand, delegateCommand).map {
+            try DelegateCommand(parsing: $0)
+        }
+        configuration.commandLimits.bytes = Int(try settings.value(ProgramSettings.commandOutput, commandOutput))
+        configuration.commandLimits.time = .milliseconds(
+            try settings.value(ProgramSettings.commandTimeout, commandTimeout))
+    }
+
+    /// A folder that isn't there would fail each item that names a picture, one by one.
+    private static func assetsFolder(_ path: String) throws -> String {
+        do {
+            try FileDescriptor.open(FilePath(path), .readOnly, options: [.directory, .closeOnExec]).close()
+        } catch {
+            throw SettingsError("assets: the folder \(path) can't be opened: \(error)")
+        }
+        return path
+    }
+
+    private static func previewWriter(_ path: String) throws -> @Sendable (Preview) -> Void {
+        let folder: PreviewFolder
+        do {
+            folder = try PreviewFolder(path)
+        } catch {
+            throw SettingsError("previews: the folder \(path) can't be made: \(error)")
+        }
+        // A preview that can't be written is missed; the next one may be.
+        return { preview in try? folder.show(preview) }
+    }
+}

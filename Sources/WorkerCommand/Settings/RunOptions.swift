@@ -1,0 +1,82 @@
+import ArgumentParser
+import Download
+import Glibc
+import Jobs
+import PrefetchWorker
+
+enum RunSettings {
+    static let concurrency = Setting.whole(
+        "concurrency", 6, in: 1...1_000, "Downloads at once, of all workers of the database together.")
+    static let perHost = Setting.whole("per-host", 6, in: 1...1_000, "Downloads at once from one host.")
+    static let transforms = Setting.whole(
+        "transforms", nil, in: 1...256, "Images transformed at once, each in its own process.",
+        standardText: "one for each core")
+    static let order = Setting<ExecutionOrder>.choice(
+        "order", .fifo, "Order of the jobs that name none: fifo (oldest first) or lifo (newest first).",
+        placeholder: "order")
+    static let allowAddresses = Setting.text(
+        "allow-addresses", nil, "range",
+        "Addresses to connect to besides public ones: loopback, private, link-local or a CIDR block; repeatable.")
+    static let maxTries = Setting.whole("max-tries", 4, in: 1...100, "Tries of one item in all.")
+    static let maxAge = Setting.time(
+        "max-age", "7d", "How long a cached source is used without asking its origin again; -1 for ever.",
+        forEver: ["-1", "never"])
+    static let links = Setting<LinkStyle>.choice(
+        "links", nil,
+        "Links that a web server finds by computing their names: tree or none. The database remembers the choice.",
+        placeholder: "style")
+    static let all: [any NamedSetting] = [
+        concurrency, perHost, transforms, order, allowAddresses, maxTries, maxAge, links,
+    ]
+}
+
+/// What most people set for a run.
+struct RunOptions: ParsableArguments {
+    @Flag(help: "End when no work is left, delayed retries included.") var drain = false
+    @Option(RunSettings.concurrency) var concurrency: Int?
+    @Option(RunSettings.perHost) var perHost: Int?
+    @Option(RunSettings.transforms) var transforms: Int?
+    @Option(RunSettings.order) var order: ExecutionOrder?
+    @Option(RunSettings.allowAddresses) var allowAddresses: [String] = []
+    @Option(RunSettings.maxTries) var maxTries: Int?
+    @Option(RunSettings.maxAge) var maxAge: Int64?
+    @Option(RunSettings.links) var links: LinkStyle?
+    @Flag(help: "Print the summary as JSON.") var json = false
+    @Flag(name: .shortAndLong, help: "No progress, only warnings and the summary.") var quiet = false
+
+    /// - Returns: a configuration for these, with the defaults of all others.
+    func configuration(database: String, cache: String, _ settings: Settings) throws -> WorkerConfiguration {
+        let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+        let transforms = try settings.optional(RunSettings.transforms, transforms) ?? cores
+        var configuration = WorkerConfiguration(database: database, cache: cache, transforms: transforms)
+        configuration.drains = drain
+        configuration.order = try settings.value(RunSettings.order, order)
+        configuration.retries.maxTries = try settings.value(RunSettings.maxTries, maxTries)
+        configuration.maxAge = try settings.value(RunSettings.maxAge, maxAge)
+        configuration.keepsLinks = try settings.optional(RunSettings.links, links).map { $0 == .tree }
+        var downloads = configuration.downloads
+        downloads.concurrency = try settings.value(RunSettings.concurrency, concurrency)
+        downloads.perHost = try settings.value(RunSettings.perHost, perHost)
+        downloads.maxUnconsumedBodies = downloads.concurrency + 8 * transforms
+        downloads.addresses = try addresses(settings)
+        configuration.downloads = downloads
+        return configuration
+    }
+
+    private func addresses(_ settings: Settings) throws(SettingsError) -> AddressPolicy {
+        // A flag may have several as well, separated by commas.
+        let ranges = try settings.list(RunSettings.allowAddresses, allowAddresses)
+            .flatMap { $0.split(separator: ",") }.map { String($0.filter { $0 != " " }) }
+        guard !ranges.isEmpty else { return .publicOnly }
+        do {
+            return try AddressPolicy(allowing: ranges)
+        } catch {
+            throw SettingsError("allow-addresses: \(error)")
+        }
+    }
+}
+
+/// The links that a worker keeps in step with the cache.
+enum LinkStyle: String, CaseIterable, Sendable {
+    case tree, none
+}

@@ -1,0 +1,200 @@
+import ArgumentParser
+import Jobs
+
+/// One setting, stated once: how it is spelled, what it means, its default, and how its text is read.
+///
+/// The same text is read from a flag (`--max-body 64MiB`), from the environment (`WORKER_MAX_BODY=64MiB`) and from a
+/// configuration file (`max-body: 64MiB`).
+struct Setting<Value: Sendable>: Sendable {
+    /// As the flag is spelled, without dashes: `per-host`.
+    let name: String
+    let help: String
+    /// What stands for a value in the help: `bytes`, `time`.
+    let placeholder: String
+    /// The value where none is given, as a person would write it; nil where there is none.
+    var standard: String?
+    /// What the help says of the default where ``standard`` doesn't tell.
+    var standardText: String?
+    /// Whether its values may be secrets, and are hidden in what is shown.
+    var isSecret = false
+    /// What separates the elements of a list in the environment and in a file's single line.
+    var separator: Character = ","
+    /// Reads it, or throws a sentence that says what would be right.
+    let read: @Sendable (String) throws(SettingsError) -> Value
+
+    /// `WORKER_PER_HOST`.
+    var variable: String { "WORKER_" + name.uppercased().replacing("-", with: "_") }
+
+    fileprivate var argumentHelp: ArgumentHelp {
+        let text = (standardText ?? standard).map { " (\($0))" } ?? ""
+        // The default stands before the sentence's end.
+        let sentence = help.hasSuffix(".") ? "\(help.dropLast())\(text)." : "\(help)\(text)"
+        return ArgumentHelp(sentence, valueName: placeholder)
+    }
+}
+
+/// A setting of any type, by its name: what the configuration file is checked against.
+protocol NamedSetting: Sendable {
+    var name: String { get }
+    var variable: String { get }
+    var standard: String? { get }
+    var standardText: String? { get }
+    var isSecret: Bool { get }
+    var separator: Character { get }
+    /// Throws where the text can't be read.
+    func check(_ text: String) throws(SettingsError)
+}
+
+extension Setting: NamedSetting {
+    func check(_ text: String) throws(SettingsError) { _ = try read(text) }
+}
+
+// MARK: - Kinds of values
+
+extension Setting where Value == Int {
+    static func whole(
+        _ name: String, _ standard: Int?, in range: ClosedRange<Int>, _ help: String, standardText: String? = nil,
+    ) -> Setting {
+        Setting(
+            name: name, help: help, placeholder: "n", standard: standard.map(String.init), standardText: standardText
+        ) {
+            text throws(SettingsError) in
+            guard let value = Int(text), range.contains(value) else {
+                throw SettingsError(
+                    "\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound), not '\(text)'.")
+            }
+            return value
+        }
+    }
+}
+
+extension Setting where Value == Int64 {
+    /// A number of bytes: `500`, `64MiB`, `1.5 GB`.
+    static func bytes(
+        _ name: String, _ standard: String?, _ help: String, atLeast least: Int64 = 0, standardText: String? = nil,
+    ) -> Setting {
+        Setting(name: name, help: help, placeholder: "bytes", standard: standard, standardText: standardText) {
+            text throws(SettingsError) in
+            let lower = text.lowercased().filter { $0 != " " }
+            guard let value = Self.amount(lower, in: Self.sizes, plain: 1, below: 9e18) else {
+                throw SettingsError("\(name) must be a number of bytes such as 64MiB, not '\(text)'.")
+            }
+            guard value >= least else { throw SettingsError("\(name) must be positive.") }
+            return value
+        }
+    }
+
+    /// Milliseconds, from seconds or from a number with `ms`, `s`, `m`, `h` or `d` behind it; a thousand years at most.
+    ///
+    /// - Parameter forEver: the words that stand for a time without an end, which is -1.
+    static func time(
+        _ name: String, _ standard: String?, _ help: String, in range: ClosedRange<Int64> = 0...Int64.max,
+        forEver: [String] = [], standardText: String? = nil,
+    ) -> Setting {
+        Setting(name: name, help: help, placeholder: "time", standard: standard, standardText: standardText) {
+            text throws(SettingsError) in
+            if forEver.contains(text) { return -1 }
+            guard let value = Self.amount(text, in: Self.spans, plain: 1_000, below: 3.2e13) else {
+                let words = forEver.map { ", or '\($0)' for ever" }.first ?? ""
+                throw SettingsError("\(name) must be a time such as 15s, 500ms or 7d\(words), not '\(text)'.")
+            }
+            guard value >= range.lowerBound else { throw SettingsError("\(name) must be positive.") }
+            guard value <= range.upperBound else {
+                throw SettingsError("\(name) must be at most \(range.upperBound / 1_000)s, not '\(text)'.")
+            }
+            return value
+        }
+    }
+
+    private static var sizes: [(String, Double)] {
+        [
+            ("kib", 1_024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776), ("kb", 1e3),
+            ("mb", 1e6), ("gb", 1e9), ("tb", 1e12), ("k", 1_024), ("m", 1_048_576), ("g", 1_073_741_824), ("b", 1),
+        ]
+    }
+
+    private static var spans: [(String, Double)] { [("ms", 1), ("s", 1e3), ("m", 6e4), ("h", 3.6e6), ("d", 8.64e7)] }
+
+    /// A number that isn't negative, in digits, times its unit: what else a Double can be is no size and no time.
+    private static func amount(
+        _ text: String, in units: [(String, Double)], plain: Double, below limit: Double,
+    ) -> Int64? {
+        let unit = units.first { text.hasSuffix($0.0) }
+        let digits = text.dropLast(unit?.0.count ?? 0)
+        guard digits.utf8.allSatisfy({ (48...57).contains($0) || $0 == 46 }), let number = Double(digits) else {
+            return nil
+        }
+        let value = number * (unit?.1 ?? plain)
+        return value <= limit ? Int64(value) : nil
+    }
+}
+
+extension Setting where Value == String {
+    static func text(
+        _ name: String, _ standard: String? = nil, _ placeholder: String, _ help: String, isSecret: Bool = false,
+        separator: Character = ",",
+    ) -> Setting {
+        Setting(
+            name: name, help: help, placeholder: placeholder, standard: standard, isSecret: isSecret,
+            separator: separator
+        ) { text throws(SettingsError) in text }
+    }
+}
+
+extension Setting where Value == Bool {
+    /// A switch, which the file and the environment write as `true` or `false`.
+    static func flag(_ name: String, _ help: String) -> Setting {
+        Setting(name: name, help: help, placeholder: "", standard: "false", standardText: "off") {
+            text throws(SettingsError) in
+            switch text.lowercased() {
+            case "true", "yes", "on", "1": return true
+            case "false", "no", "off", "0": return false
+            default: throw SettingsError("\(name) must be true or false, not '\(text)'.")
+            }
+        }
+    }
+}
+
+extension Setting where Value: CaseIterable & RawRepresentable<String> {
+    static func choice(_ name: String, _ standard: Value?, _ help: String, placeholder: String = "word") -> Setting {
+        Setting(name: name, help: help, placeholder: placeholder, standard: standard?.rawValue) {
+            text throws(SettingsError) in
+            guard let value = Value(rawValue: text) else {
+                throw SettingsError("\(name) must be \(Self.words), not '\(text)'.")
+            }
+            return value
+        }
+    }
+
+    /// `used, modified or created`.
+    private static var words: String {
+        let all = Value.allCases.map(\.rawValue)
+        return all.dropLast().joined(separator: ", ") + " or " + (all.last ?? "")
+    }
+}
+
+// MARK: - As flags
+
+extension Option {
+    /// A flag that sets the setting; where it isn't given, the environment, the file and the default follow.
+    init<T: Sendable>(_ setting: Setting<T>) where Value == T? {
+        // A value may begin with a dash, as -1 does.
+        self.init(
+            name: .customLong(setting.name), parsing: .unconditional, help: setting.argumentHelp,
+            transform: { try setting.read($0) })
+    }
+
+    /// A flag that may be repeated.
+    init<T: Sendable>(wrappedValue: [T], _ setting: Setting<T>) where Value == [T] {
+        self.init(
+            wrappedValue: wrappedValue, name: .customLong(setting.name), parsing: .unconditionalSingleValue,
+            help: setting.argumentHelp,
+            transform: { try setting.read($0) })
+    }
+}
+
+extension Flag where Value == Bool {
+    init(wrappedValue: Bool, _ setting: Setting<Bool>) {
+        self.init(wrappedValue: wrappedValue, name: .customLong(setting.name), help: ArgumentHelp(setting.help))
+    }
+}

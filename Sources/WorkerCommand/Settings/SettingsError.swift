@@ -1,0 +1,7 @@
+/// What is wrong with a setting or an argument, as a sentence for the person who wrote it.
+struct SettingsError: Error, CustomStringConvertible {
+    let message: String
+    var description: String { message }
+
+    init(_ message: String) { self.message = message }
+}

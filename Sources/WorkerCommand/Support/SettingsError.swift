@@ -1,4 +1,0 @@
-struct SettingsError: Error, CustomStringConvertible {
-    let message: String
-    var description: String { message }
-}

@@ -1,0 +1,139 @@
+import Core
+import Jobs
+import Testing
+
+@Suite("Events", .timeLimit(.minutes(15)))
+struct EventTests {
+    private func all(_ queue: Queue, after last: Int64 = 0, job: JobID? = nil) async throws -> [JobEvent] {
+        var found: [JobEvent] = []
+        for try await event in queue.store.events.events(after: last, job: job, follows: false) { found.append(event) }
+        return found
+    }
+
+    private static func text(_ event: JobEvent) -> String {
+        let words = [event.event.rawValue, "\(event.job)", event.item.map(String.init), event.state, event.failure]
+        return words.compactMap { $0 }.joined(separator: " ")
+    }
+
+    @Test func `A group's items and its job come in the order in which they ended, each once`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(3)
+            let items = try await queue.claim(3)
+            _ = try await queue.store.queue.finish([
+                (items[0], .failed(Failure(.http(404), "gone"))), (items[1], .release),
+                (items[2], .failed(Failure(.badImage, "broken"))),
+            ])
+            let again = try await queue.claim(1)[0]
+            try await queue.end(again, .failed(Failure(.dns, "unknown")))
+            let events = try await all(queue)
+            #expect(
+                events.filter { $0.event != .progress }.map(Self.text) == [
+                    "job \(job) queued", "job \(job) running", "item \(job) \(items[0].id) failed http-404",
+                    "item \(job) \(items[2].id) failed bad-image", "item \(job) \(again.id) failed dns",
+                    "job \(job) finished",
+                ])
+            #expect(events.first { $0.item == items[0].id }?.url == items[0].url)
+            let progress = try #require(events.last)
+            #expect(progress.event == .progress)
+            #expect((progress.finished, progress.skipped, progress.total) == (3, 3, 3))
+        }
+    }
+
+    /// Wherever a reader stops, going on after the last id it has seen brings the rest, and nothing twice.
+    @Test func `A reader that resumes after any event sees each exactly once`() async throws {
+        try await withQueue { queue in
+            let first = try await queue.job(700)
+            let second = try await queue.job(5, name: "k")
+            while case let items = try await queue.claim(200), !items.isEmpty {
+                _ = try await queue.store.queue.finish(items.map { ($0, .failed(Failure(.http(410), "gone"))) })
+            }
+            let events = try await all(queue).filter { $0.event != .progress }
+            #expect(events.count == 705 + 6 && Set(events.map(\.id)).count == events.count)
+            #expect(events.map(\.id) == events.map(\.id).sorted())
+            for place in [0, 1, 2, 100, 255, 256, 257, 500, 709, 710] {
+                let rest = try await all(queue, after: events[place].id).filter { $0.event != .progress }
+                #expect(rest == Array(events[(place + 1)...]), "after event \(place)")
+            }
+            let own = try await all(queue, job: second).filter { $0.event != .progress }
+            #expect(own == events.filter { $0.job == second })
+            #expect(try await queue.store.events.last() == events.last?.id)
+            _ = first
+        }
+    }
+
+    @Test func `What SQL ends is logged as well, and a job that is cancelled as a whole as one event`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(3)
+            try queue.shell.expect(
+                """
+                UPDATE items SET state = 'cancelled', finished_at = 1, class = 'cancelled', message = 'no'
+                WHERE id = (SELECT min(id) FROM items);
+                """)
+            let count = try await queue.store.control.cancel(job: job, urls: ["https://j.example/1.jpg"])
+            #expect(count == 1)
+            try await queue.store.control.cancel(job: job)
+            let rows = try queue.shell.expect("SELECT event, state, class FROM events ORDER BY id;")
+            #expect(
+                rows == ["job|queued|", "item|cancelled|cancelled", "item|cancelled|cancelled", "job|cancelled|"])
+        }
+    }
+
+    @Test func `An item without a URL has its event, however it was inserted`() async throws {
+        try await withQueue { queue in
+            try queue.shell.expect(
+                """
+                INSERT INTO jobs (urls) VALUES (json_array('', 'https://a.example/1.jpg'));
+                INSERT INTO items (job, url) VALUES (1, NULL);
+                """)
+            let rows = try queue.shell.expect("SELECT event, item, state, class FROM events ORDER BY id;")
+            #expect(rows == ["job||queued|", "item|1|failed|invalid-url", "item|3|failed|invalid-url"])
+        }
+    }
+
+    @Test func `A sequence that follows wakes up for what comes, and ends with its job`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(1)
+            let other = try await queue.job(1, name: "k")
+            let reader = Task { () async throws -> [String] in
+                var seen: [String] = []
+                for try await event in queue.store.events.events(job: job) where event.event != .progress {
+                    seen.append(Self.text(event))
+                }
+                return seen
+            }
+            try await Task.sleep(for: .milliseconds(300))
+            for item in try await queue.claim(2) { try await queue.end(item, .failed(Failure(.http(404), "gone"))) }
+            let seen = try await reader.value
+            #expect(seen.count == 4 && seen.last == "job \(job) finished", "\(seen)")
+            #expect(try await queue.progress(other).state == .finished)
+        }
+    }
+
+    @Test func `A reader that is cancelled gets no more`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(1)
+            let reader = Task { () async throws -> Int in
+                var count = 0
+                for try await _ in queue.store.events.events() { count += 1 }
+                return count
+            }
+            try await Task.sleep(for: .milliseconds(300))
+            reader.cancel()
+            #expect(try await reader.value == 2)
+        }
+    }
+
+    @Test func `Old events go, and their ids are never given again`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(2)
+            let before = try await queue.store.events.last()
+            try await queue.store.events.prune(before: .max)
+            #expect(try await all(queue).isEmpty)
+            for item in try await queue.claim(2) { try await queue.end(item, .failed(Failure(.http(404), "gone"))) }
+            let events = try await all(queue, after: before)
+            #expect(events.count { $0.event == .item } == 2 && events.allSatisfy { $0.id > before && $0.job == job })
+            #expect(try await queue.store.events.last(before: queue.clock.now + 1) > before)
+            #expect(try await queue.store.events.last(before: 0) <= events[0].id)
+        }
+    }
+}

@@ -1,0 +1,724 @@
+PRAGMA foreign_keys=OFF;
+BEGIN TRANSACTION;
+CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
+INSERT INTO grdb_migrations VALUES('1-schema');
+CREATE TABLE jobs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT,
+    urls TEXT,
+    variants TEXT,
+    options TEXT,
+    headers TEXT,
+    priority INTEGER NOT NULL DEFAULT 0,
+    execution_order TEXT CONSTRAINT "execution_order is fifo or lifo" CHECK (execution_order IN ('fifo', 'lifo')),
+    state TEXT NOT NULL DEFAULT 'queued' CONSTRAINT "state of a job" CHECK (state = 'queued' OR state = 'running' OR state = 'paused' OR state = 'finished' OR state = 'cancelled' OR state = 'failed'),
+    total INTEGER NOT NULL DEFAULT 0,
+    queued INTEGER NOT NULL DEFAULT 0,
+    active INTEGER NOT NULL DEFAULT 0,
+    delayed INTEGER NOT NULL DEFAULT 0,
+    done INTEGER NOT NULL DEFAULT 0,
+    cached INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0,
+    blacklisted INTEGER NOT NULL DEFAULT 0,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    not_new INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+    started_at INTEGER,
+    finished_at INTEGER,
+    error TEXT,
+    dedupe_key TEXT,
+    revision INTEGER NOT NULL DEFAULT 0,
+    CONSTRAINT "a finished job has nothing left to do"
+        CHECK (state <> 'finished' OR queued + active + delayed = 0),
+    CONSTRAINT "the counters of a job add up"
+        CHECK (total = queued + active + delayed + done + cached + failed + blacklisted + cancelled)
+);
+INSERT INTO jobs VALUES(1,'old',NULL,'thumb=8x6,webp',NULL,NULL,0,NULL,'queued',2,1,0,0,1,0,0,0,0,0,0,4,NULL,NULL,NULL,NULL,3);
+CREATE TABLE suspension (
+    id INTEGER PRIMARY KEY CONSTRAINT "there is one suspension at most" CHECK (id = 1),
+    since INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
+);
+CREATE TABLE job_ends (
+    job INTEGER PRIMARY KEY,
+    ended_at INTEGER NOT NULL
+);
+CREATE TABLE items (
+    id INTEGER PRIMARY KEY,
+    job INTEGER NOT NULL,
+    url TEXT NOT NULL ON CONFLICT REPLACE DEFAULT '',
+    state TEXT NOT NULL DEFAULT 'queued' CONSTRAINT "state of an item" CHECK (state = 'queued' OR state = 'active' OR state = 'delayed' OR state = 'done' OR state = 'failed' OR state = 'cancelled'),
+    lease INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    run_at INTEGER,
+    class TEXT,
+    http_status INTEGER,
+    message TEXT,
+    cached INTEGER NOT NULL DEFAULT 0,
+    blacklisted INTEGER NOT NULL DEFAULT 0,
+    source TEXT,
+    bytes INTEGER,
+    started_at INTEGER,
+    finished_at INTEGER,
+    waits_for TEXT,
+    deaths INTEGER NOT NULL DEFAULT 0,
+    meta TEXT,
+    priority INTEGER,
+    variants TEXT,
+    headers TEXT,
+    sha256 TEXT,
+    size INTEGER,
+    fallbacks TEXT,
+    fallback INTEGER,
+    CONSTRAINT "an item is leased exactly while it is active" CHECK ((lease IS NOT NULL) = (state = 'active')),
+    CONSTRAINT "an item has a time to run exactly while it is delayed"
+        CHECK ((run_at IS NOT NULL) = (state = 'delayed')),
+    CONSTRAINT "a failed item has a class" CHECK (state <> 'failed' OR class IS NOT NULL),
+    CONSTRAINT "an ended item has an end"
+        CHECK (state = 'queued' OR state = 'active' OR state = 'delayed' OR finished_at IS NOT NULL)
+);
+INSERT INTO items VALUES(1,1,'https://a.example/1.jpg#part','done',NULL,0,NULL,NULL,NULL,NULL,0,0,'aa',NULL,NULL,5,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO items VALUES(2,1,'https://a.example/2.jpg','queued',NULL,0,NULL,NULL,NULL,NULL,0,0,NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+CREATE TABLE spreading (job INTEGER PRIMARY KEY, failed INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE moving (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, state TEXT NOT NULL);
+CREATE TABLE replacing (job INTEGER PRIMARY KEY);
+CREATE TABLE renditions (
+    item INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    blob TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    format TEXT NOT NULL,
+    width INTEGER,
+    height INTEGER,
+    PRIMARY KEY (item, name)
+) WITHOUT ROWID;
+INSERT INTO renditions VALUES(1,'original','aa',10,'jpeg',4,3);
+INSERT INTO renditions VALUES(1,'thumb','bb',5,'webp',2,1);
+CREATE TABLE tries (
+    item INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    class TEXT,
+    http_status INTEGER,
+    message TEXT,
+    received INTEGER,
+    saved INTEGER,
+    redirects INTEGER,
+    address TEXT,
+    http_version TEXT,
+    dns INTEGER,
+    connect INTEGER,
+    tls INTEGER,
+    first_byte INTEGER,
+    total INTEGER,
+    PRIMARY KEY (item, at)
+) WITHOUT ROWID;
+INSERT INTO tries VALUES(1,5,NULL,200,NULL,10,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1000);
+CREATE TABLE workers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL,
+    sharing INTEGER NOT NULL DEFAULT 1
+);
+CREATE TABLE leases (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    worker INTEGER NOT NULL,
+    claimed_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    is_alone INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO leases VALUES(1,1,1,1,0);
+CREATE TABLE blobs (
+    hash TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL,
+    modified_at INTEGER NOT NULL DEFAULT 0,
+    is_source INTEGER NOT NULL DEFAULT 0,
+    dying INTEGER NOT NULL DEFAULT 0,
+    verified TEXT
+) WITHOUT ROWID;
+INSERT INTO blobs VALUES('aa',10,1,2,1,1,0,NULL);
+INSERT INTO blobs VALUES('bb',5,1,2,1,0,0,NULL);
+CREATE TABLE sources (
+    key TEXT PRIMARY KEY,
+    hash TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    kept INTEGER NOT NULL,
+    final_url TEXT,
+    format TEXT,
+    width INTEGER,
+    height INTEGER,
+    frames INTEGER,
+    has_alpha INTEGER,
+    etag TEXT,
+    last_modified TEXT,
+    fetched_at INTEGER NOT NULL,
+    http TEXT,
+    used_at INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+INSERT INTO sources VALUES('https://a.example/1.jpg','aa',10,1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1,NULL,6);
+CREATE TABLE source_facts (
+    id INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    dominant_colour TEXT, blurhash TEXT NOT NULL, thumbhash TEXT NOT NULL, phash INTEGER, damage TEXT,
+    band0 INTEGER AS ((phash >> 0) & 65535) VIRTUAL,
+    band1 INTEGER AS ((phash >> 16) & 65535) VIRTUAL,
+    band2 INTEGER AS ((phash >> 32) & 65535) VIRTUAL,
+    band3 INTEGER AS ((phash >> 48) & 65535) VIRTUAL
+);
+INSERT INTO source_facts VALUES(1,'aa','#102030','LEHV6nWB2yk8pyo0adR*.7kCMdnj','1QcSHQRnh493V4dIh4eXh1h4kJUI',77,NULL);
+CREATE TABLE variants (
+    identity TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    coder TEXT NOT NULL,
+    blob TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    format TEXT NOT NULL,
+    width INTEGER NOT NULL,
+    height INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO variants VALUES('i','aa','s','c','bb',5,'webp',2,1,1);
+CREATE TABLE cache_entries (
+    key TEXT NOT NULL,
+    variant TEXT NOT NULL,
+    blob TEXT NOT NULL,
+    format TEXT NOT NULL,
+    PRIMARY KEY (key, variant)
+) WITHOUT ROWID;
+INSERT INTO cache_entries VALUES('https://a.example/1.jpg','original','aa','jpeg');
+INSERT INTO cache_entries VALUES('https://a.example/1.jpg','thumb','bb','webp');
+CREATE TABLE removed_links (
+    key TEXT NOT NULL,
+    variant TEXT NOT NULL,
+    format TEXT NOT NULL,
+    PRIMARY KEY (key, variant, format)
+) WITHOUT ROWID;
+CREATE TABLE pins (
+    key TEXT PRIMARY KEY,
+    pinned_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE pin_urls (
+    url TEXT NOT NULL,
+    key TEXT NOT NULL,
+    PRIMARY KEY (url, key)
+) WITHOUT ROWID;
+CREATE TABLE key_rules (
+    rule TEXT NOT NULL,
+    key TEXT NOT NULL,
+    PRIMARY KEY (rule, key)
+) WITHOUT ROWID;
+CREATE TABLE lost_files (
+    key TEXT NOT NULL,
+    -- The variant's name; empty for the source.
+    variant TEXT NOT NULL,
+    blob TEXT NOT NULL,
+    found_at INTEGER NOT NULL,
+    -- The job that it was queued again in.
+    job INTEGER,
+    PRIMARY KEY (key, variant)
+) WITHOUT ROWID;
+CREATE TABLE quarantined (
+    name TEXT PRIMARY KEY,
+    seen_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE reservations (
+    worker INTEGER PRIMARY KEY,
+    bytes INTEGER NOT NULL
+);
+CREATE TABLE cache_properties (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE cache_totals (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    blobs INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    hits INTEGER NOT NULL DEFAULT 0,
+    misses INTEGER NOT NULL DEFAULT 0,
+    revalidated_bytes INTEGER NOT NULL DEFAULT 0,
+    deduped_bytes INTEGER NOT NULL DEFAULT 0,
+    evicted_blobs INTEGER NOT NULL DEFAULT 0,
+    evicted_bytes INTEGER NOT NULL DEFAULT 0,
+    failed_syncs INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO cache_totals VALUES(1,2,15,0,0,0,0,0,0,0);
+CREATE TABLE hosts (
+    host TEXT PRIMARY KEY,
+    not_before INTEGER NOT NULL,
+    set_at INTEGER,
+    reason TEXT,
+    width REAL,
+    parks INTEGER NOT NULL DEFAULT 0,
+    failing_since INTEGER,
+    failed_at INTEGER,
+    gives_up_at INTEGER,
+    failure_class TEXT,
+    failure_message TEXT,
+    answered INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+INSERT INTO hosts VALUES('a.example',7,6,NULL,NULL,0,NULL,NULL,NULL,NULL,NULL,1);
+CREATE TABLE host_failures (
+    host TEXT NOT NULL,
+    class TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    PRIMARY KEY (host, class)
+) WITHOUT ROWID;
+CREATE TABLE host_load (
+    worker INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    running INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,
+    rate REAL NOT NULL,
+    reason TEXT,
+    until INTEGER,
+    share INTEGER,
+    PRIMARY KEY (worker, host)
+) WITHOUT ROWID;
+CREATE TABLE limits (
+    host TEXT PRIMARY KEY NOT NULL,
+    concurrency INTEGER CONSTRAINT "concurrency is a whole number from 1 to 1000, and of the row '*' only"
+        CHECK (concurrency IS NULL OR (typeof(concurrency) = 'integer' AND concurrency BETWEEN 1 AND 1000
+            AND host = '*')),
+    per_host INTEGER CONSTRAINT "per_host is a whole number from 1 to 1000"
+        CHECK (per_host IS NULL OR (typeof(per_host) = 'integer' AND per_host BETWEEN 1 AND 1000)),
+    rate REAL CONSTRAINT "rate is a number of requests a second"
+        CHECK (rate IS NULL OR (typeof(rate) = 'real' AND rate BETWEEN 0.0001 AND 100000)),
+    burst INTEGER CONSTRAINT "burst is a whole number from 1 to 10000"
+        CHECK (burst IS NULL OR (typeof(burst) = 'integer' AND burst BETWEEN 1 AND 10000))
+) WITHOUT ROWID;
+INSERT INTO limits VALUES('a.example',NULL,3,NULL,NULL);
+CREATE TABLE blacklist_entries (
+    url TEXT PRIMARY KEY,
+    host TEXT NOT NULL,
+    class TEXT NOT NULL,
+    http_status INTEGER,
+    message TEXT,
+    count INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    setting TEXT
+) WITHOUT ROWID;
+CREATE TABLE transfer_progress (
+    worker INTEGER NOT NULL,
+    item INTEGER NOT NULL,
+    received INTEGER NOT NULL,
+    expected INTEGER,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (worker, item)
+) WITHOUT ROWID;
+CREATE TABLE held_items (
+    worker INTEGER NOT NULL,
+    item INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    PRIMARY KEY (worker, item)
+) WITHOUT ROWID;
+CREATE TABLE event_log (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    detail TEXT NOT NULL
+);
+DELETE FROM sqlite_sequence;
+INSERT INTO sqlite_sequence VALUES('jobs',1);
+INSERT INTO sqlite_sequence VALUES('leases',1);
+CREATE INDEX jobs_open ON jobs (priority) WHERE state IN ('queued', 'running');
+CREATE UNIQUE INDEX jobs_dedupe ON jobs (dedupe_key)
+    WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'running', 'paused');
+CREATE INDEX jobs_closed ON jobs (id) WHERE state IN ('cancelled', 'failed') AND queued + active + delayed > 0;
+CREATE INDEX items_by_job ON items (job);
+CREATE INDEX items_queued ON items (job) WHERE state = 'queued' AND priority IS NULL;
+CREATE INDEX items_own_priority ON items (priority, job) WHERE state = 'queued' AND priority IS NOT NULL;
+CREATE INDEX items_delayed ON items (run_at) WHERE state = 'delayed';
+CREATE INDEX items_done_by_url ON items (url) WHERE state = 'done';
+CREATE INDEX items_leased ON items (lease) WHERE state = 'active';
+CREATE INDEX items_waiting_for ON items (waits_for) WHERE state = 'delayed' AND waits_for IS NOT NULL;
+CREATE INDEX items_suspect ON items (deaths, id) WHERE state = 'queued' AND deaths > 1;
+CREATE INDEX items_delayed_by_job ON items (job) WHERE state = 'delayed';
+CREATE INDEX blobs_by_use ON blobs (used_at, hash, is_source, size);
+CREATE INDEX blobs_dying ON blobs (dying) WHERE dying <> 0;
+CREATE INDEX sources_by_hash ON sources (hash);
+CREATE INDEX sources_by_use ON sources (used_at);
+CREATE INDEX source_facts_band0 ON source_facts (band0, phash) WHERE phash IS NOT NULL;
+CREATE INDEX source_facts_band1 ON source_facts (band1, phash) WHERE phash IS NOT NULL;
+CREATE INDEX source_facts_band2 ON source_facts (band2, phash) WHERE phash IS NOT NULL;
+CREATE INDEX source_facts_band3 ON source_facts (band3, phash) WHERE phash IS NOT NULL;
+CREATE INDEX variants_by_source ON variants (source);
+CREATE INDEX variants_by_blob ON variants (blob);
+CREATE INDEX entries_by_blob ON cache_entries (blob);
+CREATE INDEX pin_urls_by_key ON pin_urls (key);
+CREATE INDEX key_rules_by_key ON key_rules (key);
+CREATE TRIGGER blobs_count_insert AFTER INSERT ON blobs BEGIN
+    UPDATE cache_totals SET blobs = blobs + 1, bytes = bytes + NEW.size WHERE id = 1;
+END;
+CREATE TRIGGER blobs_count_delete AFTER DELETE ON blobs BEGIN
+    UPDATE cache_totals SET blobs = blobs - 1, bytes = bytes - OLD.size WHERE id = 1;
+END;
+CREATE TRIGGER blobs_count_size AFTER UPDATE OF size ON blobs BEGIN
+    UPDATE cache_totals SET bytes = bytes + NEW.size - OLD.size WHERE id = 1;
+END;
+CREATE TRIGGER workers_delete_held AFTER DELETE ON workers BEGIN
+    DELETE FROM held_items WHERE worker = OLD.id;
+END;
+CREATE TRIGGER jobs_check_insert BEFORE INSERT ON jobs BEGIN
+    SELECT RAISE(ABORT, 'priority must be a whole number from -100 to 100') WHERE typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100;
+SELECT RAISE(ABORT, 'execution_order must be ''fifo'' or ''lifo'' (or NULL for the worker''s own)') WHERE NEW.execution_order IS NOT NULL AND NEW.execution_order NOT IN ('fifo', 'lifo');
+SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
+SELECT RAISE(ABORT, 'options must be text, as in ''retry-failed, discard-original''') WHERE NEW.options IS NOT NULL AND typeof(NEW.options) <> 'text';
+SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
+    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
+    SELECT RAISE(ABORT, 'urls must be a JSON array of strings, as in json_array(''https://example.com/a.jpg'')') WHERE NEW.urls IS NOT NULL AND CASE WHEN json_valid(NEW.urls)
+    THEN json_type(NEW.urls) <> 'array' OR 0 ELSE 1 END;
+    SELECT RAISE(ABORT, 'a new job is ''queued'' or ''paused''') WHERE NEW.state IS NULL OR NEW.state NOT IN ('queued', 'paused');
+    SELECT RAISE(ABORT, 'the counters of a job are kept by the database; leave them out of the INSERT') WHERE NEW.total <> 0 OR NEW.queued <> 0 OR NEW.active <> 0 OR NEW.delayed <> 0 OR NEW.done <> 0
+OR NEW.cached <> 0 OR NEW.failed <> 0 OR NEW.blacklisted <> 0 OR NEW.cancelled <> 0 OR NEW.bytes <> 0;
+END;
+CREATE TRIGGER jobs_check_update BEFORE UPDATE OF priority, execution_order, variants, options, headers ON jobs
+BEGIN
+    SELECT RAISE(ABORT, 'priority must be a whole number from -100 to 100') WHERE typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100;
+SELECT RAISE(ABORT, 'execution_order must be ''fifo'' or ''lifo'' (or NULL for the worker''s own)') WHERE NEW.execution_order IS NOT NULL AND NEW.execution_order NOT IN ('fifo', 'lifo');
+SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
+SELECT RAISE(ABORT, 'options must be text, as in ''retry-failed, discard-original''') WHERE NEW.options IS NOT NULL AND typeof(NEW.options) <> 'text';
+SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
+    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
+END;
+CREATE TRIGGER jobs_urls_once BEFORE UPDATE OF urls ON jobs WHEN NEW.urls IS NOT NULL BEGIN
+    SELECT RAISE(ABORT, 'urls is read when the job is inserted; add rows to items instead');
+END;
+CREATE TRIGGER jobs_state_moves BEFORE UPDATE OF state ON jobs
+WHEN OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'running' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed' WHEN 'running' THEN NEW.state = 'queued' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed' WHEN 'paused' THEN NEW.state = 'queued' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed' WHEN 'finished' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' WHEN 'failed' THEN NEW.state = 'queued' ELSE 0 END BEGIN
+    SELECT RAISE(ABORT, 'a job can''t move between these states; docs/reference/sql.md shows the moves it can make');
+END;
+CREATE TRIGGER jobs_priority_options AFTER INSERT ON jobs WHEN NEW.priority = 0 AND NEW.options IS NOT NULL BEGIN
+    UPDATE jobs SET priority = CASE
+        WHEN ',' || replace(replace(replace(replace(options, char(9), ','), char(10), ','), char(13), ','), char(32), ',') || ',' LIKE '%,high-priority,%' THEN 50
+        WHEN ',' || replace(replace(replace(replace(options, char(9), ','), char(10), ','), char(13), ','), char(32), ',') || ',' LIKE '%,low-priority,%' THEN -50
+        ELSE 0 END
+    WHERE id = NEW.id;
+END;
+CREATE TRIGGER jobs_delete AFTER DELETE ON jobs BEGIN
+    DELETE FROM items WHERE job = OLD.id;
+END;
+CREATE TRIGGER jobs_end AFTER UPDATE OF finished_at ON jobs BEGIN
+    DELETE FROM job_ends WHERE job = NEW.id;
+    INSERT INTO job_ends SELECT NEW.id, (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN NEW.finished_at
+    WHEN NEW.finished_at < wall OR NEW.finished_at - wall > 34560000000 THEN wall - shift
+    ELSE NEW.finished_at - shift END
+    FROM (SELECT json_extract(clock, '$.wall') AS wall, json_extract(clock, '$.shift') AS shift
+        FROM (SELECT (SELECT CASE WHEN json_valid(value) THEN value END FROM cache_properties
+            WHERE name = 'clock') AS clock))) WHERE NEW.finished_at IS NOT NULL;
+END;
+CREATE TRIGGER jobs_forget_end AFTER DELETE ON jobs BEGIN
+    DELETE FROM job_ends WHERE job = OLD.id;
+END;
+CREATE TRIGGER jobs_note_replaced BEFORE INSERT ON jobs BEGIN
+    DELETE FROM replacing;
+    INSERT OR IGNORE INTO replacing SELECT id FROM jobs WHERE id = NEW.id;
+    INSERT OR IGNORE INTO replacing SELECT id FROM jobs
+        WHERE dedupe_key = NEW.dedupe_key AND (state = 'queued' OR state = 'running' OR state = 'paused');
+END;
+CREATE TRIGGER jobs_refuse_replacing AFTER INSERT ON jobs BEGIN
+    SELECT RAISE(ABORT, 'a job can''t be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first')
+        WHERE EXISTS (SELECT 1 FROM replacing WHERE job = NEW.id OR job NOT IN (SELECT id FROM jobs));
+    SELECT RAISE(ABORT, 'the id of a job is a positive number; leave it out of the INSERT') WHERE NEW.id < 1;
+    DELETE FROM replacing;
+END;
+CREATE TRIGGER jobs_keep_id BEFORE UPDATE OF id, rowid, oid, _rowid_ ON jobs WHEN OLD.id <> NEW.id BEGIN
+    SELECT RAISE(ABORT, 'the id of a job stays as it is');
+END;
+CREATE TRIGGER jobs_keep_counters
+BEFORE UPDATE OF total, queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes ON jobs
+WHEN NEW.revision = OLD.revision AND (NEW.total IS NOT OLD.total OR NEW.queued IS NOT OLD.queued OR NEW.active IS NOT OLD.active OR NEW.delayed IS NOT OLD.delayed OR NEW.done IS NOT OLD.done OR NEW.cached IS NOT OLD.cached OR NEW.failed IS NOT OLD.failed OR NEW.blacklisted IS NOT OLD.blacklisted OR NEW.cancelled IS NOT OLD.cancelled OR NEW.bytes IS NOT OLD.bytes) BEGIN
+    SELECT RAISE(ABORT, 'the counters of a job are kept by the database; change its items instead');
+END;
+CREATE TRIGGER jobs_keep_dedupe BEFORE UPDATE OF dedupe_key, state ON jobs
+WHEN NEW.dedupe_key IS NOT NULL AND (NEW.state = 'queued' OR NEW.state = 'running' OR NEW.state = 'paused')
+    AND (OLD.dedupe_key IS NOT NEW.dedupe_key OR NOT (OLD.state = 'queued' OR OLD.state = 'running' OR OLD.state = 'paused')) BEGIN
+    SELECT RAISE(ABORT, 'another unfinished job has this dedupe_key') WHERE EXISTS (SELECT 1 FROM jobs
+        WHERE dedupe_key = NEW.dedupe_key AND (state = 'queued' OR state = 'running' OR state = 'paused') AND id <> NEW.id);
+END;
+CREATE TRIGGER jobs_stay_finished AFTER UPDATE OF state ON jobs
+WHEN NEW.revision = OLD.revision AND (NEW.state = 'queued' OR NEW.state = 'running' OR NEW.state = 'paused') AND NEW.total > 0
+    AND NEW.queued + NEW.active + NEW.delayed = 0 BEGIN
+    UPDATE jobs SET state = 'finished', finished_at = coalesce(OLD.finished_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)) WHERE id = NEW.id;
+END;
+CREATE TRIGGER jobs_spread AFTER INSERT ON jobs WHEN NEW.urls IS NOT NULL BEGIN
+    UPDATE jobs SET urls = NULL WHERE id = NEW.id;
+    INSERT INTO spreading (job) VALUES (NEW.id);
+    INSERT INTO items (job, url) SELECT NEW.id, value FROM json_each(NEW.urls);
+    UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, revision = revision + 1
+        FROM (SELECT (SELECT count(*) FROM items WHERE job = NEW.id) AS n, failed FROM spreading) AS counted
+        WHERE id = NEW.id;
+    DELETE FROM spreading;
+    UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.id AND queued = 0;
+END;
+CREATE TRIGGER jobs_note_end AFTER UPDATE OF state ON jobs
+WHEN OLD.state <> NEW.state AND (NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed')
+    AND NEW.finished_at IS NULL BEGIN
+    UPDATE jobs SET finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.id;
+END;
+CREATE TRIGGER items_check_insert BEFORE INSERT ON items
+WHEN NEW.state IS NOT 'queued' OR NEW.job IS NULL BEGIN
+    SELECT RAISE(ABORT, 'an item needs the id of its job') WHERE NEW.job IS NULL;
+    SELECT RAISE(ABORT, 'a new item is ''queued''; leave state out of the INSERT');
+END;
+CREATE TRIGGER items_delete_tries AFTER DELETE ON items BEGIN
+    DELETE FROM tries WHERE item = OLD.id;
+END;
+CREATE TRIGGER items_refuse_replacing BEFORE INSERT ON items
+WHEN NEW.id <> -1 AND (NEW.id < 1 OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
+    SELECT RAISE(ABORT, 'the id of an item is a positive number that no other item has; leave it out of the INSERT');
+END;
+CREATE TRIGGER items_leave_out_known BEFORE INSERT ON items
+WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
+        AND ',' || replace(replace(replace(replace(options, char(9), ','), char(10), ','), char(13), ','), char(32), ',') || ',' LIKE '%,only-new,%')
+    AND EXISTS (SELECT 1 FROM items WHERE url = NEW.url AND state = 'done') BEGIN
+    UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job;
+    UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.job
+        AND queued = 0 AND active = 0 AND delayed = 0 AND (state = 'queued' OR state = 'running' OR state = 'paused')
+        AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
+    SELECT RAISE(IGNORE);
+END;
+CREATE TRIGGER items_keep_job BEFORE UPDATE OF id, rowid, oid, _rowid_, job, url ON items
+WHEN OLD.id <> NEW.id OR OLD.job <> NEW.job OR OLD.url IS NOT NEW.url BEGIN
+    SELECT RAISE(ABORT, 'the id, job and url of an item stay as they are; insert a new item instead');
+END;
+CREATE TRIGGER items_keep_ending BEFORE UPDATE OF cached, blacklisted, bytes ON items
+WHEN OLD.state = NEW.state AND OLD.finished_at IS NOT NULL
+    AND (NEW.cached IS NOT OLD.cached OR NEW.blacklisted IS NOT OLD.blacklisted OR NEW.bytes IS NOT OLD.bytes) BEGIN
+    SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead');
+END;
+CREATE TRIGGER items_end_without_url AFTER INSERT ON items WHEN (typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ 	
+
+-]*') BEGIN
+    UPDATE spreading SET failed = failed + 1 WHERE job = NEW.job;
+    UPDATE items SET state = 'failed', class = 'invalid-url',
+        message = 'The item has no URL.', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.id;
+    -- Otherwise items_count_update logs it.
+    INSERT INTO event_log (at, detail) SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER),
+        json_array(json_array(NEW.id, NEW.job, 'failed', 'invalid-url'))
+        WHERE EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
+END
+;
+CREATE TRIGGER items_count_insert AFTER INSERT ON items
+WHEN NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) BEGIN
+    SELECT RAISE(ABORT, 'the id of an item is a positive number; leave it out of the INSERT') WHERE NEW.id < 1;
+    UPDATE jobs SET state = 'queued', finished_at = NULL, revision = revision + 1
+        WHERE id = NEW.job AND state = 'finished';
+    UPDATE jobs SET total = total + 1, queued = queued + 1, revision = revision + 1
+        WHERE id = NEW.job AND state NOT IN ('cancelled', 'failed');
+    SELECT RAISE(ABORT, 'no open job has this id: insert the job first, and add items as in INSERT INTO items (job, url) SELECT (SELECT last_insert_rowid()), url FROM …')
+        WHERE changes() = 0;
+END;
+CREATE TRIGGER items_count_update AFTER UPDATE OF state ON items
+WHEN OLD.state <> NEW.state AND NOT EXISTS
+    (SELECT 1 FROM moving WHERE (item = NEW.id OR item = -NEW.job) AND state = NEW.state)
+    AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND EXISTS
+        (SELECT 1 FROM spreading WHERE job = NEW.job)) BEGIN
+    UPDATE jobs SET
+        queued = queued + (NEW.state = 'queued') - (OLD.state = 'queued'),
+        active = active + (NEW.state = 'active') - (OLD.state = 'active'),
+        delayed = delayed + (NEW.state = 'delayed') - (OLD.state = 'delayed'),
+        done = done + ((NEW.state = 'done' AND NEW.cached = 0)) - ((OLD.state = 'done' AND OLD.cached = 0)),
+        cached = cached + ((NEW.state = 'done' AND NEW.cached <> 0)) - ((OLD.state = 'done' AND OLD.cached <> 0)),
+        failed = failed + ((NEW.state = 'failed' AND NEW.blacklisted = 0)) - ((OLD.state = 'failed' AND OLD.blacklisted = 0)),
+        blacklisted = blacklisted + ((NEW.state = 'failed' AND NEW.blacklisted <> 0)) - ((OLD.state = 'failed' AND OLD.blacklisted <> 0)),
+        cancelled = cancelled + (NEW.state = 'cancelled') - (OLD.state = 'cancelled'),
+        revision = revision + 1,
+        bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN coalesce(NEW.bytes, 0) ELSE 0 END
+        WHERE id = NEW.job;
+    INSERT INTO event_log (at, detail)
+        SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), json_array(json_array(NEW.id, NEW.job,
+            CASE WHEN NEW.state = 'done' AND NEW.cached <> 0 THEN 'cached'
+                WHEN NEW.state = 'failed' AND NEW.blacklisted <> 0 THEN 'blacklisted' ELSE NEW.state END,
+            NEW.class))
+        WHERE NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled';
+    UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
+        WHERE id = NEW.job AND queued = 0 AND active = 0 AND delayed = 0 AND (state = 'queued' OR state = 'running' OR state = 'paused');
+END;
+CREATE TRIGGER items_reopen BEFORE UPDATE OF state ON items
+WHEN NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
+    AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued') BEGIN
+    UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL, revision = revision + 1
+        WHERE id = NEW.job AND (state = 'finished' OR state = 'cancelled' OR state = 'failed');
+END;
+CREATE TRIGGER items_delete AFTER DELETE ON items BEGIN
+    DELETE FROM renditions WHERE item = OLD.id;
+END;
+CREATE TRIGGER items_count_delete AFTER DELETE ON items
+WHEN NOT EXISTS (SELECT 1 FROM moving WHERE item = -OLD.job AND state = 'deleted') BEGIN
+    UPDATE jobs SET
+        total = total - 1,
+        queued = queued - (OLD.state = 'queued'),
+        active = active - (OLD.state = 'active'),
+        delayed = delayed - (OLD.state = 'delayed'),
+        done = done - ((OLD.state = 'done' AND OLD.cached = 0)),
+        cached = cached - ((OLD.state = 'done' AND OLD.cached <> 0)),
+        failed = failed - ((OLD.state = 'failed' AND OLD.blacklisted = 0)),
+        blacklisted = blacklisted - ((OLD.state = 'failed' AND OLD.blacklisted <> 0)),
+        cancelled = cancelled - (OLD.state = 'cancelled'),
+        revision = revision + 1
+        WHERE id = OLD.job;
+    UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
+        WHERE id = OLD.job AND queued = 0 AND active = 0 AND delayed = 0 AND (state = 'queued' OR state = 'running' OR state = 'paused');
+END;
+CREATE TRIGGER items_state_moves BEFORE UPDATE OF state ON items
+WHEN OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN 0 WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE 0 END BEGIN
+    SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make');
+END;
+CREATE TRIGGER items_check_own BEFORE INSERT ON items
+WHEN coalesce(NEW.meta, NEW.priority, NEW.variants, NEW.headers, NEW.sha256, NEW.size, NEW.fallbacks) IS NOT NULL BEGIN
+    SELECT RAISE(ABORT, 'meta must be a JSON object of at most 16 KiB, as in json_object(''sku'', 7)') WHERE NEW.meta IS NOT NULL AND CASE WHEN json_valid(NEW.meta)
+    THEN json_type(NEW.meta) <> 'object' OR length(CAST(NEW.meta AS BLOB)) > 16384 ELSE 1 END;
+SELECT RAISE(ABORT, 'the priority of an item must be a whole number from -100 to 100 (or NULL for its job''s)') WHERE NEW.priority IS NOT NULL AND (typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100);
+SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
+SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
+    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
+SELECT RAISE(ABORT, 'sha256 must be 64 hexadecimal digits') WHERE NEW.sha256 IS NOT NULL AND (typeof(NEW.sha256) <> 'text' OR length(NEW.sha256) <> 64
+    OR NEW.sha256 GLOB '*[^0-9a-fA-F]*');
+SELECT RAISE(ABORT, 'size must be a number of bytes') WHERE NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0);
+SELECT RAISE(ABORT, 'fallbacks must be a JSON array of at most 16 strings, as in json_array(''https://example.com/b.jpg'')') WHERE NEW.fallbacks IS NOT NULL AND CASE WHEN json_valid(NEW.fallbacks)
+    THEN json_type(NEW.fallbacks) <> 'array' OR json_array_length(NEW.fallbacks) > 16 OR EXISTS (SELECT 1 FROM json_each(NEW.fallbacks) WHERE type <> 'text') ELSE 1 END;
+END;
+CREATE TRIGGER items_check_own_update BEFORE UPDATE OF meta, priority, variants, headers, sha256, size, fallbacks ON items BEGIN
+    SELECT RAISE(ABORT, 'meta must be a JSON object of at most 16 KiB, as in json_object(''sku'', 7)') WHERE NEW.meta IS NOT NULL AND CASE WHEN json_valid(NEW.meta)
+    THEN json_type(NEW.meta) <> 'object' OR length(CAST(NEW.meta AS BLOB)) > 16384 ELSE 1 END;
+SELECT RAISE(ABORT, 'the priority of an item must be a whole number from -100 to 100 (or NULL for its job''s)') WHERE NEW.priority IS NOT NULL AND (typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100);
+SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80''') WHERE NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text';
+SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
+    THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
+SELECT RAISE(ABORT, 'sha256 must be 64 hexadecimal digits') WHERE NEW.sha256 IS NOT NULL AND (typeof(NEW.sha256) <> 'text' OR length(NEW.sha256) <> 64
+    OR NEW.sha256 GLOB '*[^0-9a-fA-F]*');
+SELECT RAISE(ABORT, 'size must be a number of bytes') WHERE NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0);
+SELECT RAISE(ABORT, 'fallbacks must be a JSON array of at most 16 strings, as in json_array(''https://example.com/b.jpg'')') WHERE NEW.fallbacks IS NOT NULL AND CASE WHEN json_valid(NEW.fallbacks)
+    THEN json_type(NEW.fallbacks) <> 'array' OR json_array_length(NEW.fallbacks) > 16 OR EXISTS (SELECT 1 FROM json_each(NEW.fallbacks) WHERE type <> 'text') ELSE 1 END;
+END;
+CREATE VIEW progress AS SELECT
+    id AS job, name, state, priority, total,
+    done + cached + failed + blacklisted + cancelled AS ended,
+    CASE total WHEN 0 THEN 100.0 ELSE
+        round(100.0 * (done + cached + failed + blacklisted + cancelled) / total, 1) END AS percent,
+    queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes,
+    done + cached + failed + blacklisted AS finished_count,
+    failed + blacklisted AS skipped_count, not_new,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at, strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS finished_at, error
+    FROM jobs;
+CREATE VIEW results AS SELECT
+    items.job AS job, items.id AS item, items.url AS url, items.state AS state, items.cached AS cached,
+    renditions.name AS variant, renditions.format AS format, renditions.width AS width,
+    renditions.height AS height, renditions.size AS size, renditions.blob AS blob,
+    CASE WHEN blobs.dying = 0
+        THEN 'blobs/sha256/' || substr(renditions.blob, 1, 2) || '/' || renditions.blob END AS path,
+    items.class AS class, items.http_status AS http_status, items.message AS message,
+    strftime('%Y-%m-%dT%H:%M:%fZ', items.finished_at / 1000.0, 'unixepoch') AS finished_at,
+    source_facts.dominant_colour AS dominant_colour, source_facts.blurhash AS blurhash,
+    source_facts.thumbhash AS thumbhash,
+    CASE WHEN source_facts.phash IS NOT NULL THEN printf('%016x', source_facts.phash) END AS phash,
+    sources.format AS source_format, sources.width AS source_width, sources.height AS source_height,
+    sources.frames AS frames, sources.has_alpha AS has_alpha,
+    source_facts.damage AS damage,
+    CASE WHEN instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '@2x.') OR instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '%402x.') THEN 2
+                WHEN instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '@3x.') OR instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '%403x.') THEN 3 ELSE 1 END AS scale,
+    CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta,
+    CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN CASE WHEN items.fallback IS NULL THEN items.url WHEN json_valid(items.fallbacks)
+    THEN coalesce(json_extract(items.fallbacks, '$[' || (items.fallback - 1) || ']'), items.url)
+    ELSE items.url END END AS served_url
+    FROM items
+    LEFT JOIN renditions ON renditions.item = items.id
+    LEFT JOIN blobs ON blobs.hash = renditions.blob
+    LEFT JOIN source_facts ON source_facts.hash = items.source
+    LEFT JOIN sources ON sources.key = (SELECT same.key FROM sources AS same WHERE same.hash = items.source LIMIT 1)
+    WHERE items.state IN ('done', 'failed', 'cancelled');
+CREATE VIEW failures AS SELECT
+    job, id AS item, url, class, http_status, message, attempts, blacklisted,
+    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS failed_at
+    FROM items WHERE state = 'failed';
+CREATE VIEW blacklist AS SELECT
+    url, host, class, http_status, message, count,
+    strftime('%Y-%m-%dT%H:%M:%fZ', first_at / 1000.0, 'unixepoch') AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', last_at / 1000.0, 'unixepoch') AS last_at, strftime('%Y-%m-%dT%H:%M:%fZ', expires_at / 1000.0, 'unixepoch') AS expires_at
+    FROM blacklist_entries WHERE expires_at > (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
+    WHEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) < wall OR CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - wall > 34560000000 THEN wall - shift
+    ELSE CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - shift END
+    FROM (SELECT json_extract(clock, '$.wall') AS wall, json_extract(clock, '$.shift') AS shift
+        FROM (SELECT (SELECT CASE WHEN json_valid(value) THEN value END FROM cache_properties
+            WHERE name = 'clock') AS clock)));
+CREATE TRIGGER blacklist_delete INSTEAD OF DELETE ON blacklist BEGIN
+    DELETE FROM blacklist_entries WHERE url = OLD.url;
+END;
+CREATE VIEW entries AS SELECT
+    key, key AS url, variant, format, blob, 'blobs/sha256/' || substr(blob, 1, 2) || '/' || blob AS path
+    FROM cache_entries;
+CREATE TRIGGER entries_delete INSTEAD OF DELETE ON entries BEGIN
+    INSERT OR IGNORE INTO removed_links SELECT OLD.key, OLD.variant, OLD.format
+        WHERE EXISTS (SELECT 1 FROM cache_properties WHERE name = 'links');
+    DELETE FROM cache_entries WHERE key = OLD.key AND variant = OLD.variant;
+    UPDATE sources SET kept = 0 WHERE key = OLD.key AND OLD.variant = 'original';
+    UPDATE blobs SET dying = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE hash = OLD.blob AND dying = 0
+        AND NOT EXISTS (SELECT 1 FROM cache_entries WHERE blob = OLD.blob)
+        AND NOT EXISTS (SELECT 1 FROM sources WHERE hash = OLD.blob AND kept <> 0);
+END;
+CREATE VIEW transfers AS SELECT
+    items.job AS job, items.id AS item, items.url AS url, received, expected,
+    CASE WHEN expected > 0 THEN round(100.0 * received / expected, 1) END AS percent,
+    strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch') AS updated_at
+    FROM transfer_progress JOIN items ON items.id = transfer_progress.item WHERE items.state = 'active';
+CREATE VIEW waiting AS SELECT
+    job, id AS item, url, waits_for AS host, message AS reason, class, attempts, strftime('%Y-%m-%dT%H:%M:%fZ', run_at / 1000.0, 'unixepoch') AS until
+    FROM items WHERE state = 'delayed'
+UNION ALL SELECT
+    items.job, items.id, items.url, held_items.host,
+    coalesce(host_load.reason, 'All downloads at once are taken (--concurrency).'), items.class, items.attempts,
+    strftime('%Y-%m-%dT%H:%M:%fZ', host_load.until / 1000.0, 'unixepoch')
+    FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
+    LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
+;
+CREATE VIEW near_duplicates AS
+    WITH flips (bit) AS (VALUES (0), (1), (2), (4), (8), (16), (32), (64), (128), (256), (512), (1024), (2048), (4096), (8192), (16384), (32768))
+    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
+    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
+    CROSS JOIN flips
+    CROSS JOIN source_facts AS b ON b.band0 = (a.band0 | bit) - (a.band0 & bit)
+    CROSS JOIN sources AS other ON other.hash = b.hash
+    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key
+    UNION ALL
+    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
+    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
+    CROSS JOIN flips
+    CROSS JOIN source_facts AS b ON b.band1 = (a.band1 | bit) - (a.band1 & bit)
+    CROSS JOIN sources AS other ON other.hash = b.hash
+    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0
+    UNION ALL
+    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
+    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
+    CROSS JOIN flips
+    CROSS JOIN source_facts AS b ON b.band2 = (a.band2 | bit) - (a.band2 & bit)
+    CROSS JOIN sources AS other ON other.hash = b.hash
+    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) - 1) <> 0
+    UNION ALL
+    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
+    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
+    CROSS JOIN flips
+    CROSS JOIN source_facts AS b ON b.band3 = (a.band3 | bit) - (a.band3 & bit)
+    CROSS JOIN sources AS other ON other.hash = b.hash
+    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 32) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 32) & 65535) - 1) <> 0;
+CREATE VIEW events AS SELECT
+    event_log.id * 1000 + part.key AS id, strftime('%Y-%m-%dT%H:%M:%fZ', event_log.at / 1000.0, 'unixepoch') AS at,
+    CASE WHEN json_extract(part.value, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
+    json_extract(part.value, '$[1]') AS job, json_extract(part.value, '$[0]') AS item, items.url AS url,
+    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class
+    FROM event_log CROSS JOIN json_each(event_log.detail) AS part
+    LEFT JOIN items ON items.id = json_extract(part.value, '$[0]');
+CREATE TRIGGER events_of_new_jobs AFTER INSERT ON jobs BEGIN
+    INSERT INTO event_log (at, detail)
+        VALUES (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), json_array(json_array(NULL, NEW.id, NEW.state)));
+END;
+CREATE TRIGGER events_of_jobs AFTER UPDATE OF state ON jobs WHEN OLD.state <> NEW.state BEGIN
+    INSERT INTO event_log (at, detail)
+        VALUES (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), json_array(json_array(NULL, NEW.id, NEW.state)));
+END;
+COMMIT;

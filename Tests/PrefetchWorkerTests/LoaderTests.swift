@@ -1,0 +1,125 @@
+import Core
+import Download
+import Imaging
+import Jobs
+import PrefetchWorker
+import Synchronization
+import TestSupport
+import Testing
+
+/// URLs that the program serves itself.
+@Suite("Loaders", .timeLimit(.minutes(15)))
+struct LoaderTests {
+    /// Serves `box:` URLs from memory, in pieces.
+    private final class Box: ImageLoader {
+        let pictures: [String: [UInt8]]
+        let asked = Mutex<[LoaderRequest]>([])
+        let answer: @Sendable (LoaderRequest) -> LoaderResponse
+        let failure: (any Error)?
+        let pause: Duration
+
+        init(
+            _ pictures: [String: [UInt8]] = [:], failure: (any Error)? = nil, pause: Duration = .zero,
+            answer: @escaping @Sendable (LoaderRequest) -> LoaderResponse = { _ in LoaderResponse() },
+        ) {
+            (self.pictures, self.failure, self.pause, self.answer) = (pictures, failure, pause, answer)
+        }
+
+        func canLoad(_ url: String) -> Bool { url.hasPrefix("box:") }
+
+        func load(_ request: LoaderRequest, into body: any LoaderBody) async throws -> LoaderResponse {
+            asked.withLock { $0.append(request) }
+            if let failure { throw failure }
+            let answer = answer(request)
+            if answer == .notModified { return answer }
+            guard let bytes = pictures[request.url] else { throw Failure(.http(404), "The box is empty.") }
+            try body.expect(Int64(bytes.count))
+            for start in stride(from: 0, to: bytes.count, by: 1_000) {
+                try await Task.sleep(for: pause)
+                try await body.write(Array(bytes[start..<min(bytes.count, start + 1_000)]))
+            }
+            return answer
+        }
+    }
+
+    private struct Odd: Error, CustomStringConvertible { let description = "It is odd." }
+
+    @Test func `A scheme of one's own is served, judged and cached like any other`() async throws {
+        let box = Box(["box:a": Pictures.jpeg, "box:text": Array("no picture at all".utf8)])
+        try await withWorkplace(configure: { $0.loaders = [box] }) { (place) async throws in
+            let job = try await place.enqueue(["box:a", "box:text", "box:none"], variants: "v=20x,webp")
+            try await place.drain()
+            let rows = try await place.store.reports.results(job: job, after: 0, limit: 10)
+            #expect(rows.filter { $0.url == "box:a" }.compactMap(\.variant).sorted() == ["original", "v"])
+            #expect(rows.first { $0.url == "box:text" }?.failure == "not-an-image")
+            #expect(rows.first { $0.url == "box:none" }?.failure == "http-404")
+            let again = try await place.enqueue(["box:a"], variants: "v=20x,webp")
+            try await place.drain()
+            #expect(try await place.progress(again).cached == 1)
+            #expect(box.asked.withLock { $0.count { $0.url == "box:a" } } == 1)
+        }
+    }
+
+    @Test func `The last one that was registered is asked first`() async throws {
+        let first = Box(["box:a": Pictures.png])
+        let last = Box(["box:a": Pictures.jpeg])
+        try await withWorkplace(configure: { $0.loaders = [first, last] }) { (place) async throws in
+            _ = try await place.enqueue(["box:a"])
+            try await place.drain()
+            #expect(first.asked.withLock { $0.isEmpty } && last.asked.withLock { $0.count } == 1)
+        }
+    }
+
+    @Test func `Sizes and pixels are limited as for downloads, before all has come`() async throws {
+        let box = Box(["box:large": Pictures.jpeg, "box:wide": TestImages.pngHeaderOnly(50_000, 50_000)])
+        try await withWorkplace(configure: {
+            $0.loaders = [box]
+            $0.downloads.maxBodyBytes = Int64(Pictures.jpeg.count - 1)
+        }) { (place) async throws in
+            let job = try await place.enqueue(["box:large", "box:wide"])
+            try await place.drain()
+            let rows = try await place.store.reports.results(job: job, after: 0, limit: 10)
+            #expect(rows.map(\.failure) == ["too-large", "too-many-pixels"])
+        }
+    }
+
+    @Test func `An error of its own is one of class delegate, and stops no other`() async throws {
+        let box = Box(["box:a": Pictures.jpeg], failure: Odd())
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.png) }
+        try await withWorkplace(configure: { $0.loaders = [box] }) { (place) async throws in
+            let job = try await place.enqueue(["box:a", origin.url("/b.png")])
+            try await place.drain()
+            let rows = try await place.store.reports.results(job: job, after: 0, limit: 10)
+            #expect(rows[0].failure == "delegate" && rows[0].message == "The loader failed: It is odd.")
+            #expect(try await place.progress(job).done == 1)
+        }
+    }
+
+    @Test func `A version that hasn't changed is confirmed without bytes`() async throws {
+        let box = Box(["box:a": Pictures.jpeg]) { request in
+            request.etag == "1" ? .notModified : LoaderResponse(etag: "1")
+        }
+        try await withWorkplace(configure: { $0.loaders = [box] }) { (place) async throws in
+            for _ in 0..<2 {
+                _ = try await place.enqueue(["box:a"], options: "refresh-cached")
+                try await place.drain()
+            }
+            #expect(box.asked.withLock { $0.map(\.etag) } == [nil, "1"])
+            #expect(try await place.progress(2).cached == 1)
+        }
+    }
+
+    @Test func `One that takes too long is cancelled, with the time of downloads`() async throws {
+        let box = Box(["box:a": Pictures.jpeg], pause: .seconds(60))
+        try await withWorkplace(configure: {
+            $0.loaders = [box]
+            $0.downloads.totalTimeout = .milliseconds(200)
+            $0.retries.maxTries = 1
+        }) { (place) async throws in
+            let job = try await place.enqueue(["box:a"])
+            try await place.drain()
+            let rows = try await place.store.reports.results(job: job, after: 0, limit: 10)
+            #expect(rows.map(\.failure) == ["timeout"])
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+/// The commands of the pages in `docs/guides`, run as they are printed.
+@Suite(.timeLimit(.minutes(15))) struct GuideTests {
+    /// A photograph, of which each URL has a copy of its own.
+    private static let photograph = ProcessTable.contents(
+        of: Guide.root.appending("docs").appending("contact-sheet.jpg").string)
+
+    /// Answers as a proxy: a request names its whole URL. Pages use these names for what goes wrong.
+    @Sendable private static func reply(_ request: LoopbackOrigin.Request) -> LoopbackReply {
+        let path = request.path.prefix { $0 != "?" }
+        if path.hasSuffix("/busy.jpg") { return .status(503) }
+        if path.hasSuffix("/page.html") { return .ok(Array("<!doctype html><title>no picture</title>".utf8)) }
+        if path.hasSuffix(".png") { return .ok(TestImages.png(320, 240), headers: [("ETag", "\"1\"")]) }
+        guard path.hasSuffix(".jpg"), !path.hasSuffix("/missing.jpg"), let photograph else { return .status(404) }
+        if request.header("If-None-Match") == "\"1\"" { return .status(304) }
+        // A comment behind the JPEG's first marker.
+        let comment = Array(path.utf8)
+        let segment = [0xFF, 0xFE] + TestImages.big(comment.count + 2, 2) + comment
+        return .ok(photograph.prefix(2) + segment + photograph.dropFirst(2), headers: [("ETag", "\"1\"")])
+    }
+
+    @Test(arguments: Guide.all) func `The commands of a guide do what its page shows`(_ guide: Guide) async throws {
+        try await withWorker(Self.reply) { w in
+            let scratch = w.place("guide")
+            let outputs = w.place("outputs")
+            for folder in [scratch, outputs] {
+                try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+            }
+            for name in ["jobs", "scripts", "Examples", "docs"] {
+                try FileManager.default.createSymbolicLink(
+                    atPath: "\(scratch)/\(name)", withDestinationPath: Guide.root.appending(name).string)
+            }
+            let script = try w.file("guide.sh", "cd '\(scratch)'\n" + guide.program(outputs: outputs))
+            try await w.run(
+                [script], program: "bash", environment: try environment(w), within: .seconds(400))
+            for (number, shown) in guide.shown.enumerated() {
+                let printed = (try? w.text(of: "\(outputs)/\(number)")) ?? "nothing, since it was not run"
+                #expect(shown.matches(printed), "\(guide.name):\(shown.line): \(shown.command)\nprinted:\n\(printed)")
+            }
+        }
+    }
+
+    /// The pages' own folder for everything, the origin as the proxy, and short waits.
+    private func environment(_ w: TestWorker) throws -> [String: String] {
+        let programs = FilePath(TestWorker.binary).removingLastComponent().string
+        let folder = programs.hasPrefix("/") ? programs : Guide.root.appending(programs).string
+        return [
+            "PATH": "\(folder):\(ProcessInfo.processInfo.environment["PATH"] ?? ""):/usr/sbin",
+            "WORKER_DB": "worker.db", "WORKER_CACHE": "cache", "WORKER_PROXY": w.origin.url(""),
+            "WORKER_RETRY_DELAY": "20ms", "WORKER_MIN_FREE": "0", "PORT": "\(try LoopbackOrigin.unusedPort())",
+        ]
+    }
+
+    @Test func `Every guide has commands`() {
+        #expect(Guide.all.count == 12)
+        for guide in Guide.all {
+            #expect(guide.blocks.contains { ["sh", "console"].contains($0.kind) }, "\(guide.name)")
+        }
+    }
+
+    /// What needs root, or a whole build.
+    @Test func `Few blocks are not run, and they are known`() {
+        let left = Guide.all.flatMap { guide in
+            guide.blocks.filter { $0.kind == "sh no-test" }.map { "\(guide.name): \($0.lines.first ?? "")" }
+        }
+        let known = [
+            "cron-and-services.md: useradd --system --home-dir /var/lib/worker worker",
+            "embed-in-swift.md: swift build --product SepiaWorker",
+            "install.md: scripts/bootstrap",
+            "install.md: apt-get install libvips42 libcurl4 libsqlite3-0 libjpeg62-turbo libjxl0.7 libwebp7 libwebpmux3 \\",
+        ]
+        #expect(left == known)
+        let kinds = Set(Guide.all.flatMap { $0.blocks.map(\.kind) })
+        #expect(
+            kinds.isSubset(of: [
+                "", "sh", "console", "sh no-test", "nginx", "yaml", "ini", "text", "json", "swift", "python",
+            ]))
+    }
+
+    @Test func `Swift in the guides is from the example`() throws {
+        let folder = Guide.root.appending("Examples").appending("SepiaWorker")
+        let example = fileNames(in: folder.string).map { folder.appending($0).string }
+            .map { String(decoding: ProcessTable.contents(of: $0) ?? [], as: UTF8.self) }.joined(separator: "\n")
+        let lines = Guide.all.flatMap(\.blocks).filter { $0.kind == "swift" }.flatMap(\.lines)
+        for line in lines.map({ $0.trimmingCharacters(in: .whitespaces) })
+        where !line.isEmpty && !line.hasPrefix(".product(") {
+            #expect(example.contains(line), "\(line)")
+        }
+    }
+}

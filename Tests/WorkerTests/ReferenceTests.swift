@@ -1,0 +1,138 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+/// The pages in `docs`, against the program and each other.
+@Suite(.timeLimit(.minutes(15))) struct ReferenceTests {
+    private static let docs = Guide.root.appending("docs").string
+
+    @Test(.enabled(if: ChildProcess.find("python3") != nil, "python3 is needed"))
+    func `The pages that the program writes are up to date`() async throws {
+        try await withWorker { w in
+            let folder = w.place("reference")
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+            let binary = Self.absolute(TestWorker.binary)
+            try await w.run(
+                [Guide.root.appending("scripts/reference").string, folder], program: "python3",
+                environment: ["WORKER": binary])
+            for name in ["commands.md", "options.md", "metrics.md"] {
+                let isSame = try w.bytes(of: "\(folder)/\(name)") == w.bytes(of: "\(Self.docs)/reference/\(name)")
+                #expect(isSame, "docs/reference/\(name) is out of date: run scripts/reference")
+            }
+        }
+    }
+
+    private static func absolute(_ path: String) -> String {
+        path.hasPrefix("/") ? path : Guide.root.appending(path).string
+    }
+
+    // MARK: - Links
+
+    private static let pages: [String: String] = {
+        let paths =
+            ["README.md"] + ((try? FileManager.default.subpathsOfDirectory(atPath: docs)) ?? []).map { "docs/" + $0 }
+        return Dictionary(
+            uniqueKeysWithValues: paths.filter { $0.hasSuffix(".md") }.map { path in
+                (
+                    path,
+                    String(decoding: ProcessTable.contents(of: Guide.root.appending(path).string) ?? [], as: UTF8.self)
+                )
+            })
+    }()
+
+    /// The page without its blocks of code.
+    private static func prose(_ page: String) -> [Substring] {
+        var isCode = false
+        return page.split(separator: "\n").filter { line in
+            if line.drop(while: { $0 == " " }).hasPrefix("```") { isCode.toggle() }
+            return !isCode
+        }
+    }
+
+    /// A heading as GitHub names it in links.
+    private static func anchor(_ heading: Substring) -> String {
+        String(
+            heading.drop { $0 == "#" || $0 == " " }.lowercased().compactMap { character in
+                character == " "
+                    ? "-" : character.isLetter || character.isNumber || "-_".contains(character) ? character : nil
+            })
+    }
+
+    @Test func `Links lead to pages and headings that exist`() {
+        let anchors = Self.pages.mapValues { page in
+            Set(Self.prose(page).filter { $0.hasPrefix("#") }.map(Self.anchor))
+        }
+        for (path, page) in Self.pages {
+            for link in Self.prose(page).joined(separator: "\n").matches(of: /\]\(([^)\s]+)\)/).map(\.output.1)
+            where !link.hasPrefix("http") {
+                let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+                let folder = FilePath(path).removingLastComponent()
+                let target =
+                    parts[0].isEmpty ? path : folder.pushing(FilePath(String(parts[0]))).lexicallyNormalized().string
+                let isThere = FileManager.default.fileExists(atPath: Guide.root.appending(target).string)
+                #expect(isThere, "\(path): \(link)")
+                if parts.count > 1 { #expect(anchors[target]?.contains(String(parts[1])) == true, "\(path): \(link)") }
+            }
+        }
+    }
+
+    @Test func `The README is short`() throws {
+        #expect(
+            try #require(Self.pages["README.md"]).split(separator: "\n", omittingEmptySubsequences: false).count <= 121)
+    }
+
+    // MARK: - SDWebImage
+
+    /// Every command, option, hook, view, class, Swift name and test that the page names exists.
+    @Test func `What stands for SDWebImage's features exists`() async throws {
+        let page = try #require(Self.pages["docs/reference/sdwebimage.md"])
+        let rows = page.split(separator: "\n").filter { $0.hasPrefix("| ") && !$0.contains("| shown by |") }
+            .map {
+                $0.split(separator: "|", omittingEmptySubsequences: false).map {
+                    $0.trimmingCharacters(in: .whitespaces)
+                }
+            }
+            .filter { $0.count == 5 && !$0[1].hasPrefix("---") }
+        #expect(rows.count > 40)
+        let sources = Self.text(ofFilesIn: ["Sources", "docs/reference"])
+        let tests = Self.text(ofFilesIn: ["Tests"])
+        try await withWorker { w in
+            try await w.run("init")
+            for row in rows {
+                for span in row[2].matches(of: /`([^`]+)`/).map({ String($0.output.1) }) {
+                    try await Self.check(span, in: sources, w)
+                }
+                for test in row[3].split(separator: ",").map({ $0.trimmingCharacters(in: .whitespaces) }) {
+                    #expect(tests.contains("struct \(test)"), "\(row[1]): there is no \(test)")
+                }
+                #expect(!row[3].isEmpty || row[2].contains("not apply") || row[2].contains("one cache"), "\(row[1])")
+            }
+        }
+    }
+
+    private static func check(_ span: String, in sources: String, _ w: TestWorker) async throws {
+        let words = span.split(separator: " ").map(String.init)
+        if words[0] == "worker" {
+            let command = words.dropFirst().prefix { !$0.hasPrefix("-") }
+            let help = try await w.run(command + ["--help"]).output
+            for flag in words where flag.hasPrefix("--") { #expect(help.contains(flag), "\(span)") }
+        } else if span.hasPrefix("--") {
+            #expect(sources.contains("`\(span)") || sources.contains("\(span)"), "\(span)")
+        } else if span.contains("."), span.first?.isLowercase == true {
+            let parts = span.split(separator: ".")
+            _ = try await w.value("SELECT \(parts[1]) FROM \(parts[0]) LIMIT 1")
+        } else {
+            let name = span.split(separator: ".").last.map(String.init) ?? span
+            #expect(sources.contains(name), "\(span)")
+        }
+    }
+
+    private static func text(ofFilesIn folders: [String]) -> String {
+        folders.flatMap { folder in
+            ((try? FileManager.default.subpathsOfDirectory(atPath: Guide.root.appending(folder).string)) ?? [])
+                .filter { ($0.hasSuffix(".swift") || $0.hasSuffix(".md")) && !$0.hasSuffix("sdwebimage.md") }
+                .map { Guide.root.appending(folder).appending($0).string }
+        }.map { String(decoding: ProcessTable.contents(of: $0) ?? [], as: UTF8.self) }.joined(separator: "\n")
+    }
+}
