@@ -21,6 +21,14 @@ public struct PendingBlob: Sendable {
     }
 }
 
+/// The result of publishing a group.
+public struct Publication: Sendable {
+    /// What went wrong with each blob, in order, or `nil`.
+    public internal(set) var errors: [CacheError?]
+    /// The files that carry the names of the others: for as long as they are open, no program deletes them.
+    public internal(set) var files: [BlobHash: BlobFile] = [:]
+}
+
 extension ContentCache {
     /// Gives a group of files their names, durably: when it returns without an error for a blob, its bytes and its name
     /// are on the disk.
@@ -29,27 +37,34 @@ extension ContentCache {
     /// write down that the blob exists. Bytes that are there already are not written twice. Many files, and many folders,
     /// are synced by one call for their file system.
     ///
-    /// - Returns: for every blob, in order, what went wrong with it, or `nil`. A failed sync is final for what it was for:
-    ///   the kernel has dropped the pages, so a second try on the same descriptor would succeed without the data.
-    public func publish(_ group: [PendingBlob]) -> [CacheError?] {
-        var outcome: [CacheError?] = group.map { _ in nil }
+    /// - Returns: what went wrong with each. A failed sync is final for what it was for: the kernel has dropped the pages, so a
+    ///   second try on the same descriptor would succeed without the data.
+    public func publish(_ group: [PendingBlob]) -> Publication {
+        var outcome = Publication(errors: group.map { _ in nil })
         let witness = try? open(folder: blobs)  // Without it each file is synced by itself.
         defer { if let witness { Glibc.close(witness) } }
-        let new = group.indices.filter { !exists(group[$0].hash, size: group[$0].size) }
-        for index in new { outcome[index] = failure { () throws(CacheError) in try complete(group[index]) } }
-        let ready = new.filter { outcome[$0] == nil }
+        for blob in group {
+            // What can't be held shows when it is linked.
+            if let file = try? hold(blob.hash, size: blob.size) { outcome.files[blob.hash] = file }
+        }
+        let new = group.indices.filter { outcome.files[group[$0].hash] == nil }
+        for index in new { outcome.errors[index] = failure { () throws(CacheError) in try complete(group[index]) } }
+        let ready = new.filter { outcome.errors[$0] == nil }
         let syncs = syncing.failures(ready.map { group[$0].file.descriptor.rawValue }, witness: witness)
         for (index, reason) in zip(ready, syncs) {
-            outcome[index] = reason.map { CacheError(failedSync: $0, "A new blob can't be synced") }
+            outcome.errors[index] = reason.map { CacheError(failedSync: $0, "A new blob can't be synced") }
         }
-        for index in ready where outcome[index] == nil {
-            outcome[index] = failure { () throws(CacheError) in try link(group[index]) }
+        for index in ready where outcome.errors[index] == nil {
+            outcome.errors[index] = failure { () throws(CacheError) in
+                outcome.files[group[index].hash] = try link(group[index])
+            }
         }
-        let published = group.indices.filter { outcome[$0] == nil }
+        let published = group.indices.filter { outcome.errors[$0] == nil }
         let shards = Dictionary(grouping: published) { group[$0].hash.shard }
         for (shard, reason) in failures(ofSyncing: Array(shards.keys), witness) {
             for member in shards[shard] ?? [] {
-                outcome[member] = CacheError(failedSync: reason, "The folder of a blob can't be synced")
+                outcome.errors[member] = CacheError(failedSync: reason, "The folder of a blob can't be synced")
+                outcome.files[group[member].hash] = nil
             }
         }
         return outcome
@@ -97,14 +112,15 @@ extension ContentCache {
         }
     }
 
-    private func link(_ blob: PendingBlob, isCopy: Bool = false) throws(CacheError) {
+    /// - Returns: the file that has the name now, with its mark.
+    private func link(_ blob: PendingBlob, isCopy: Bool = false) throws(CacheError) -> BlobFile {
         let raw = blob.file.descriptor.rawValue
         let name = name(of: blob.hash)
         // Before anyone else can see it.
         markInUse(blob.file.descriptor)
         for attempt in 0..<3 {
             // AT_EMPTY_PATH would need a privilege; the way through /proc needs none (open(2), O_TMPFILE).
-            if linkat(AT_FDCWD, "/proc/self/fd/\(raw)", AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 { return }
+            if linkat(AT_FDCWD, "/proc/self/fd/\(raw)", AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 { return blob.file }
             if errno == ENOENT, attempt == 0, isFolderMissing(of: blob.hash) {
                 try makeFolders()
                 continue
@@ -113,8 +129,8 @@ extension ContentCache {
             if errno == ENOENT, !isCopy { return try link(copied(blob), isCopy: true) }
             guard errno == EEXIST else { throw CacheError(Errno(rawValue: errno), "A new blob can't be named") }
             // Another worker was first, or what lies there has the wrong length and makes room.
-            if exists(blob.hash, size: blob.size) { return }
-            try moveToQuarantine(blob.hash)
+            if let file = try hold(blob.hash, size: blob.size) { return file }
+            try moveToQuarantine(blob.hash) { $0.st_mode & S_IFMT != S_IFREG || Int64($0.st_size) != blob.size }
         }
         throw CacheError(.disk, "The name of a blob stays taken by a file of another length.")
     }

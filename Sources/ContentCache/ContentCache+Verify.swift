@@ -76,33 +76,10 @@ extension ContentCache {
     }
 
     private func putAside(_ hash: BlobHash, _ file: BlobFile?) throws(CacheError) -> CacheError {
-        try moveToQuarantine(hash, onlyIf: file)
+        var bad = stat()
+        if let file { _ = fstat(file.descriptor.rawValue, &bad) }
+        try moveToQuarantine(hash) { file == nil || $0.st_ino == bad.st_ino }
         return CacheError(.damaged, "The blob \(hash) was damaged; its bytes are in \(quarantine).")
-    }
-
-    /// Puts a blob's bytes aside, where a person can look at them.
-    ///
-    /// - Parameter file: leaves alone what has taken this file's place since.
-    public func moveToQuarantine(_ hash: BlobHash, onlyIf file: BlobFile? = nil) throws(CacheError) {
-        if let file {
-            var bad = stat()
-            var present = stat()
-            if fstat(file.descriptor.rawValue, &bad) == 0, lstat(name(of: hash), &present) == 0,
-                bad.st_ino != present.st_ino
-            {
-                return
-            }
-        }
-        let target = quarantine.appending("\(hash.hex).\(getpid()).\(UInt32.random(in: 0 ... .max))")
-        var failed = rename(name(of: hash), target.string) != 0
-        if failed, errno == ENOENT, isThere(hash) {
-            // The quarantine itself was removed.
-            try makeFolders()
-            failed = rename(name(of: hash), target.string) != 0
-        }
-        if failed, errno != ENOENT {
-            throw CacheError(Errno(rawValue: errno), "The blob \(hash) can't be moved to quarantine")
-        }
     }
 
     /// Every name under `blobs/`, whatever it is, a folder at a time.
@@ -169,7 +146,7 @@ extension ContentCache {
         guard lstat(name(of: hash), &info) == 0 else { return .missing }
         guard info.st_mode & S_IFMT == S_IFREG, Int64(info.st_size) == size else {
             // Of another size than it was published with. Quarantine may fail on a broken disk; the finding stands.
-            try? moveToQuarantine(hash)
+            try? moveToQuarantine(hash) { $0.st_ino == info.st_ino }
             return .damaged
         }
         do throws(CacheError) {

@@ -1,6 +1,5 @@
 public import ContentCache
 public import Jobs
-internal import Logging
 internal import SystemPackage
 
 /// The findings of a check of the cache against its index.
@@ -85,8 +84,7 @@ public struct CacheAudit: Sendable, Encodable {
         audit.onTheirWay = try await store.cache.lostFilesOnTheirWay()
         try await audit.checkFolders(store, cache)
         audit.inconsistencies += try await store.maintenance.inconsistencies()
-        let logger = Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() }
-        let links = try await LinkKeeper(store: store, cache: cache, logger: logger).repair()
+        let links = try await LinkKeeper(store: store, cache: cache).repair()
         audit.repairedLinks = links.made + links.removed
         audit.strangers += links.inTheWay
         if options.depth != .quick { try await store.cache.setProperty(Self.cursor, to: nil) }
@@ -99,14 +97,14 @@ public struct CacheAudit: Sendable, Encodable {
         _ store: JobStore, _ cache: ContentCache, _ options: Options, _ progress: (Int) -> Void,
     ) async throws {
         let reading = BlockingQueue("cache.verify")
-        let folder = CacheFolder(cache, logger: Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() })
         var last = options.resumes ? try await store.cache.property(Self.cursor) ?? "" : ""
         var pace = Pace(rate: options.rate, stop: options.stop)
         while true {
             let page = try await store.cache.blobs(after: last, limit: 200)
             guard !page.isEmpty else { break }
-            var lost: [(hash: String, size: Int64)] = []
-            for (hex, size) in page {
+            var lost: [IndexedBlob] = []
+            for blob in page {
+                let (hex, size) = (blob.hash, blob.size)
                 if options.stop.isRequested || Task.isCancelled {
                     wasStopped = true
                     break
@@ -126,14 +124,14 @@ public struct CacheAudit: Sendable, Encodable {
                     // Evicted since the page was read, more often than not.
                     guard try await store.cache.use(of: hex) != nil else { continue }
                     missing.append(hex)
-                    lost.append((hex, size))
+                    lost.append(blob)
                 case .damaged:
                     damaged.append(hex)
-                    lost.append((hex, size))
+                    lost.append(blob)
                 }
                 if isRead { await pace.spend(size) }
             }
-            try await forget(lost, store, folder)
+            try await forget(lost, store)
             // The place is kept for a verification that is stopped; quick ones aren't worth it.
             if options.depth != .quick { try await store.cache.setProperty(Self.cursor, to: last) }
             progress(good)
@@ -141,11 +139,9 @@ public struct CacheAudit: Sendable, Encodable {
         }
     }
 
-    private mutating func forget(
-        _ lost: [(hash: String, size: Int64)], _ store: JobStore, _ folder: CacheFolder,
-    ) async throws {
+    private mutating func forget(_ lost: [IndexedBlob], _ store: JobStore) async throws {
         guard !lost.isEmpty else { return }
-        let forgotten = Set(try await store.cache.forget(missing: lost, in: folder))
+        let forgotten = Set(try await store.cache.forget(lost: lost))
         let back = Set(lost.map(\.hash)).subtracting(forgotten)
         // Files that were evicted or restored meanwhile are no fault.
         missing.removeAll { back.contains($0) }

@@ -68,7 +68,7 @@ struct Engine: Sendable {
                     inspectsBodies: !(delegate.delegate?.hooks.contains(.bytes) ?? false)),
                 logger: logger),
             renderer: Renderer(
-                index: store.cache, folder: CacheFolder(cache, logger: logger),
+                index: store.cache, cache: cache,
                 assets: Assets(
                     directory: configuration.assets, store: store, cache: cache, reading: files.reading),
                 maker: VariantMaker(helpers: helpers, commands: commands, files: files),

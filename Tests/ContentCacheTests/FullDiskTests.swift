@@ -49,7 +49,7 @@ struct FullDiskTests {
                 for _ in 0..<40 { try file.descriptor.writeAll([UInt8](repeating: 7, count: 1 << 16)) }
             }
             let blob = PendingBlob(file: file, hash: BlobHash(of: [7]), size: 40 << 16)
-            #expect(cache.publish([blob])[0]?.code == .damaged)
+            #expect(cache.publish([blob]).errors[0]?.code == .damaged)
             #expect(try cache.freeBytes() < 1 << 16)
             #expect(try cache.files().blobs == [])
         }

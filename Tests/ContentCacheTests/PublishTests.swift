@@ -23,7 +23,7 @@ struct PublishTests {
     @Test func `A group of many files over many folders is all there`() throws {
         try withCache { cache in
             let group = try (0..<64).map { try cache.pending("blob \($0)") }
-            #expect(cache.publish(group).allSatisfy { $0 == nil })
+            #expect(cache.publish(group).errors.allSatisfy { $0 == nil })
             #expect(try Set(cache.files().blobs) == Set(group.map(\.hash)))
         }
     }
@@ -33,10 +33,10 @@ struct PublishTests {
             let hash = try cache.add("same")
             let before = try information(cache.path(of: hash))
             let group = try (0..<3).map { _ in try cache.pending("same") }
-            #expect(cache.publish(group + [group[0]]).allSatisfy { $0 == nil })
+            #expect(cache.publish(group + [group[0]]).errors.allSatisfy { $0 == nil })
             #expect(try information(cache.path(of: hash)).st_ino == before.st_ino)
             let twins = try (0..<2).map { _ in try cache.pending("twins") }
-            #expect(cache.publish(twins).allSatisfy { $0 == nil })
+            #expect(cache.publish(twins).errors.allSatisfy { $0 == nil })
             #expect(try cache.files().blobs.count == 2)
         }
     }
@@ -44,9 +44,9 @@ struct PublishTests {
     @Test func `A file that was removed since it got its name gets it again`() throws {
         try withCache { cache in
             let blob = try cache.pending("removed")
-            #expect(cache.publish([blob])[0] == nil)
+            #expect(cache.publish([blob]).errors[0] == nil)
             #expect(unlink(cache.path(of: blob.hash).string) == 0)
-            #expect(cache.publish([blob])[0] == nil)
+            #expect(cache.publish([blob]).errors[0] == nil)
             #expect(try bytes(of: cache.path(of: blob.hash)) == Array("removed".utf8))
             #expect(try information(cache.path(of: blob.hash)).st_mode & 0o777 == 0o444)
         }
@@ -56,7 +56,7 @@ struct PublishTests {
         try withCache { cache in
             let blob = try cache.pending("the whole text")
             try overwrite(cache.path(of: blob.hash), with: "the whole")
-            #expect(cache.publish([blob])[0] == nil)
+            #expect(cache.publish([blob]).errors[0] == nil)
             #expect(try bytes(of: cache.path(of: blob.hash)) == Array("the whole text".utf8))
             let aside = try #require(try cache.quarantined.first)
             #expect(aside.hasPrefix(blob.hash.hex))
@@ -69,11 +69,11 @@ struct PublishTests {
             let blobs = try ["one", "two", "three"].map { try cache.pending($0) }
             let shard = cache.path(of: blobs[1].hash).removingLastComponent()
             #expect(rmdir(shard.string) == 0)
-            #expect(cache.publish(blobs).allSatisfy { $0 == nil })
+            #expect(cache.publish(blobs).errors.allSatisfy { $0 == nil })
             #expect(try Set(cache.files().blobs) == Set(blobs.map(\.hash)))
             #expect(try ChildProcess.run("rm", ["-r", cache.directory.appending("blobs").string]) == 0)
             let blob = try cache.pending("after all were removed")
-            #expect(cache.publish([blob])[0] == nil)
+            #expect(cache.publish([blob]).errors[0] == nil)
             #expect(try cache.files().blobs == [blob.hash])
         }
     }
@@ -84,7 +84,7 @@ struct PublishTests {
             // A number far above any that is open: closing one of ours could hit somebody else's file.
             let closed = PendingBlob(
                 file: BlobFile(owning: FileDescriptor(rawValue: 900_000)), hash: BlobHash(of: [1]), size: 1)
-            #expect(cache.publish([good, closed, other]).map { $0?.code } == [nil, .damaged, nil])
+            #expect(cache.publish([good, closed, other]).errors.map { $0?.code } == [nil, .damaged, nil])
             #expect(try Set(cache.files().blobs) == [good.hash, other.hash])
         }
     }
@@ -94,7 +94,7 @@ struct PublishTests {
             let zero = try FileDescriptor.open("/dev/null", .readOnly)
             let foreign = PendingBlob(file: BlobFile(owning: zero), hash: BlobHash(of: []), size: 0)
             let good = try cache.pending("good")
-            let outcome = cache.publish([foreign, good])
+            let outcome = cache.publish([foreign, good]).errors
             #expect(outcome[0]?.message == "A new blob is no regular file.")
             #expect(outcome[1] == nil)
             var status = stat()
@@ -107,7 +107,7 @@ struct PublishTests {
         try withCache { cache in
             let blob = try cache.pending("complete")
             try blob.file.descriptor.resize(to: 4)
-            let error = try #require(cache.publish([blob])[0])
+            let error = try #require(cache.publish([blob]).errors[0])
             #expect((error.code, error.message) == (.damaged, "A new blob has another length than was written."))
             #expect(try cache.files().blobs == [])
         }

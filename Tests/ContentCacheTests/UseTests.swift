@@ -1,3 +1,5 @@
+import Foundation
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -13,19 +15,87 @@ struct UseTests {
             do {
                 let blob = try cache.pending("in use")
                 hash = blob.hash
-                #expect(!cache.isInUse(hash))
-                #expect(cache.publish([blob])[0] == nil)
-                #expect(cache.isInUse(hash))
+                #expect(!cache.keeps(hash))
+                #expect(cache.publish([blob]).errors[0] == nil)
+                #expect(cache.keeps(hash))
                 withExtendedLifetime(blob) {}
             }
-            #expect(!cache.isInUse(hash))
+            #expect(!cache.keeps(hash))
             do {
                 let file = try cache.openVerified(hash)
-                #expect(cache.isInUse(hash))
+                #expect(cache.keeps(hash))
                 withExtendedLifetime(file) {}
             }
-            #expect(!cache.isInUse(hash))
-            #expect(!cache.isInUse(BlobHash(of: [7])))
+            #expect(!cache.keeps(hash))
+            #expect(!cache.keeps(BlobHash(of: [7])))
         }
     }
+
+    @Test func `What is published is held, whoever wrote the file that has its name`() throws {
+        try withCache { cache in
+            let first = try cache.pending("the same")
+            let hash = first.hash
+            let published = cache.publish([first])
+            #expect(published.files[hash] === first.file)
+            let second = cache.publish([try cache.pending("the same")])
+            #expect(second.errors[0] == nil && second.files[hash] != nil && second.files[hash] !== first.file)
+            cache.letGo(first.file)
+            // The second holds it as well.
+            #expect(cache.keeps(hash))
+            for file in second.files.values { cache.letGo(file) }
+            #expect(!cache.keeps(hash))
+        }
+    }
+
+    @Test func `A blob that is being deleted is published anew, and its deletion takes no other file`() throws {
+        try withCache { cache in
+            let first = try cache.pending("twice")
+            let hash = first.hash
+            for file in cache.publish([first]).files.values { cache.letGo(file) }
+            #expect(try cache.hold(hash, size: 4) == nil)
+            let turn = try cache.turnToDelete()
+            var doomed = cache.unused(hash)
+            #expect(doomed != nil)
+            let second = try cache.pending("twice")
+            let result = Mutex<Publication?>(nil)
+            let end = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                let published = cache.publish([second])
+                result.withLock { $0 = published }
+                end.signal()
+            }
+            // It waits until the old file is gone.
+            #expect(end.wait(timeout: .now() + .milliseconds(50)) == .timedOut)
+            try cache.remove(try #require(doomed), in: turn)
+            doomed = nil
+            end.wait()
+            let published = try #require(result.withLock { $0 })
+            #expect(published.errors[0] == nil && published.files[hash] === second.file)
+            #expect(cache.exists(hash, size: 5))
+            #expect(cache.unused(hash) == nil)
+        }
+    }
+
+    @Test func `One program deletes at a time`() throws {
+        try withCache { cache in
+            var turn: DeletionTurn? = try cache.turnToDelete()
+            let end = DispatchSemaphore(value: 0)
+            let isFirst = Mutex(true)
+            Thread.detachNewThread {
+                let second = try? cache.turnToDelete()
+                isFirst.withLock { $0 = second == nil }
+                end.signal()
+            }
+            #expect(end.wait(timeout: .now() + .milliseconds(50)) == .timedOut)
+            withExtendedLifetime(turn) {}
+            turn = nil
+            end.wait()
+            #expect(isFirst.withLock { !$0 })
+        }
+    }
+}
+
+extension ContentCache {
+    /// Whether the file is open in a worker or a helper.
+    fileprivate func keeps(_ hash: BlobHash) -> Bool { unused(hash) == nil }
 }

@@ -71,7 +71,7 @@ struct AuditTests {
             #expect(try await queue.store.cache.known(blobs: hashes + ["nowhere"]) == 2)
             #expect(try await queue.store.cache.blobs(after: "", limit: 1).map(\.hash) == [hashes[0]])
             #expect(try await queue.store.cache.blobs(after: hashes[0], limit: 9).map(\.hash) == [hashes[1]])
-            try await queue.store.cache.forget(blobs: [hashes[0]], in: .nowhere)
+            try await queue.store.cache.forget(blobs: [hashes[0]])
             #expect(try await queue.store.cache.known(blobs: hashes) == 1)
             #expect(try await queue.store.cache.source(key: items[0].key)?.isKept == false)
             #expect(try await queue.store.cache.source(key: items[1].key)?.isKept == true)

@@ -6,18 +6,14 @@ import Testing
 /// Files that are only names.
 private final class NamesOnly: Sendable {
     let names = Mutex<Set<String>>([])
-    let links = Mutex<Set<CacheEntry>>([])
+    /// A file that can't be deleted.
+    let stuck = Mutex<String?>(nil)
 
-    var folder: CacheFolder {
-        CacheFolder(
-            exists: { name, _ in self.names.withLock { $0.contains(name) } },
-            remove: { name in
-                self.names.withLock { _ = $0.remove(name) }
-                return nil
-            },
-            link: { entry in self.links.withLock { _ = $0.insert(entry) } },
-            unlink: { entry in self.links.withLock { _ = $0.remove(entry) } },
-        )
+    /// - Returns: why it was not deleted.
+    func remove(_ name: String) -> String? {
+        if stuck.withLock({ $0 }) == name { return "It is held." }
+        names.withLock { _ = $0.remove(name) }
+        return nil
     }
 }
 
@@ -29,7 +25,8 @@ extension Queue {
         for item in items {
             files.names.withLock { _ = $0.insert(ClaimedItem.hash(of: item.id)) }
             _ = try await store.queue.finish(
-                [(item, item.completion(clock: clock))], folder: files.folder, room: nil)
+                [(item, item.completion(clock: clock))],
+                held: HeldBlobs(published: [ClaimedItem.hash(of: item.id)]), room: nil)
             clock.advance(1_000)
         }
         return items
@@ -39,12 +36,29 @@ extension Queue {
         try await store.eviction.candidates(kind, by: .used).page.map(\.hash)
     }
 
+    /// One slice, as a collector does it, of files that no worker has open.
+    fileprivate func removeDying(_ files: NamesOnly) async throws -> CacheEviction.Removal {
+        var removal = CacheEviction.Removal()
+        let (dying, isLimited) = try await store.eviction.dying()
+        let (forgotten, isUnfinished) = try await store.eviction.forgetDying(dying)
+        removal.isUnfinished = isLimited || isUnfinished
+        for hash in forgotten {
+            if let trouble = files.remove(hash) {
+                removal.stuck.append(hash)
+                removal.trouble = trouble
+            } else {
+                removal.gone.append(hash)
+            }
+        }
+        return try await store.eviction.settle(removal)
+    }
+
     /// However slow the machine is.
     fileprivate func removeAll(_ files: NamesOnly) async throws -> Int {
         var count = 0
         while true {
-            let removal = try await store.eviction.removeDying(in: files.folder)
-            count += removal.blobs
+            let removal = try await removeDying(files)
+            count += removal.gone.count
             if !removal.isUnfinished { return count }
         }
     }
@@ -75,27 +89,23 @@ struct EvictionTests {
         try await withQueue { queue in
             let files = NamesOnly()
             let stuck = ClaimedItem.hash(of: try await queue.fill(5, files)[1].id)
-            let deletes = Mutex(false)
-            var folder = files.folder
-            folder.remove = { [remove = folder.remove] name in
-                name == stuck && !deletes.withLock { $0 } ? "It is held." : remove(name)
-            }
+            files.stuck.withLock { $0 = stuck }
             try await queue.markAll()
             var removal = CacheEviction.Removal()
             repeat {
-                let slice = try await queue.store.eviction.removeDying(in: folder)
-                removal.blobs += slice.blobs
+                let slice = try await queue.removeDying(files)
+                removal.gone += slice.gone
                 removal.stuck += slice.stuck
                 removal.trouble = slice.trouble ?? removal.trouble
                 removal.isUnfinished = slice.isUnfinished
             } while removal.isUnfinished
-            #expect((removal.blobs, removal.stuck, removal.trouble) == (4, 1, "It is held."))
+            #expect((removal.gone.count, removal.stuck, removal.trouble) == (4, [stuck], "It is held."))
             #expect(try await queue.store.cache.totals().blobs == 1)
             // It isn't tried over and over, but the next time.
-            #expect(try await queue.store.eviction.removeDying(in: folder).stuck == 0)
+            #expect(try await queue.removeDying(files).stuck == [])
             try await queue.store.eviction.releaseStuck()
-            #expect(try await queue.store.eviction.removeDying(in: folder).stuck == 1)
-            deletes.withLock { $0 = true }
+            #expect(try await queue.removeDying(files).stuck == [stuck])
+            files.stuck.withLock { $0 = nil }
             try await queue.store.eviction.releaseStuck()
             #expect(try await queue.removeAll(files) == 1)
             #expect(try await queue.store.cache.totals().blobs == 0)
@@ -139,7 +149,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `Whoever wants a dying file revives it`() async throws {
+    @Test func `A worker that wants a dying file and holds it revives it`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(1, files)
@@ -151,26 +161,60 @@ struct EvictionTests {
                 name: "original", blob: hash, size: 10, format: "jpeg", width: nil, height: nil)
             let source = try #require(again.source)
             let hit = Completion(source: source, renditions: [rendition], newVariants: [], isCached: true)
-            let finished = try await queue.store.queue.finish([(again, .done(hit))], folder: files.folder, room: nil)
-            #expect(finished.vanished == [])
+            let refused = try await queue.store.queue.finish([(again, .done(hit))], held: HeldBlobs(), room: nil)
+            #expect(refused.doubtful == [again.id])
+            #expect(try await queue.progress(again.job).done == 0)
+            let before = try await queue.store.cache.blobs(after: "", limit: 1)
+            var held = HeldBlobs()
+            held.found = [hash]
+            let finished = try await queue.store.queue.finish([(again, .done(hit))], held: held, room: nil)
+            #expect(finished.doubtful == [] && finished.fencedOut == [])
             #expect(try await queue.removeAll(files) == 0)
             #expect(files.names.withLock { $0 == [hash] })
             #expect(try await queue.store.cache.totals().hits == 1)
+            // It was found, and not published: it is as old as before.
+            #expect(before == [])
+            let after = try await queue.store.cache.blobs(after: "", limit: 1)
+            #expect(after.first?.modifiedAt == source.fetchedAt)
         }
     }
 
-    @Test func `A result whose file was faster gone than it was written down goes back to the queue`() async throws {
+    @Test func `A result whose file the index doesn't know and the worker doesn't hold is not written down`()
+        async throws
+    {
         try await withQueue { queue in
-            let files = NamesOnly()
             let job = try await queue.job()
             let item = try #require(try await queue.claim().first)
             let finished = try await queue.store.queue.finish(
-                [(item, item.completion(clock: queue.clock))], folder: files.folder, room: nil)
-            #expect(finished.vanished == [item.id])
-            let progress = try await queue.progress(job)
-            #expect((progress.queued, progress.done) == (1, 0))
-            #expect(try await queue.claim().first?.attempts == 0)
+                [(item, item.completion(clock: queue.clock))], held: HeldBlobs(), room: nil)
+            #expect(finished.doubtful == [item.id])
+            #expect(try await queue.progress(job).done == 0)
             #expect(try await queue.store.cache.totals().blobs == 0)
+            try await queue.end(item, .release)
+            #expect(try await queue.claim().first?.attempts == 0)
+        }
+    }
+
+    @Test func `A file that is published anew while its old one goes keeps its row`() async throws {
+        try await withQueue { queue in
+            let files = NamesOnly()
+            let items = try await queue.fill(1, files)
+            let hash = ClaimedItem.hash(of: items[0].id)
+            try await queue.markAll()
+            let forgotten = try await queue.store.eviction.forgetDying([hash])
+            #expect(forgotten.forgotten == [hash])
+            // Its file is deleted now, and another worker publishes it again before the row goes.
+            _ = try await queue.store.queue.enqueue(NewJob(urls: [items[0].url]))
+            let again = try #require(try await queue.claim().first)
+            _ = try await queue.store.queue.finish(
+                [(again, again.completion(hash: hash, clock: queue.clock))], held: HeldBlobs(published: [hash]),
+                room: nil)
+            var removal = CacheEviction.Removal()
+            removal.gone = [hash]
+            #expect(try await queue.store.eviction.settle(removal).gone == [])
+            #expect(try await queue.store.cache.totals().blobs == 1)
+            #expect(try await queue.store.cache.entry(ofURL: items[0].url, variant: "original")?.blob == hash)
+            #expect(try await queue.removeAll(files) == 0)
         }
     }
 
@@ -205,11 +249,11 @@ struct EvictionTests {
                         Completion(source: source, renditions: [rendition], newVariants: [], isCached: false))
                 )
             }
-            _ = try await queue.store.queue.finish(group, folder: files.folder, room: nil)
+            _ = try await queue.store.queue.finish(group, held: HeldBlobs(published: [hash]), room: nil)
             #expect(try await queue.store.cache.totals().dedupedBytes == 12_000)
             try await queue.markAll()
             var slices = 0
-            while try await queue.store.eviction.removeDying(in: files.folder).isUnfinished { slices += 1 }
+            while try await queue.removeDying(files).isUnfinished { slices += 1 }
             #expect(slices >= 2)
             #expect(try await queue.store.cache.totals().blobs == 0)
         }

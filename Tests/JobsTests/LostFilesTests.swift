@@ -10,7 +10,7 @@ struct LostFilesTests {
             _ = try await queue.job(2)
             let items = try await queue.claim()
             for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
-            try await queue.store.cache.forget(blobs: [ClaimedItem.hash(of: items[0].id)], in: .nowhere)
+            try await queue.store.cache.forget(blobs: [ClaimedItem.hash(of: items[0].id)])
             // Nothing but the database tells whoever comes next.
             let repairs = try await queue.store.maintenance.repairLostFiles()
             #expect(repairs.jobs.count == 1 && repairs.unknown == 0)
@@ -31,11 +31,13 @@ struct LostFilesTests {
             for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
             let page = try await queue.store.eviction.candidates(nil, by: .used).page
             _ = try await queue.store.eviction.markDying([try #require(page.first)])
-            let folder = CacheFolder(exists: { _, _ in true }, remove: { _ in nil })
-            #expect(try await queue.store.eviction.removeDying(in: folder).blobs == 1)
+            var removal = CacheEviction.Removal()
+            removal.gone = try await queue.store.eviction.forgetDying(try await queue.store.eviction.dying().hashes)
+                .forgotten
+            #expect(try await queue.store.eviction.settle(removal).gone.count == 1)
             #expect(try await queue.store.cache.lostFiles(limit: 9) == [])
             let left = page.dropFirst().map(\.hash)
-            try await queue.store.cache.forget(blobs: Array(left), in: .nowhere)
+            try await queue.store.cache.forget(blobs: Array(left))
             let lost = try await queue.store.cache.lostFiles(limit: 99)
             #expect(Set(lost.map(\.blob)) == Set(left))
             try await queue.store.cache.pin([lost[0].key])

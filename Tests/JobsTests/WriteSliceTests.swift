@@ -43,24 +43,6 @@ struct WriteSliceTests {
         #expect(DatabaseGate.untilTimeIsUp(0..<10) { _ in usleep(20_000) } == 1)
     }
 
-    @Test func `Nothing is left out where each row takes a slice of its own`() async throws {
-        try await withQueue { queue in
-            let removed = Log()
-            let slow = CacheFolder(
-                exists: { _, _ in true },
-                remove: { hash in
-                    usleep(20_000)
-                    removed.add(hash)
-                    return nil
-                })
-            let hashes = (0..<5).map { String(repeating: "\($0)", count: 64) }
-            let gone = try await queue.store.eviction.removeUnknown(hashes, in: slow)
-            #expect(gone == hashes)
-            #expect(removed.all == hashes)
-            #expect(queue.store.database.slices.longest[.orphans, default: 0] >= 20_000_000)
-        }
-    }
-
     @Test func `Slow rows shrink a store's slices, and the longest is written down`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(1)
@@ -110,7 +92,6 @@ struct WriteSliceTests {
                 }
                 _ = try await queue.store.queue.finish(group)
             }
-            let folder = CacheFolder(exists: { _, _ in true }, remove: { _ in nil })
             let urls = (0..<300).map { "https://shared.example/\($0).png" }
             try await end(urls)
             try await queue.store.cache.pin([urls[7]])
@@ -118,7 +99,7 @@ struct WriteSliceTests {
             // Used again, without the network.
             try await end([urls[3]], isCached: true)
             var forgotten = 0
-            while case let count = try await queue.store.eviction.forgetKeys(usedBefore: queue.clock.now, in: folder),
+            while case let count = try await queue.store.eviction.forgetKeys(usedBefore: queue.clock.now),
                 count > 0
             {
                 forgotten += count
@@ -130,12 +111,4 @@ struct WriteSliceTests {
             #expect(try await queue.store.cache.totals().blobs == 1)
         }
     }
-}
-
-private final class Log: Sendable {
-    private let lines = Mutex<[String]>([])
-
-    var all: [String] { lines.withLock { $0 } }
-
-    func add(_ line: String) { lines.withLock { $0.append(line) } }
 }

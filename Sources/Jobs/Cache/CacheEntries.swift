@@ -78,19 +78,51 @@ extension CacheIndex {
         }
     }
 
-    /// Makes the links of some entries, as they stand at this moment.
-    public func link(_ entries: [CacheEntry], in folder: CacheFolder) async throws(JobsError) {
-        var rest = entries[...]
+    /// The blobs that some links should lead to at this moment.
+    ///
+    /// - Parameter links: each is named by a key, a variant and a format; its blob doesn't matter.
+    /// - Returns: a hash for each, in order; nil for a link that should not be there.
+    public func blobs(ofLinks links: [CacheEntry]) async throws(JobsError) -> [String?] {
+        try await gate.read { db in
+            guard try Self.keepsLinks(in: db) else { return links.map { _ in nil } }
+            return try links.map { link in
+                let entry = try Self.entry(key: link.key, variant: link.variant, in: db)
+                return entry?.format == link.format ? entry?.blob : nil
+            }
+        }
+    }
+
+    /// Some links of entries that were removed.
+    public func removedLinks(limit: Int) async throws(JobsError) -> [CacheEntry] {
+        try await gate.read { db in
+            try db.rows("SELECT key, variant, '' AS blob, format FROM removed_links LIMIT ?", [limit])
+                .map(CacheEntry.init(row:))
+        }
+    }
+
+    /// Takes links off the list of those that have to go.
+    public func forgetRemovedLinks(_ links: [CacheEntry]) async throws(JobsError) {
+        var rest = links[...]
         while !rest.isEmpty {
             let seen = try await gate.writeSlice(.links) { [rest] db, rows in
-                let count = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { entry in
-                    let current = try Self.entry(key: entry.key, variant: entry.variant, in: db)
-                    if let current { folder.link(current) }
+                let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { link in
+                    try db.run(
+                        "DELETE FROM removed_links WHERE key = ? AND variant = ? AND format = ?",
+                        [link.key, link.variant, link.format])
                 }
-                return (count, count)
+                return (seen, seen)
             }
             rest = rest.dropFirst(seen)
         }
+    }
+
+    /// Writes down that a link has to go, where links are kept: within the transaction that removes its entry.
+    static func noteRemovedLink(of entry: CacheEntry, in db: Database) throws {
+        try db.run(
+            """
+            INSERT OR IGNORE INTO removed_links SELECT ?, ?, ?
+                WHERE EXISTS (SELECT 1 FROM cache_properties WHERE name = ?)
+            """, [entry.key, entry.variant, entry.format, Schema.linksProperty])
     }
 }
 

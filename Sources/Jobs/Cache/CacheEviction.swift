@@ -1,8 +1,8 @@
 internal import GRDB
 
-/// Blobs go in two steps: they are marked as dying, and in a later transaction each is looked at again, its file is
-/// deleted and its row with it. A crash in between leaves a row that says why its file may be gone. A worker that wants
-/// a dying blob in the meantime revives it, under the same write lock.
+/// Blobs go in steps: they are marked as dying; in a later transaction the index forgets what refers to them; then their
+/// files are deleted, outside of any transaction, and at last their rows. A crash in between leaves a row that says why its
+/// file may be gone. A worker that wants a dying blob in the meantime revives it, once it holds its file.
 public struct CacheEviction: Sendable {
     let gate: DatabaseGate
 
@@ -88,15 +88,18 @@ public struct CacheEviction: Sendable {
 
     /// The result of one slice of removing.
     public struct Removal: Sendable {
-        public var blobs = 0
+        /// Files that were deleted, or were not there.
+        public var gone: [String] = []
         public var bytes: Int64 = 0
         /// Whether dying blobs are left.
         public var isUnfinished = false
-        /// How many stay, since a worker or a helper has them open.
-        public var inUse = 0
-        /// How many files could not be deleted, and why the last of them.
-        public var stuck = 0
+        /// Those that stay, since a worker or a helper has them open.
+        public var inUse: [String] = []
+        /// Those whose files could not be deleted, and why the last of them.
+        public var stuck: [String] = []
         public var trouble: String?
+
+        public init() {}
     }
 
     /// When a blob was marked whose file could not be deleted: never, so that the others don't wait for it.
@@ -110,78 +113,75 @@ public struct CacheEviction: Sendable {
         }
     }
 
-    /// Deletes files and rows of dying blobs for one slice. A file that can't be deleted is passed over: its row stays,
-    /// for a later collection.
-    public func removeDying(in folder: CacheFolder) async throws(JobsError) -> Removal {
-        guard try await gate.exists("SELECT 1 FROM blobs WHERE dying <> 0 AND dying < ?", [Self.stuck]) else {
-            return Removal()
+    /// Some dying blobs, as many as one slice takes.
+    ///
+    /// - Returns: their hashes, and whether there are more.
+    public func dying() async throws(JobsError) -> (hashes: [String], isUnfinished: Bool) {
+        let limit = gate.slices.rows(.eviction)
+        return try await gate.read { db in
+            let hashes = try db.texts(
+                "SELECT hash FROM blobs WHERE dying <> 0 AND dying < ? LIMIT ?", [Self.stuck, limit])
+            return (hashes, hashes.count == limit)
         }
-        return try await gate.writeSlice(.eviction) { db, limit in
-            let end = SliceLedger.now() + DatabaseGate.sliceNanoseconds
-            var removal = Removal()
-            let dying = try db.rows(
-                "SELECT hash, size FROM blobs WHERE dying <> 0 AND dying < ? LIMIT ?", [Self.stuck, limit])
-            removal.isUnfinished = dying.count == limit
-            for (number, row) in dying.enumerated() {
-                // One at least, or a machine that is slow enough would never come to an end.
-                guard number == 0 || SliceLedger.now() < end else {
-                    removal.isUnfinished = true
-                    break
-                }
-                let hash: String = row["hash"]
-                if try Self.revivePinned(hash, in: db) { continue }
-                if folder.isInUse(hash) {
-                    try db.run("UPDATE blobs SET dying = 0 WHERE hash = ?", [hash])
-                    removal.inUse += 1
-                    continue
-                }
+    }
+
+    /// Takes dying blobs out of the index, for one slice; their rows stay until their files are deleted. One that was
+    /// pinned since lives on.
+    ///
+    /// - Returns: those that nothing refers to any more, and whether some are left.
+    public func forgetDying(_ hashes: [String]) async throws(JobsError) -> (forgotten: [String], isUnfinished: Bool) {
+        guard !hashes.isEmpty else { return ([], false) }
+        return try await gate.writeSlice(.eviction) { db, _ in
+            var forgotten: [String] = []
+            var isUnfinished = false
+            let seen = try DatabaseGate.untilTimeIsUp(hashes) { hash in
+                guard try db.integer("SELECT dying FROM blobs WHERE hash = ?", [hash]) ?? 0 != 0 else { return }
+                if try Self.revivePinned(hash, in: db) { return }
                 // A blob that thousands of URLs stand for takes more than one slice.
-                guard try Self.forget(blob: hash, keepingRow: true, folder: folder, in: db) else {
-                    removal.isUnfinished = true
-                    break
+                if try Self.forget(blob: hash, keepingRow: true, in: db) {
+                    forgotten.append(hash)
+                } else {
+                    isUnfinished = true
                 }
-                if let trouble = folder.remove(hash) {
-                    removal.trouble = trouble
-                    removal.stuck += 1
-                    try db.run("UPDATE blobs SET dying = ? WHERE hash = ?", [Self.stuck, hash])
-                    continue
-                }
-                try db.run("DELETE FROM blobs WHERE hash = ?", [hash])
-                removal.blobs += 1
-                removal.bytes += row["size"]
+            }
+            return ((forgotten, isUnfinished || seen < hashes.count), seen)
+        }
+    }
+
+    /// Deletes the rows of files that are gone, unless they were published anew since. Those that are in use live on, and
+    /// those that are stuck wait for ``releaseStuck()``.
+    ///
+    /// - Returns: the same removal, with its bytes.
+    public func settle(_ removal: Removal) async throws(JobsError) -> Removal {
+        let count = removal.gone.count + removal.inUse.count + removal.stuck.count
+        guard count > 0 else { return removal }
+        return try await gate.writeSlice(.eviction) { db, _ in
+            var settled = removal
+            settled.gone = []
+            for hash in removal.gone {
+                let size = try db.integer("SELECT size FROM blobs WHERE hash = ? AND dying <> 0", [hash])
+                guard let size, try db.run("DELETE FROM blobs WHERE hash = ?", [hash]) > 0 else { continue }
+                settled.gone.append(hash)
+                settled.bytes += size
+            }
+            for hash in removal.inUse { try db.run("UPDATE blobs SET dying = 0 WHERE hash = ?", [hash]) }
+            for hash in removal.stuck {
+                try db.run("UPDATE blobs SET dying = ? WHERE hash = ? AND dying <> 0", [Self.stuck, hash])
             }
             try db.run(
                 """
                 UPDATE cache_totals SET evicted_blobs = evicted_blobs + ?, evicted_bytes = evicted_bytes + ?
                 WHERE id = 1
-                """, [removal.blobs, removal.bytes])
-            return (removal, removal.isUnfinished ? max(1, removal.blobs + removal.stuck + removal.inUse) : dying.count)
+                """, [settled.gone.count, settled.bytes])
+            return (settled, count)
         }
     }
 
     /// Of these files, those that the index doesn't know.
     public func unknown(blobs hashes: [String]) async throws(JobsError) -> [String] {
-        try await gate.read { db in try hashes.filter { try !Self.isKnown($0, in: db) } }
-    }
-
-    /// Deletes files that the index doesn't know; asked again under the write lock.
-    ///
-    /// - Returns: the files that were deleted.
-    public func removeUnknown(_ hashes: [String], in folder: CacheFolder) async throws(JobsError) -> [String] {
-        var removed: [String] = []
-        var rest = hashes[...]
-        while !rest.isEmpty {
-            let (gone, seen) = try await gate.writeSlice(.orphans) { [rest] db, rows in
-                var gone: [String] = []
-                let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { hash in
-                    if try !Self.isKnown(hash, in: db), folder.remove(hash) == nil { gone.append(hash) }
-                }
-                return ((gone, seen), seen)
-            }
-            removed += gone
-            rest = rest.dropFirst(seen)
+        try await gate.read { db in
+            try hashes.filter { try !db.exists("SELECT 1 FROM blobs WHERE hash = ?", [$0]) }
         }
-        return removed
     }
 
     // MARK: - Steps
@@ -193,7 +193,7 @@ public struct CacheEviction: Sendable {
     /// - Parameter lostAt: when it was found missing or damaged, by the cache's clock; nil where it is to go.
     /// - Returns: whether nothing refers to it any more.
     static func forget(
-        blob hash: String, keepingRow: Bool = false, folder: CacheFolder, lostAt: Int64? = nil, in db: Database,
+        blob hash: String, keepingRow: Bool = false, lostAt: Int64? = nil, in db: Database,
     ) throws -> Bool {
         let entries = try CacheIndex.entries(ofBlob: hash, limit: entriesPerSlice, in: db)
         let sources = try db.texts(
@@ -205,7 +205,7 @@ public struct CacheEviction: Sendable {
             try CacheIndex.note(lost, now: lostAt, in: db)
         }
         for entry in entries {
-            folder.unlink(entry)
+            try CacheIndex.noteRemovedLink(of: entry, in: db)
             try db.run("DELETE FROM cache_entries WHERE key = ? AND variant = ?", [entry.key, entry.variant])
         }
         for key in sources {
@@ -219,10 +219,6 @@ public struct CacheEviction: Sendable {
 
     private static func revivePinned(_ hash: String, in db: Database) throws -> Bool {
         return try db.run("UPDATE blobs SET dying = 0 WHERE hash = ? AND \(CacheIndex.isPinned)", [hash]) > 0
-    }
-
-    private static func isKnown(_ hash: String, in db: Database) throws -> Bool {
-        return try db.exists("SELECT 1 FROM blobs WHERE hash = ?", [hash])
     }
 
     /// The hashes of the sources that items at work may be about to use.

@@ -46,46 +46,44 @@ public struct CacheIndex: Sendable {
     }
 
     /// All blobs the index knows, in the order of their hashes, `after` the given one; not those that are about to go.
-    public func blobs(after hash: String, limit: Int) async throws(JobsError) -> [(hash: String, size: Int64)] {
+    public func blobs(after hash: String, limit: Int) async throws(JobsError) -> [IndexedBlob] {
         try await gate.read { db in
             try db.rows(
-                "SELECT hash, size FROM blobs WHERE hash > ? AND dying = 0 ORDER BY hash LIMIT ?", [hash, limit]
-            ).map { (hash: $0["hash"], size: $0["size"]) }
+                "SELECT hash, size, modified_at FROM blobs WHERE hash > ? AND dying = 0 ORDER BY hash LIMIT ?",
+                [hash, limit]
+            ).map { IndexedBlob(hash: $0["hash"], size: $0["size"], modifiedAt: $0["modified_at"]) }
         }
     }
 
     /// Forgets blobs that turned out missing or damaged, so that the next job that wants them makes them anew; until
     /// then they are listed as lost. The results of jobs stay, without their paths.
-    ///
-    /// - Parameter folder: where their links are, which go as well.
-    public func forget(blobs hashes: [String], in folder: CacheFolder) async throws(JobsError) {
+    public func forget(blobs hashes: [String]) async throws(JobsError) {
         let reading = gate.reading
         for hash in hashes {
             while try await gate.write({ db in
-                let now = try reading.time(in: db)
-                return try !CacheEviction.forget(blob: hash, folder: folder, lostAt: now, in: db)
+                try !CacheEviction.forget(blob: hash, lostAt: try reading.time(in: db), in: db)
             }) {}
         }
     }
 
-    /// The same for blobs that a verification did not find, unless they are back: checked again under the write lock.
+    /// The same for blobs that a verification found missing or damaged, unless they are about to go or were published
+    /// anew since they were read from the index.
     ///
-    /// - Returns: the blobs that were forgotten.
-    public func forget(
-        missing blobs: [(hash: String, size: Int64)], in folder: CacheFolder,
-    ) async throws(JobsError) -> [String] {
+    /// - Returns: the hashes of those that were forgotten.
+    public func forget(lost blobs: [IndexedBlob]) async throws(JobsError) -> [String] {
         var forgotten: [String] = []
         let reading = gate.reading
         for blob in blobs {
             var isLeft = true
             while isLeft {
-                let (isGone, isDone) = try await gate.write { db in
-                    let dying = try db.integer("SELECT dying FROM blobs WHERE hash = ?", [blob.hash])
-                    guard dying == 0, !folder.exists(blob.hash, blob.size) else { return (false, true) }
-                    let now = try reading.time(in: db)
-                    return (true, try CacheEviction.forget(blob: blob.hash, folder: folder, lostAt: now, in: db))
+                let (isSame, isDone) = try await gate.write { db in
+                    let isSame = try db.exists(
+                        "SELECT 1 FROM blobs WHERE hash = ? AND dying = 0 AND modified_at = ?",
+                        [blob.hash, blob.modifiedAt])
+                    guard isSame else { return (false, true) }
+                    return (true, try CacheEviction.forget(blob: blob.hash, lostAt: try reading.time(in: db), in: db))
                 }
-                if isGone, isDone { forgotten.append(blob.hash) }
+                if isSame, isDone { forgotten.append(blob.hash) }
                 isLeft = !isDone
             }
         }

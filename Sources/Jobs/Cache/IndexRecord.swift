@@ -4,7 +4,8 @@ internal import GRDB
 struct IndexRecord {
     /// By the cache's own clock.
     let now: Int64
-    let folder: CacheFolder?
+    /// Blobs whose files the worker holds; nil where files don't matter.
+    let held: HeldBlobs?
     private var keepsLinks: Bool?
     private var hasLostFiles: Bool?
     private var hits = 0
@@ -13,20 +14,21 @@ struct IndexRecord {
     private var dedupedBytes: Int64 = 0
     /// Files that the index did not have before, with their sizes.
     private(set) var added: [String: Int64] = [:]
+    /// Entries that are new or changed, where links are kept.
+    private(set) var links: [CacheEntry] = []
 
-    init(now: Int64, folder: CacheFolder?) {
+    init(now: Int64, held: HeldBlobs?) {
         self.now = now
-        self.folder = folder
+        self.held = held
     }
 
-    /// Whether every file of a result is there. A blob that the index knows and that is not dying is; every other is
-    /// looked at, since a collector may have been faster: it removes files only under this same lock.
+    /// Whether every file of a result is certainly there: a blob that the index knows and that is not dying is, and so is
+    /// one that the worker holds. Of every other the file may be deleted at this moment.
     func hasFiles(of completion: Completion, in db: Database) throws -> Bool {
-        guard let folder else { return true }
-        for rendition in completion.renditions {
+        guard let held else { return true }
+        for rendition in completion.renditions where !held.contains(rendition.blob) {
             let select = try RowStatement("SELECT dying FROM blobs WHERE hash = ?", in: db)
-            let dying = try select.first(rendition.blob) { $0.integer(0) }
-            if dying != 0, !folder.exists(rendition.blob, rendition.size) { return false }
+            if try select.first(rendition.blob, read: { $0.integer(0) }) != 0 { return false }
         }
         return true
     }
@@ -75,13 +77,14 @@ struct IndexRecord {
             return
         }
         if isSource, !completion.isCached { dedupedBytes += rendition.size }
-        if isCurrent, completion.isCached { return }
+        let isPublished = !completion.isCached || held?.published.contains(rendition.blob) ?? false
+        if isCurrent, !isPublished { return }
         try db.run(
             """
             UPDATE blobs SET dying = 0, used_at = max(used_at, ?), is_source = max(is_source, ?),
-                modified_at = CASE WHEN ? THEN modified_at ELSE ? END
+                modified_at = CASE WHEN ? THEN ? ELSE modified_at END
             WHERE hash = ?
-            """, [now, isSource, completion.isCached, now, rendition.blob])
+            """, [now, isSource, isPublished, now, rendition.blob])
     }
 
     /// - Returns: whether the index didn't have it.
@@ -122,13 +125,15 @@ struct IndexRecord {
     }
 
     private mutating func link(_ entry: CacheEntry, replacing known: CacheEntry?, in db: Database) throws {
-        guard let folder else { return }
         let keepsLinks = try self.keepsLinks ?? CacheIndex.keepsLinks(in: db)
         self.keepsLinks = keepsLinks
         guard keepsLinks else { return }
         // Another format is another name.
-        if let known, known.format != entry.format { folder.unlink(known) }
-        folder.link(entry)
+        if let known, known.format != entry.format {
+            try CacheIndex.noteRemovedLink(of: known, in: db)
+            links.append(known)
+        }
+        links.append(entry)
     }
 
     /// One statement for the whole group.

@@ -50,7 +50,7 @@ extension CacheIndex {
         }
     }
 
-    /// Takes entries out of the index. What nothing else needs is marked, to be removed with ``CacheEviction/removeDying(in:)``.
+    /// Takes entries out of the index. What nothing else needs is marked as dying.
     ///
     /// - Returns: how many there were.
     public func remove(_ entries: [CacheEntry]) async throws(JobsError) -> Int {
@@ -70,25 +70,5 @@ extension CacheIndex {
             rest = rest.dropFirst(seen)
         }
         return count
-    }
-
-    /// Deletes the links of entries that were removed.
-    public func unlinkRemoved(in folder: CacheFolder) async throws(JobsError) {
-        while try await gate.exists("SELECT 1 FROM removed_links") {
-            try await gate.writeSlice(.links) { db, rows in
-                let links = try db.rows("SELECT * FROM removed_links LIMIT ?", [rows])
-                let seen = try DatabaseGate.untilTimeIsUp(links) { link in
-                    let entry = CacheEntry(key: link["key"], variant: link["variant"], blob: "", format: link["format"])
-                    // It may have been made anew since.
-                    if try Self.entry(key: entry.key, variant: entry.variant, in: db)?.format != entry.format {
-                        folder.unlink(entry)
-                    }
-                    try db.run(
-                        "DELETE FROM removed_links WHERE key = ? AND variant = ? AND format = ?",
-                        [entry.key, entry.variant, entry.format])
-                }
-                return (result: (), handled: seen)
-            }
-        }
     }
 }

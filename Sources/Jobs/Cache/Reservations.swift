@@ -90,12 +90,12 @@ extension CacheEviction {
     ///
     /// - Parameter time: by the cache's clock.
     /// - Returns: how many were forgotten; call again until it is 0.
-    public func forgetKeys(usedBefore time: Int64, in folder: CacheFolder) async throws(JobsError) -> Int {
+    public func forgetKeys(usedBefore time: Int64) async throws(JobsError) -> Int {
         guard try await gate.exists(Self.unusedKeys, [time, 1]) else { return 0 }
         return try await gate.writeSlice(.urls) { db, rows in
             let keys = try db.rows(Self.unusedKeys, [time, rows])
             let count = try DatabaseGate.untilTimeIsUp(keys) { row in
-                try Self.forget(key: row["key"], hash: row["hash"], folder, in: db)
+                try Self.forget(key: row["key"], hash: row["hash"], in: db)
             }
             return (count, count)
         }
@@ -106,9 +106,9 @@ extension CacheEviction {
             AND NOT EXISTS (SELECT 1 FROM pins WHERE pins.key = sources.key) ORDER BY used_at LIMIT ?
         """
 
-    private static func forget(key: String, hash: String, _ folder: CacheFolder, in db: Database) throws {
+    private static func forget(key: String, hash: String, in db: Database) throws {
         let entries = try db.rows("SELECT * FROM cache_entries WHERE key = ?", [key])
-        for entry in entries { folder.unlink(CacheEntry(row: entry)) }
+        for entry in entries { try CacheIndex.noteRemovedLink(of: CacheEntry(row: entry), in: db) }
         try db.run("DELETE FROM cache_entries WHERE key = ?", [key])
         try db.run("DELETE FROM sources WHERE key = ?", [key])
         try CacheIndex.forgetRules(of: key, in: db)

@@ -6,17 +6,15 @@ internal import Synchronization
 public enum Upkeep: String, Sendable, CaseIterable {
     /// Marking files for eviction.
     case marking
-    /// Deleting evicted files and their rows.
+    /// Taking evicted files out of the index, and deleting their rows.
     case eviction
-    /// Deleting files that the index doesn't know.
-    case orphans
     /// Forgetting URLs that no job has asked for lately.
     case urls
     /// Removing ended jobs and their items.
     case prune
     /// Ending the items of jobs that were cancelled.
     case sweep
-    /// Making links that are missing.
+    /// Noting that links were removed.
     case links
     /// Moving the log into the database, so many pieces of 64 KiB of it.
     case checkpoint
@@ -30,7 +28,7 @@ public enum Upkeep: String, Sendable, CaseIterable {
     fileprivate var slice: SliceSize {
         switch self {
         case .marking: SliceSize(rows: 64, most: 256)
-        case .eviction, .orphans: SliceSize(rows: 16, least: 4, most: 64)
+        case .eviction: SliceSize(rows: 16, least: 4, most: 64)
         // They end by the clock as well. With fewer rows a busy machine, on which any slice may take long, falls
         // behind.
         case .urls, .prune, .links: SliceSize(rows: 64, least: 8, most: 512)

@@ -3,37 +3,6 @@ internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
 
-/// The cache's files, as the index changes them under the write lock, so that rows and files change together.
-///
-/// The files belong to another module, so they come as functions. None of them may wait for anything but the disk.
-public struct CacheFolder: Sendable {
-    /// Whether a blob's file is there with this size.
-    public var exists: @Sendable (_ hash: String, _ size: Int64) -> Bool
-    /// Deletes a blob's file. One that isn't there is no failure.
-    ///
-    /// - Returns: what went wrong.
-    public var remove: @Sendable (_ hash: String) -> String?
-    /// Whether a worker or a helper has the file open: deleted, it would still take its room.
-    public var isInUse: @Sendable (_ hash: String) -> Bool
-    /// Makes the link of an entry point to its blob.
-    public var link: @Sendable (CacheEntry) -> Void
-    /// Deletes the link of an entry.
-    public var unlink: @Sendable (CacheEntry) -> Void
-
-    public init(
-        exists: @escaping @Sendable (String, Int64) -> Bool, remove: @escaping @Sendable (String) -> String?,
-        isInUse: @escaping @Sendable (String) -> Bool = { _ in false },
-        link: @escaping @Sendable (CacheEntry) -> Void = { _ in },
-        unlink: @escaping @Sendable (CacheEntry) -> Void = { _ in },
-    ) {
-        self.exists = exists
-        self.remove = remove
-        self.isInUse = isInUse
-        self.link = link
-        self.unlink = unlink
-    }
-}
-
 /// The file that stands for a URL and a variant's name now.
 public struct CacheEntry: Hashable, Sendable, Codable {
     public let key: String
@@ -95,6 +64,15 @@ public struct BlacklistEntry: Hashable, Sendable, Codable {
     public let expiresAt: Int64
     /// The setting that has refused it, as `name=value`: the entry holds as long as that is the same.
     public internal(set) var setting: String?
+}
+
+/// A blob as the index knows it.
+public struct IndexedBlob: Hashable, Sendable {
+    public let hash: String
+    /// Bytes.
+    public let size: Int64
+    /// When its file was last published, by the cache's clock.
+    public let modifiedAt: Int64
 }
 
 /// The cache's own clock: wall-clock time without its jumps, so that no file looks unused for years after a person has

@@ -42,11 +42,25 @@ public struct FinishedGroup: Sendable {
     /// Items that were no longer this lease's: cancelled, deleted or taken back meanwhile. Their results were not
     /// recorded, which is not an error.
     public internal(set) var fencedOut: Set<Int64> = []
-    /// Items whose files were evicted before they could be written down. They went back to the queue.
-    public internal(set) var vanished: Set<Int64> = []
+    /// Items that were not ended, since a file of theirs may be deleted at this moment: it has to be held first.
+    public internal(set) var doubtful: Set<Int64> = []
+    /// Links that entries were written for, or taken from, where links are kept.
+    public internal(set) var links: [CacheEntry] = []
     /// Files that are counted by the index from now on, and no longer by the room that was set aside for them; with
     /// their sizes.
     public internal(set) var counted: [String: Int64] = [:]
+}
+
+/// Blobs whose files a worker holds while their items are ended, so that no program deletes them.
+public struct HeldBlobs: Sendable {
+    /// Those that it has just given their names.
+    public var published: Set<String>
+    /// Those that it found to be there.
+    public var found: Set<String> = []
+
+    public init(published: Set<String> = []) { self.published = published }
+
+    public func contains(_ hash: String) -> Bool { published.contains(hash) || found.contains(hash) }
 }
 
 /// Files of a group that a worker has set room aside for.

@@ -7,31 +7,31 @@ extension JobQueue {
     /// - Returns: the ids of items that were no longer this lease's.
     @discardableResult
     public func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async throws(JobsError) -> Set<Int64> {
-        try await finish(group, folder: nil, room: nil).fencedOut
+        try await finish(group, held: nil, room: nil).fencedOut
     }
 
-    /// The same beside a collector, which may have removed a file since the worker looked.
+    /// The same beside a collector, which may delete a file that the worker doesn't hold.
     ///
     /// - Parameters:
-    ///   - folder: asked for each file that the index doesn't know or that is about to go.
+    ///   - held: the blobs whose files the worker holds. An item with one that the index doesn't know, or that is dying, and
+    ///     that isn't among them, isn't ended: it is ``FinishedGroup/doubtful``.
     ///   - room: the reservation that ends once the files are counted.
     public func finish(
-        _ group: [(item: ClaimedItem, ending: ItemEnding)], folder: CacheFolder?, room: GroupRoom?,
+        _ group: [(item: ClaimedItem, ending: ItemEnding)], held: HeldBlobs?, room: GroupRoom?,
     ) async throws(JobsError) -> FinishedGroup {
         guard !group.isEmpty else { return FinishedGroup() }
         let reading = gate.reading
         return try await gate.write { db in
             var finished = FinishedGroup()
             let now = Moment(wall: reading.wall, steady: try reading.time(in: db))
-            var record = IndexRecord(now: now.steady, folder: folder)
+            var record = IndexRecord(now: now.steady, held: held)
             var moves = try JobCounterBatch(in: db)
             var failures: [HostBook.FailureCount: Int] = [:]
             var ended = EndedItems()
             for (item, ending) in group {
-                var ending = ending
                 if case .done(let completion) = ending, try !record.hasFiles(of: completion, in: db) {
-                    finished.vanished.insert(item.id)
-                    ending = .release
+                    finished.doubtful.insert(item.id)
+                    continue
                 }
                 try moves.announce(item.id, to: ending.state)
                 guard try Self.end(item, ending, now: now, in: db) else {
@@ -58,6 +58,7 @@ extension JobQueue {
             }
             try HostBook.count(failures, now: now.wall, in: db)
             try record.addUp(in: db)
+            finished.links = record.links
             if let room {
                 finished.counted = record.added.filter { room.hashes.contains($0.key) }
                 let bytes = finished.counted.values.reduce(0, +)

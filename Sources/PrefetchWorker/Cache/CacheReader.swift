@@ -1,7 +1,6 @@
 public import ContentCache
 internal import Glibc
 public import Jobs
-internal import Logging
 internal import SystemPackage
 
 /// Finds the cached files of a URL, and hands out only verified ones: each is verified once in each boot of the machine.
@@ -17,7 +16,6 @@ public struct CacheReader: Sendable {
 
     private let store: JobStore
     private let cache: ContentCache
-    private let folder: CacheFolder
     private let readOnly: [String]
     private let disk = BlockingQueue("cache.reader")
 
@@ -25,7 +23,6 @@ public struct CacheReader: Sendable {
     public init(store: JobStore, cache: ContentCache, readOnly: [String] = []) {
         self.store = store
         self.cache = cache
-        folder = CacheFolder(cache, logger: Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() })
         self.readOnly = readOnly
     }
 
@@ -38,7 +35,10 @@ public struct CacheReader: Sendable {
                 found.path = cache.path(of: hash).string
                 return found
             } catch let error as CacheError where error.code == .damaged {
-                try await unlessBusy { try await store.cache.forget(blobs: [entry.blob], in: folder) }
+                try await unlessBusy {
+                    try await store.cache.forget(blobs: [entry.blob])
+                    try await LinkKeeper(store: store, cache: cache).unlinkRemoved()
+                }
                 found.damage.append(error.message)
             }
         }

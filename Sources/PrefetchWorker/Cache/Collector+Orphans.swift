@@ -4,8 +4,7 @@ internal import Synchronization
 
 /// Files without a row: a crash between publishing and the commit leaves them.
 ///
-/// Each is looked up again under the write lock before it goes. A worker that is about to write its row notices there that the
-/// file is gone, and does the item again: a wrong guess costs time, and nothing else.
+/// Each is looked up again before it goes, when no worker holds it any more: a worker that is about to write its row does.
 extension Collector {
     /// What dead workers had set aside is given back, and the files that they had named go.
     ///
@@ -37,7 +36,7 @@ extension Collector {
             var gone: Set<String> = []
             for start in stride(from: 0, to: old.count, by: 64) {
                 gone.formUnion(
-                    try await store.eviction.removeUnknown(Array(old[start..<min(start + 64, old.count)]), in: folder))
+                    try await remover.removeUnknown(Array(old[start..<min(start + 64, old.count)])))
             }
             report.orphans += gone.count
             for name in try await store.eviction.unknown(blobs: others.filter { !gone.contains($0) }) {

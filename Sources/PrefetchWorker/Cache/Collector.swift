@@ -28,7 +28,8 @@ public struct Collector: Sendable {
     let cache: ContentCache
     let policy: CachePolicy
     let logger: Logger
-    let folder: CacheFolder
+    let remover: FileRemover
+    private let links: LinkKeeper
     /// Files that are being published, and so aren't orphans.
     let inHand = PublishingBlobs()
     private let quarantine: QuarantineMeter
@@ -39,7 +40,8 @@ public struct Collector: Sendable {
         self.cache = cache
         self.policy = policy
         self.logger = logger
-        folder = CacheFolder(cache, logger: logger)
+        remover = FileRemover(store.eviction, cache)
+        links = LinkKeeper(store: store, cache: cache, logger: logger)
         quarantine = QuarantineMeter(cache)
     }
 
@@ -134,11 +136,12 @@ public struct Collector: Sendable {
             try await remove(page, &report)
         } while next != nil && !Task.isCancelled
         // Of files that others have used since, the names of those who have not.
-        while !Task.isCancelled, try await store.eviction.forgetKeys(usedBefore: cutoff, in: folder) > 0 {
+        while !Task.isCancelled, try await store.eviction.forgetKeys(usedBefore: cutoff) > 0 {
             try await store.maintenance.checkpoint()
             // Cancellation only cuts the nap short.
             try? await Task.sleep(for: .milliseconds(2))
         }
+        try await links.unlinkRemoved()
     }
 
     private func evict(_ report: inout Report, downTo target: Int64) async throws {
@@ -216,12 +219,13 @@ public struct Collector: Sendable {
 
     /// Slice by slice, with a breath between them, so that writers have their turn.
     private func removeMarked(_ report: inout Report) async throws {
-        try await store.cache.unlinkRemoved(in: folder)
+        try await links.unlinkRemoved()
         while true {
-            let removal = try await store.eviction.removeDying(in: folder)
-            report.evictedBlobs += removal.blobs
+            let removal = try await remover.removeDying()
+            try await links.unlinkRemoved()
+            report.evictedBlobs += removal.gone.count
             report.evictedBytes += removal.bytes
-            report.stuck += removal.stuck
+            report.stuck += removal.stuck.count
             report.trouble = removal.trouble ?? report.trouble
             guard removal.isUnfinished, !Task.isCancelled else { return }
             try await store.maintenance.checkpoint()

@@ -13,15 +13,18 @@ public struct LinkKeeper: Sendable {
         public var inTheWay: [String] = []
     }
 
-    private let store: JobStore
+    let store: JobStore
     private let cache: ContentCache
-    private let folder: CacheFolder
-    private let disk = BlockingQueue("cache.links")
+    let logger: Logger
+    let disk = BlockingQueue("cache.links")
 
-    public init(store: JobStore, cache: ContentCache, logger: Logger) {
+    /// - Parameter logger: is told of links that can't be made or deleted.
+    public init(
+        store: JobStore, cache: ContentCache, logger: Logger = Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() },
+    ) {
         self.store = store
         self.cache = cache
-        folder = CacheFolder(cache, logger: logger)
+        self.logger = logger
     }
 
     /// As a worker does it that is told of it each time it starts: no more than a few looks where all is well.
@@ -57,7 +60,7 @@ public struct LinkKeeper: Sendable {
                 wanted.insert(path)
                 return cache.blob(atLink: path)?.hex != entry.blob
             }
-            if !missing.isEmpty { try await store.cache.link(missing, in: folder) }
+            try await settle(missing)
             for path in missing.compactMap(Self.path) {
                 // A blob that is evicted by now has no link.
                 if cache.blob(atLink: path) != nil { report.made += 1 }
@@ -67,8 +70,10 @@ public struct LinkKeeper: Sendable {
         report.links = wanted.count
         for link in try await linksOnDisk() where !wanted.contains(link) {
             // One that was made since is an entry's by now.
-            guard try await !isEntry(link) else { continue }
+            let blob = cache.blob(atLink: link)
+            guard try await entry(of: link, blob) == nil else { continue }
             try remove(link, &report)
+            if let entry = try await entry(of: link, blob) { try await settle([entry]) }
         }
         try await store.cache.setHasMadeLinks(true)
         return report
@@ -94,9 +99,10 @@ public struct LinkKeeper: Sendable {
         }
     }
 
-    private func isEntry(_ link: String) async throws -> Bool {
-        guard let hash = cache.blob(atLink: link) else { return false }
-        return try await store.cache.entries(ofBlob: hash.hex, limit: 1_000).contains { Self.path(of: $0) == link }
+    /// The entry that a link to this blob stands for; nil for a stray link.
+    private func entry(of link: String, _ blob: BlobHash?) async throws -> CacheEntry? {
+        guard let blob else { return nil }
+        return try await store.cache.entries(ofBlob: blob.hex, limit: 1_000).first { Self.path(of: $0) == link }
     }
 
     private func linksOnDisk() async throws -> [String] {
@@ -107,6 +113,47 @@ public struct LinkKeeper: Sendable {
                 return found
             }
         }.get()
+    }
+
+    // MARK: - Single links
+
+    /// Deletes the links of entries that were removed.
+    func unlinkRemoved() async throws {
+        while case let links = try await store.cache.removedLinks(limit: 500), !links.isEmpty {
+            try await settle(links)
+            try await store.cache.forgetRemovedLinks(links)
+            // One that was removed once more before it was forgotten.
+            try await settle(links)
+        }
+    }
+
+    /// Makes links lead where their entries say now, or deletes them.
+    ///
+    /// A program that has changed a link looks at its entry again, and changes the link once more where the entry has changed
+    /// meanwhile: the last program to change a link has seen the entry as it is.
+    func settle(_ links: [CacheEntry]) async throws {
+        var rest = links
+        while !rest.isEmpty {
+            let blobs = try await store.cache.blobs(ofLinks: rest)
+            await disk.run { [self, rest] in for (link, blob) in zip(rest, blobs) { lead(link, to: blob) } }
+            let now = try await store.cache.blobs(ofLinks: rest)
+            rest = zip(rest, zip(blobs, now)).compactMap { link, blobs in blobs.0 == blobs.1 ? nil : link }
+        }
+    }
+
+    /// - Parameter blob: nil where there should be no link.
+    func lead(_ link: CacheEntry, to blob: String?) {
+        do throws(CacheError) {
+            // A text that is no hash has no file.
+            if let hash = blob.flatMap({ BlobHash($0) }) {
+                try cache.link(hash, key: link.key, variant: link.variant, format: link.format)
+            } else if blob == nil {
+                try cache.unlink(key: link.key, variant: link.variant, format: link.format)
+            }
+        } catch {
+            // It costs a web server a miss; `worker cache verify` puts it right.
+            logger.warning("A link is missing or left over.", metadata: ["error": "\(error)"])
+        }
     }
 
     private static func path(of entry: CacheEntry) -> String? {

@@ -35,7 +35,8 @@ final class Publisher: Sendable {
     private let disk: DiskWatch
     private let logger: Logger
     private let budget: CacheBudget?
-    private let folder: CacheFolder
+    private let links: LinkKeeper
+    private let remover: FileRemover
     /// How often a transaction is tried that fails for what may pass, a second apart.
     private let patience: Int
     private let limits: OwnLimits
@@ -51,7 +52,8 @@ final class Publisher: Sendable {
         self.patience = patience
         self.limits = limits
         self.budget = budget
-        folder = CacheFolder(cache, logger: logger)
+        links = LinkKeeper(store: store, cache: cache, logger: logger)
+        remover = FileRemover(store.eviction, cache)
         self.store = store
         self.cache = cache
         self.disk = disk
@@ -136,7 +138,7 @@ final class Publisher: Sendable {
 
     /// Ends items without their files.
     private func end(_ group: [Entry], _ ending: ItemEnding) async {
-        await settle(group, group.map { $0.blobs.isEmpty ? $0.ending : ending })
+        await settle(group, group.map { $0.blobs.isEmpty ? $0.ending : ending }, holding: [:])
     }
 
     private func publishReserved(_ group: [Entry]) async {
@@ -144,27 +146,60 @@ final class Publisher: Sendable {
         let names = group.flatMap { $0.blobs.map(\.hash.hex) }
         budget?.inHand.take(names)
         defer { budget?.inHand.letGo(names) }
-        let failures = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
-        await count(failures)
-        var rest = failures[...]
+        let published = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
+        await count(published.errors)
+        var rest = published.errors[...]
         let endings = group.map { entry in
             let own = rest.prefix(entry.blobs.count)
             rest = rest.dropFirst(entry.blobs.count)
             return ending(of: entry, failure: own.compactMap { $0 }.first)
         }
-        await settle(group, endings)
+        await settle(group, endings, holding: published.files)
     }
 
-    private func settle(_ group: [Entry], _ endings: [ItemEnding]) async {
-        let finished = await finish(zip(group, endings).map { (item: $0.item, ending: $1) }, room(of: group))
-        if let finished { await settle(group, endings, finished) }
-        for (entry, ending) in zip(group, endings) {
-            guard let finished, !finished.fencedOut.contains(entry.item.id) else {
-                entry.committed.resume(returning: nil)
-                continue
+    /// Writes the endings of a group down. The transaction looks at no file: it refuses a result with a file that may be
+    /// deleted at that moment. The file is held then, if it is still there, and the result is written down in a second one.
+    ///
+    /// - Parameter published: the files of the blobs that were published, held until their items are ended.
+    private func settle(
+        _ group: [Entry], _ endings: [ItemEnding], holding published: [BlobHash: BlobFile],
+    ) async {
+        var held = HeldFiles(published)
+        var endings = endings.map(Optional.some)
+        var counted: [String: Int64] = [:]
+        var rest = Array(group.indices)
+        while !rest.isEmpty {
+            let items = rest.compactMap { index in endings[index].map { (item: group[index].item, ending: $0) } }
+            let links = await links.make(of: items)
+            let finished = await finish(items, held.hashes, room(of: group))
+            await self.links.settle(links, finished)
+            guard let finished else {
+                for index in rest { endings[index] = nil }
+                break
             }
-            entry.committed.resume(returning: finished.vanished.contains(entry.item.id) ? .release : ending)
+            counted.merge(finished.counted) { $1 }
+            for index in rest where finished.fencedOut.contains(group[index].item.id) { endings[index] = nil }
+            rest = rest.filter { finished.doubtful.contains(group[$0].item.id) }
+            for index in rest {
+                guard case .done(let completion)? = endings[index] else { continue }
+                if await !hold(completion, &held) { endings[index] = .release }
+            }
         }
+        // Files that the index did not take are to be deleted.
+        if endings.contains(where: { $0?.isDone != true }) { held.letGo(cache) }
+        await settleRoom(group, endings, counted)
+        for (entry, ending) in zip(group, endings) { entry.committed.resume(returning: ending) }
+    }
+
+    /// - Returns: whether all files of a result are held now; false where one is gone.
+    private func hold(_ completion: Completion, _ held: inout HeldFiles) async -> Bool {
+        let (all, isWhole) = await blocking.run { [cache, logger, held] in
+            var held = held
+            let isWhole = held.hold(completion, cache, logger)
+            return (held, isWhole)
+        }
+        held = all
+        return isWhole
     }
 
     private func room(of group: [Entry]) -> GroupRoom? {
@@ -175,16 +210,15 @@ final class Publisher: Sendable {
     }
 
     /// Files that the index has now are counted there. Those it did not take are named and counted nowhere: they go at once.
-    private func settle(_ group: [Entry], _ endings: [ItemEnding], _ finished: FinishedGroup) async {
+    private func settleRoom(_ group: [Entry], _ endings: [ItemEnding?], _ counted: [String: Int64]) async {
         guard let budget, budget.worker != nil else { return }
-        budget.handOver(group.flatMap(\.blobs), counted: finished.counted)
-        let refused = zip(group, endings).filter { entry, ending in
-            !ending.isDone || finished.fencedOut.contains(entry.item.id) || finished.vanished.contains(entry.item.id)
+        budget.handOver(group.flatMap(\.blobs), counted: counted)
+        let refused = zip(group, endings).flatMap { entry, ending in
+            ending?.isDone == true ? [] : entry.blobs.map(\.hash.hex)
         }
-        let names = Set(refused.flatMap { $0.0.blobs.map(\.hash.hex) })
-        guard !names.isEmpty else { return }
+        guard !refused.isEmpty else { return }
         do {
-            _ = try await store.eviction.removeUnknown(names.sorted(), in: folder)
+            _ = try await remover.removeUnknown(Set(refused).sorted())
         } catch {
             logger.warning("Unreferenced files stay until the next collection.", metadata: ["error": "\(error)"])
         }
@@ -212,11 +246,11 @@ final class Publisher: Sendable {
     /// - Returns: the items that were no longer ours; `nil` when the group could not be written down. Its leases then
     ///   lapse with this process, and the items are done again: their files are found to exist.
     private func finish(
-        _ group: [(item: ClaimedItem, ending: ItemEnding)], _ room: GroupRoom?,
+        _ group: [(item: ClaimedItem, ending: ItemEnding)], _ held: HeldBlobs, _ room: GroupRoom?,
     ) async -> FinishedGroup? {
         for attempt in 1... {
             do {
-                let finished = try await store.queue.finish(group, folder: folder, room: room)
+                let finished = try await store.queue.finish(group, held: held, room: room)
                 if group.contains(where: \.ending.isDone), disk.worked() { disk.sayItWorks(logger) }
                 return finished
             } catch {

@@ -36,7 +36,7 @@ struct Rendered: Sendable {
 /// Finds the renditions of a source in the index, and has those made that are missing.
 final class Renderer: Sendable {
     private let index: CacheIndex
-    private let folder: CacheFolder
+    private let cache: any BlobStore
     private let assets: Assets
     private let maker: VariantMaker
     private let identities: RenditionIdentities
@@ -44,11 +44,11 @@ final class Renderer: Sendable {
     private let shared = InFlightRenditions()
 
     init(
-        index: CacheIndex, folder: CacheFolder, assets: Assets, maker: VariantMaker,
+        index: CacheIndex, cache: any BlobStore, assets: Assets, maker: VariantMaker,
         identities: RenditionIdentities, logger: Logger,
     ) {
         self.index = index
-        self.folder = folder
+        self.cache = cache
         self.assets = assets
         self.maker = maker
         self.identities = identities
@@ -160,7 +160,9 @@ final class Renderer: Sendable {
     private func existing(_ identities: Set<String>) async throws(Failure) -> [String: VariantRecord] {
         do throws(JobsError) {
             let known = try await index.variants(identities: Array(identities))
-            return known.filter { _, record in folder.exists(record.blob, record.size) }
+            return known.filter { _, record in
+                BlobHash(record.blob).map { cache.exists($0, size: record.size) } ?? false
+            }
         } catch {
             throw Failure(error)
         }
@@ -205,7 +207,7 @@ final class Renderer: Sendable {
         guard error.code == .damaged else { throw Failure(error) }
         logger.warning("A cached source is damaged and fetched again.", metadata: ["error": "\(error)"])
         do throws(JobsError) {
-            try await index.forget(blobs: [source.hash], in: folder)
+            try await index.forget(blobs: [source.hash])
             return nil
         } catch {
             throw Failure(error)

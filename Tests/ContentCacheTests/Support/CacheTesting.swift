@@ -28,7 +28,7 @@ extension ContentCache {
     @discardableResult
     func add(_ text: String) throws -> BlobHash {
         let blob = try pending(text)
-        #expect(publish([blob]).map { $0?.message } == [nil])
+        #expect(publish([blob]).errors.map { $0?.message } == [nil])
         return blob.hash
     }
 

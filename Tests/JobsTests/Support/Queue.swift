@@ -70,8 +70,10 @@ func withTemporaryQueue<R>(_ body: (Queue) async throws -> R) async throws -> R 
 
 extension ClaimedItem {
     /// A success that made one file.
-    func completion(cached: Bool = false, clock: TestClock, bytes: Int64 = 10) -> ItemEnding {
-        let hash = Self.hash(of: id)
+    func completion(
+        cached: Bool = false, hash: String? = nil, clock: TestClock, bytes: Int64 = 10,
+    ) -> ItemEnding {
+        let hash = hash ?? Self.hash(of: id)
         let source = SourceRecord(
             key: key, hash: hash, size: bytes, isKept: true, format: "jpeg", width: 4, height: 3, fetchedAt: clock.now)
         let rendition = RenditionRecord(name: "original", blob: hash, size: bytes, format: "jpeg", width: 4, height: 3)

@@ -127,8 +127,7 @@ struct CollectorTests {
 
     @Test func `Files that a crash left go after their grace, and not before`() async throws {
         try await withDepot { depot in
-            let orphan = try depot.pending(Array("left over".utf8))
-            #expect(depot.cache.publish([orphan]).compactMap { $0 }.isEmpty)
+            try depot.leave([Array("left over".utf8)])
             let young = try await depot.collector().collect()
             #expect(young.orphans == 0)
             let old = try await depot.collector { $0.orphanGrace = 0 }.collect()
@@ -142,7 +141,9 @@ struct CollectorTests {
             _ = try await depot.withPublisher { try await depot.add([1, 2], to: $0) }
             let page = try await depot.store.eviction.candidates(nil, by: .used).page
             _ = try await depot.store.eviction.markDying(page)
-            try depot.cache.remove(try #require(BlobHash(page[0].hash)))
+            let hash = try #require(BlobHash(page[0].hash))
+            let unused = try #require(depot.cache.unused(hash))
+            try depot.cache.remove(unused, in: try depot.cache.turnToDelete())
             let report = try await depot.collector().collect()
             #expect(report.evictedBlobs == 2)
         }

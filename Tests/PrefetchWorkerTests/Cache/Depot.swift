@@ -29,6 +29,15 @@ struct Depot: Sendable {
         return (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
     }
 
+    /// Files with names and without rows, as a worker leaves them that dies before it commits.
+    func leave(_ files: [[UInt8]]) throws {
+        let blobs = try files.map(pending)
+        let published = cache.publish(blobs)
+        #expect(published.errors.compactMap { $0 }.isEmpty)
+        // The kernel lets go of a dead worker's files.
+        for file in published.files.values { cache.letGo(file) }
+    }
+
     func pending(_ bytes: [UInt8]) throws -> PendingBlob {
         let file = try cache.makeFile()
         try file.descriptor.writeAll(bytes)

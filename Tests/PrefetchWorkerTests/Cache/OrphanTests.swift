@@ -106,8 +106,7 @@ struct OrphanTests {
 
     /// Files with names and without rows, and 900 bytes set aside, of a worker that isn't there any more.
     private func leave(_ numbers: Range<Int>, in depot: Depot) async throws {
-        let blobs = try numbers.map { try depot.pending(Depot.bytes($0, count: 100)) }
-        #expect(depot.cache.publish(blobs).compactMap { $0 }.isEmpty)
+        try depot.leave(numbers.map { Depot.bytes($0, count: 100) })
         let granted = try await depot.store.eviction.reserve(900, for: Self.dead, limit: 1_000)
         #expect(granted == .granted(900))
     }

@@ -1,0 +1,35 @@
+internal import Glibc
+internal import SystemPackage
+
+extension ContentCache {
+    /// How long a blob has had its name, in milliseconds by the machine's clock; nil when it is not there.
+    ///
+    /// - Parameter now: UTC milliseconds.
+    public func age(of hash: BlobHash, now: Int64) -> Int64? {
+        var info = stat()
+        guard lstat(name(of: hash), &info) == 0 else { return nil }
+        return now - (Int64(info.st_ctim.tv_sec) * 1_000 + Int64(info.st_ctim.tv_nsec) / 1_000_000)
+    }
+
+    /// The size of what lies under a blob's name; nil when nothing does.
+    public func size(of hash: BlobHash) -> Int64? {
+        var info = stat()
+        return lstat(name(of: hash), &info) == 0 ? Int64(info.st_size) : nil
+    }
+
+    // MARK: - The disk
+
+    /// Writes a little to a file without a name and syncs it: what works for it works for a blob of that size.
+    public func probe(bytes: Int = 1 << 16) throws(CacheError) {
+        let file = try makeFile()
+        defer { withExtendedLifetime(file) {} }
+        do {
+            try file.descriptor.writeAll([UInt8](repeating: 0x5A, count: bytes))
+        } catch {
+            throw CacheError((error as? Errno) ?? .ioError, "Nothing can be written to \(directory)")
+        }
+        if let reason = syncing.failure(file.descriptor.rawValue) {
+            throw CacheError(reason, "Nothing can be synced in \(directory)")
+        }
+    }
+}

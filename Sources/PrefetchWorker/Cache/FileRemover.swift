@@ -1,0 +1,78 @@
+internal import ContentCache
+internal import Jobs
+
+/// Deletes files of the cache between two transactions of the database, never within one.
+///
+/// One program deletes at a time, and only files that no worker has open: a worker holds every file that it is about to write
+/// down, from before it has its name until the transaction is committed. So a file that is deleted here is neither being
+/// published nor written down as there.
+struct FileRemover: Sendable {
+    private let eviction: CacheEviction
+    private let cache: any BlobStore
+    private let disk = BlockingQueue("cache.remover")
+
+    init(_ eviction: CacheEviction, _ cache: any BlobStore) {
+        self.eviction = eviction
+        self.cache = cache
+    }
+
+    /// Deletes the files and rows of dying blobs, for one slice. A file that can't be deleted is passed over: its row stays,
+    /// for a later collection.
+    func removeDying() async throws -> CacheEviction.Removal {
+        var removal = CacheEviction.Removal()
+        let (dying, isLimited) = try await eviction.dying()
+        guard !dying.isEmpty else { return removal }
+        let turn = try await turn()
+        defer { withExtendedLifetime(turn) {} }
+        let (unused, inUse) = await sorted(dying)
+        removal.inUse = dying.filter(inUse.contains)
+        let (forgotten, isUnfinished) = try await eviction.forgetDying(dying.filter { !inUse.contains($0) })
+        removal.isUnfinished = isLimited || isUnfinished
+        let failures = await remove(forgotten.compactMap { unused[$0] }, turn)
+        removal.stuck = forgotten.filter { failures[$0] != nil }
+        removal.gone = forgotten.filter { failures[$0] == nil }
+        removal.trouble = removal.stuck.last.flatMap { failures[$0] }
+        return try await eviction.settle(removal)
+    }
+
+    /// Deletes files that the index doesn't know; asked again when no worker can write them down any more.
+    ///
+    /// - Returns: the files that were deleted.
+    func removeUnknown(_ hashes: [String]) async throws -> [String] {
+        let turn = try await turn()
+        defer { withExtendedLifetime(turn) {} }
+        let unused = await sorted(hashes).unused
+        let unknown = try await eviction.unknown(blobs: hashes.filter { unused[$0] != nil })
+        let failures = await remove(unknown.compactMap { unused[$0] }, turn)
+        return unknown.filter { failures[$0] == nil }
+    }
+
+    private func turn() async throws -> DeletionTurn {
+        try await disk.run { [cache] in Result { () throws(CacheError) in try cache.turnToDelete() } }.get()
+    }
+
+    /// Blobs that may be deleted, and those that a worker has open. A text that is no hash has no file, and is neither.
+    private func sorted(_ hashes: [String]) async -> (unused: [String: UnusedBlob], inUse: Set<String>) {
+        await disk.run { [cache] in
+            var unused: [String: UnusedBlob] = [:]
+            var inUse: Set<String> = []
+            for hash in hashes.compactMap({ BlobHash($0) }) {
+                if let blob = cache.unused(hash) { unused[hash.hex] = blob } else { inUse.insert(hash.hex) }
+            }
+            return (unused, inUse)
+        }
+    }
+
+    /// - Returns: what went wrong, by the hashes of the files that are still there.
+    private func remove(_ blobs: [UnusedBlob], _ turn: DeletionTurn) async -> [String: String] {
+        await disk.run { [cache] in
+            blobs.reduce(into: [:]) { failures, blob in
+                do throws(CacheError) {
+                    try cache.remove(blob, in: turn)
+                } catch {
+                    failures[blob.hash.hex] = error.message
+                }
+            }
+        }
+    }
+}

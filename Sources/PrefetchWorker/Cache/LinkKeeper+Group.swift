@@ -1,0 +1,41 @@
+internal import ContentCache
+internal import Jobs
+internal import Logging
+
+/// Links of items that are about to end.
+extension LinkKeeper {
+    /// Makes the links of new files before they are written down: a crash after the commit leaves none missing.
+    ///
+    /// - Returns: the links that were made, to be settled where their items are refused.
+    func make(of items: [(item: ClaimedItem, ending: ItemEnding)]) async -> [CacheEntry] {
+        do {
+            guard try await store.cache.keepsLinks() else { return [] }
+        } catch {
+            // The transaction meets the same fault, and says so.
+            return []
+        }
+        let entries = items.flatMap { item, ending -> [CacheEntry] in
+            guard case .done(let completion) = ending, !completion.isCached else { return [] }
+            return completion.renditions.map {
+                CacheEntry(key: item.key, variant: $0.name, blob: $0.blob, format: $0.format)
+            }
+        }
+        await disk.run { [self] in for entry in entries { lead(entry, to: entry.blob) } }
+        return entries
+    }
+
+    /// Brings the links of a group in step with what was written down.
+    ///
+    /// - Parameter made: the links that were made before.
+    func settle(_ made: [CacheEntry], _ finished: FinishedGroup?) async {
+        let isWhole = finished.map { $0.fencedOut.isEmpty && $0.doubtful.isEmpty } ?? false
+        let changed = (finished?.links ?? []) + (isWhole ? [] : made)
+        guard !changed.isEmpty else { return }
+        do {
+            try await settle(changed)
+        } catch {
+            logger.warning(
+                "Links may be missing or left over until the cache is verified.", metadata: ["error": "\(error)"])
+        }
+    }
+}

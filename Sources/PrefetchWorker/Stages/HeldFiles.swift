@@ -1,0 +1,36 @@
+internal import ContentCache
+internal import Jobs
+internal import Logging
+
+/// The files of a group's results, held until the group is written down: no program deletes a file that is held.
+struct HeldFiles: Sendable {
+    private(set) var hashes: HeldBlobs
+    private var files: [BlobFile]
+
+    init(_ published: [BlobHash: BlobFile]) {
+        hashes = HeldBlobs(published: Set(published.keys.map(\.hex)))
+        files = Array(published.values)
+    }
+
+    /// Opens the files of a result that aren't held yet. Blocks on the disk.
+    ///
+    /// - Returns: false where one of them is gone.
+    mutating func hold(_ completion: Completion, _ cache: any BlobStore, _ logger: Logger) -> Bool {
+        for rendition in completion.renditions where !hashes.contains(rendition.blob) {
+            do throws(CacheError) {
+                guard let hash = BlobHash(rendition.blob), let file = try cache.hold(hash, size: rendition.size)
+                else { return false }
+                hashes.found.insert(rendition.blob)
+                files.append(file)
+            } catch {
+                logger.warning("A cached file can't be held; its item goes back.", metadata: ["error": "\(error)"])
+                return false
+            }
+        }
+        return true
+    }
+
+    func letGo(_ cache: any BlobStore) {
+        for file in files { cache.letGo(file) }
+    }
+}
