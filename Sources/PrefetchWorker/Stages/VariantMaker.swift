@@ -129,6 +129,7 @@ struct VariantMaker: Sendable {
         guard case .failure(let failure) = result, failure.failureClass == .encode else { return try Self.made(result) }
         let place = OutputPlace(
             isInMemory: true, most: Int64(helpers.configuration.outputBytes) / Int64(order.specs.count))
+        // Best effort: if this fails too, the first failure stands.
         guard case .made(let report, let blobs)? = try? await ask(order, place) else { throw failure }
         return (report, try await stored(blobs))
     }
