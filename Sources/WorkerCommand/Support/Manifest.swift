@@ -9,7 +9,7 @@ struct Manifest: Decodable {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            if let one = try? container.decode(String.self) {  // A list is no error: read below.
+            if let one = try? container.decode(String.self) {  // Best effort: a list is read below.
                 values = [one]
             } else {
                 values = try container.decode([String].self)

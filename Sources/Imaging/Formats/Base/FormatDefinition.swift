@@ -206,7 +206,7 @@ protocol OwnFormatDefinition: FormatDefinition {}
 extension OwnFormatDefinition {
     var loaderClass: String? { nil }
     var libraries: [String] { [] }
-    // libvips has no loader for it.
+    // Always fails, since libvips does not decode the format.
     func load(
         _ source: UnsafeMutablePointer<VipsSource>, _ scale: DecodeScale, isLenient: Bool,
         _ result: inout UnsafeMutablePointer<VipsImage>?,
