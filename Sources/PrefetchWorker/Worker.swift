@@ -181,7 +181,7 @@ public struct Worker: Sendable {
         let deadline = Task {
             // Cancelled as soon as all items have ended.
             guard (try? await Task.sleep(for: .milliseconds(configuration.grace))) != nil else { return }
-            logger.warning("The grace is over; what still runs goes back to the queue.")
+            logger.warning("The grace period is over; items in flight go back to the queue.")
             tasks.cancelAll()
             engine.helpers.abandon()
             engine.stages.publisher.hurry()

@@ -98,7 +98,7 @@ extension HostGate {
         if isProbed { return HostWait(reason: "One request finds out whether \(host) can be reached.", time: nil) }
         if Int(window) < limits.perHost {
             return HostWait(
-                reason: "\(host) said that it is too much (429, 503): \(max(1, Int(window))) at once for now.",
+                reason: "\(host) is overloaded (429, 503): \(max(1, Int(window))) at once for now.",
                 time: nil)
         }
         return HostWait(reason: "\(host) has its \(limits.perHost) requests at once (--per-host).", time: nil)
@@ -116,7 +116,7 @@ extension HostGate {
     private func pauseSentence(_ host: String) -> String {
         if let narrowed = width.narrowed, narrowed < 1 {
             let pause = Int((1 / narrowed).rounded())
-            return "\(host) said that it is too much (429, or 503 to most URLs): one request every \(pause) s for now."
+            return "\(host) is overloaded (429, or 503 to most URLs): one request every \(pause) s for now."
         }
         return "\(host) gets \(limits.rate.map { "\($0)" } ?? "no more") requests a second (--rate)."
     }

@@ -161,7 +161,7 @@ extension DecodedSource {
         do throws(VipsFailure) {
             facts.placeholders = try base.placeholders(width: facts.width, height: facts.height)
         } catch {
-            throw error.error(.transform, "The placeholders could not be told")
+            throw error.error(.transform, "The placeholders could not be computed")
         }
         return facts
     }

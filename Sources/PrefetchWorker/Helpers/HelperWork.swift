@@ -147,7 +147,7 @@ struct HelperWork: Sendable {
         case .preview(let report):
             return .success(.preview(report, files[0]))
         case .facts:
-            return .failure(Failure(.transform, "The helper answered what it wasn't asked."))
+            return .failure(Failure(.transform, "The helper's reply does not match the request."))
         case .made(let report):
             guard report.renditions.count == files.count else {
                 return .failure(

@@ -40,7 +40,7 @@ final class DrainWatch: Sendable {
         // The counters may be wrong, so the items are counted. Once for each wait, since that reads every item.
         if state.withLock({ $0.toldAt == nil }) {
             for job in try await store.control.mendCounters(always: true) {
-                logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
+                logger.warning("The counters of a job were wrong and have been corrected: \(job.finding)")
             }
         }
         let waits = try await store.reports.waits(of: worker)

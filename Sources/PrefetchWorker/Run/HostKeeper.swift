@@ -77,7 +77,7 @@ struct HostKeeper: Sendable {
                 try await callBack()
             } catch {
                 // The next round tries again. A lasting error shows in the claims, which end the run.
-                logger.warning("Could not keep the books of the hosts.", metadata: ["error": "\(error)"])
+                logger.warning("The state of hosts could not be stored yet.", metadata: ["error": "\(error)"])
             }
             // Best effort: cancellation ends the sleep, and then the loop.
             try? await Task.sleep(for: ledger.shares == nil ? Self.pause : Self.pauseBesideOthers)

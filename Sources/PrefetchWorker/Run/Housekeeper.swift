@@ -55,7 +55,7 @@ struct Housekeeper: Sendable {
     private func recount() async {
         await attempt("recount the items of open jobs") { () throws(JobsError) in
             for job in try await store.control.mendCounters() {
-                logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
+                logger.warning("The counters of a job were wrong and have been corrected: \(job.finding)")
             }
         }
     }

@@ -35,7 +35,7 @@ struct DelegateQuestions: Sendable {
         do throws(JobPlanError) {
             return try plans.plan(for: plan.definition.changed(to: answer)).get()
         } catch {
-            throw Failure(.delegate, "What the delegate makes of the item can't be used: \(error.message)")
+            throw Failure(.delegate, "The delegate's settings for the item can't be used: \(error.message)")
         }
     }
 
@@ -68,10 +68,10 @@ struct DelegateQuestions: Sendable {
         let response = DelegatedResponse(source.response, url: item.url)
         let status = try await ask(.response) { try await $0.status(of: response, item: DelegatedItem(item)) }
         if let status, !(100...599).contains(status) {
-            throw Failure(.delegate, "The delegate takes the response for a \(status), which is no HTTP status.")
+            throw Failure(.delegate, "The delegate changed the status to \(status), which is no HTTP status.")
         }
         if let status, !(200...299).contains(status) {
-            var failure = Failure(.http(status), "The delegate takes the response for a \(status).")
+            var failure = Failure(.http(status), "The delegate changed the status to \(status).")
             failure.response = source.response
             throw failure
         }
@@ -97,7 +97,7 @@ struct DelegateQuestions: Sendable {
             let answer = try await ask(.blacklist) { try await $0.blacklists(url, for: record.failureClass) } ?? nil
             record.isListed = answer ?? record.isListed
         } catch {
-            logger.warning("The delegate has no word on the blacklist.", metadata: ["error": "\(error.message)"])
+            logger.warning("The delegate's blacklist hook failed.", metadata: ["error": "\(error.message)"])
         }
         return record
     }

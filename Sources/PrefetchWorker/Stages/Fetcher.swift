@@ -153,7 +153,7 @@ final class Fetcher: Sendable {
             try await hosts.block(host: host, until: time)
         } catch {
             toldWaits.forget(host)
-            logger.warning("A Retry-After can't be written down yet.", metadata: ["error": "\(error)"])
+            logger.warning("A Retry-After can't be stored yet.", metadata: ["error": "\(error)"])
         }
     }
 

@@ -72,7 +72,7 @@ struct Loaders: Sendable {
         response.lastModified = answer.lastModified
         if answer.isNotModified {
             guard request.etag != nil || request.lastModified != nil else {
-                throw Failure(.delegate, "The loader says that nothing has changed, and nothing was cached.")
+                throw Failure(.delegate, "The loader returned notModified, but no version is cached.")
             }
             response.status = 304
             return .notModified(response)
@@ -160,7 +160,7 @@ private final class ArrivingBody: LoaderBody {
             try file.room?.growWaiting(by: bytes.count)
             try file.descriptor.writeAll(bytes)
         } catch {
-            throw Failure(.diskFull, "What a loader brings can't be stored: \(error)")
+            throw Failure(.diskFull, "The loader's bytes can't be stored: \(error)")
         }
         state.withLock { state in
             state.file = file

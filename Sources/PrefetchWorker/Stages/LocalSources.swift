@@ -40,7 +40,7 @@ extension LocalSources {
         defer { try? source.close() }  // Best effort: it was only read.
         var status = stat()
         guard fstat(source.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw Failure(.invalidURL, "What the URL names is no regular file.")
+            throw Failure(.invalidURL, "The URL does not name a regular file.")
         }
         guard Int64(status.st_size) <= limit else { throw Self.tooLarge(limit) }
         return try Self.stored(in: makeFile(Int64(status.st_size))) { file in

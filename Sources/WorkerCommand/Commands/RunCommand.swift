@@ -105,7 +105,7 @@ struct RunCommand: AsyncParsableCommand {
             }
             first = .now
             logger.notice(
-                "Stopping: what is in flight is finished, the rest stays in the queue. Signal again to stop immediately."
+                "Stopping: items in flight are finished, the others stay in the queue. Signal again to stop immediately."
             )
             stop.request()
         }
