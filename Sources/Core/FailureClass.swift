@@ -15,9 +15,9 @@ public enum FailureClass: Hashable, Sendable {
     public enum Treatment: Hashable, Sendable {
         /// Tried again, and never blacklisted: the fault may be the worker's or the network's.
         case retry
-        /// Tried again; after the last try the URL is blacklisted for so many milliseconds.
+        /// Tried again; after the last try the URL is blacklisted for this time.
         case retryThenBlacklist(milliseconds: Int64)
-        /// Not tried again, and blacklisted for so many milliseconds.
+        /// Not tried again, and blacklisted for this time.
         case blacklist(milliseconds: Int64)
         /// Not tried again, not blacklisted.
         case end

@@ -140,8 +140,8 @@ public final class Downloader: Sendable {
     /// Sets this downloader's share of its limits, if other workers use the same hosts.
     ///
     /// - Parameters:
+    ///   - concurrency: transfers at once; nil for all.
     ///   - hosts: the share of each host; a host that is not named gets none. Nil for all.
-    ///   - hosts: of each host, nothing of one that isn't named; nil for all.
     public func setShares(concurrency: Int?, hosts: [String: HostShare]?) {
         scheduler.setShares(concurrency: concurrency, hosts: hosts)
     }

@@ -79,7 +79,7 @@ package struct Parameter: Sendable {
 
     /// - Parameters:
     ///   - text: a value in the short form.
-    ///   - owner: what it is for, as a sentence names it: `blur`.
+    ///   - owner: the effect or option that it belongs to, for messages: `blur`.
     func read(_ text: String, of owner: String) throws(VariantSpecError) -> ParameterValue {
         switch kind {
         case .flag:

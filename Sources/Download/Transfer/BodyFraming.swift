@@ -9,8 +9,8 @@ enum BodyFraming: Equatable {
     case unsound
 
     /// - Parameters:
+    ///   - lengths: the value of each `Content-Length` line.
     ///   - encodings: the value of each `Transfer-Encoding` line.
-    ///   - encodings: that of each `Transfer-Encoding` line.
     init(lengths: [String], encodings: [String]) {
         let codings = encodings.joined(separator: ",").lowercased().split(separator: ",").map {
             Array($0.utf8).trimmingSpaces()

@@ -48,7 +48,7 @@ struct RunSummary: Encodable {
                 if let error = job.error { Terminal.error("job \(job.job): \(error)") }
             }
             if exitCode == .temporary, end == "stopped" {
-                Terminal.error("Stopped before all was done; the remaining items are in the queue. Run it again to go on.")
+                Terminal.error("Stopped before all was done; the remaining items are in the queue. Run again to go on.")
             }
             if failed > 0 {
                 let ids = jobs.filter { $0.failed > 0 }.map { String($0.job) }.joined(separator: ", ")
