@@ -94,8 +94,7 @@ public final class Downloader: Sendable {
         }
     }
 
-    /// Re-ranks the waiting downloads whose ``DownloadRequest/id`` is `id`; running and ended downloads are not
-    /// changed.
+    /// Re-ranks the waiting downloads whose ``DownloadRequest/id`` is `id`; it does not affect running ones.
     public func update(priority: Int, rank: Int64, for id: Int64) {
         scheduler.update(priority: priority, rank: rank, for: id)
     }

@@ -67,8 +67,7 @@ final class DownloadScheduler: Sendable {
 
 // Calls from any thread.
 extension DownloadScheduler {
-    /// How long an idle queue waits for the rest of a group. Otherwise the first request to start would be the one
-    /// whose task happened to run first.
+    /// How long an idle queue waits for the rest of a group, so that the most urgent of them starts first.
     private static let gathering = Duration.milliseconds(3)
 
     func nextID() -> UInt64 {
@@ -78,8 +77,7 @@ extension DownloadScheduler {
         }
     }
 
-    /// - Parameter isCancelled: called after ``cancel(_:)`` can find the transfer, so that no cancellation is lost in
-    ///   between.
+    /// - Parameter isCancelled: called once ``cancel(_:)`` can find the transfer, so that no cancellation is lost.
     func submit(_ queued: QueuedTransfer, isCancelled: () -> Bool) {
         let isAccepted = state.withLock { state in
             guard case .open = state.phase, state.settlingSince == nil else { return false }
@@ -95,8 +93,7 @@ extension DownloadScheduler {
         if !isAccepted { queued.answer(.failed(.stopped())) }
     }
 
-    /// Cancels a waiting request immediately, and tells the thread to cancel a running one. An unknown id has ended
-    /// already.
+    /// Cancels a waiting request immediately, and has the thread cancel a running one. An unknown id has ended.
     func cancel(_ id: UInt64) {
         let waiting: QueuedTransfer? = state.withLock { state in
             if let queued = state.queue.remove(id) { return queued }

@@ -146,8 +146,7 @@ final class Transfer {
 
 // The connection of this hop.
 extension Transfer {
-    /// - Returns: whether the connection may be used. Bytes that arrived before the request would be taken for its
-    ///   answer.
+    /// - Returns: whether it may be used. Bytes that came before the request would be taken for its answer.
     func take(_ connection: KnownConnections.Connection) -> Bool {
         // On a new connection the server may send first, as TLS and HTTP/2 do.
         let unasked = openedSockets.isEmpty ? connections.unasked(on: connection, isSecure: speaksTLS) : .nothing

@@ -66,8 +66,7 @@ extension Transfer {
         )
     }
 
-    /// The bytes of an interrupted body that a later try can resume: those of this try, or of an earlier one if this
-    /// try failed before its body.
+    /// The bytes of an interrupted body that a later try can resume: this try's, or an earlier try's if this had no body.
     func partial(_ failure: Failure) -> Partial? {
         guard case .body(let receiver) = phase else { return failure.failureClass.tellsOfNoBody ? resume : nil }
         guard [.connectionLost, .timeout, .truncated].contains(failure.failureClass), let etag = headers.strongETag,

@@ -219,8 +219,7 @@ extension TransferLoop {
         self.nextDeadline = running.values.map(\.deadline).min()
     }
 
-    /// While the downloader settles, ends transfers that have received nothing for a while, since the worker waits for
-    /// the last of them.
+    /// While the downloader settles, ends transfers that have received nothing for a while.
     ///
     /// - Returns: when the next of them is due.
     private func endSilent(

@@ -99,6 +99,7 @@ public enum HelperMain {
             let pictures = zip(request.assets, descriptors.dropFirst(1 + request.variants.count))
             let assets = Dictionary(uniqueKeysWithValues: pictures.map { ($0, $1) })
             hasOutgrown.store(false, ordering: .relaxed)
+            // Transformer reads the header and plans the variants; TransformRun.write makes them.
             return .made(
                 try Transformer(limits: request.limits, extensions: extensions, isAlone: true)
                     .transform(

@@ -72,8 +72,7 @@ final class HelperPool: Sendable {
         }
     }
 
-    /// The memory that a decoder needs for this picture. An unreadable picture counts as 0, and its decoder reports the
-    /// error.
+    /// The memory that a decoder needs for this picture. Its decoder reports the error of an unreadable one.
     private func decoderBytes(of source: BlobFile) async -> Int {
         await withCheckedContinuation { continuation in
             results.async { [limits] in
@@ -106,8 +105,7 @@ final class HelperPool: Sendable {
         for work in queue.abandon() { work.answer.resume(returning: .failure(.stopped())) }
     }
 
-    /// One place of the pool: starts a helper when the first image comes, and replaces it when it has died or is worn
-    /// out.
+    /// One place of the pool: starts a helper for the first image, and replaces it when it has died or is worn out.
     private func serve() async {
         let thread = DispatchQueue(label: "helper")
         let place = HelperPlace()
@@ -127,15 +125,13 @@ final class HelperPool: Sendable {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
                 place.take()?.answer.resume(
                     returning: .failure(Failure(.diskError, "A helper process can't be started: \(error)")))
-                // Best effort (cancellation only shortens it): a lack of memory or processes does not end within
-                // milliseconds.
+                // Best effort (cancellation only shortens it): a lack of memory does not end within milliseconds.
                 try? await Task.sleep(for: .seconds(1))
             }
         }
     }
 
-    /// Gives the helper one image after the other, until it must be replaced. An image that killed the helper, and that
-    /// is to be tried again, stays in the place.
+    /// Gives the helper images until it must be replaced. An image to try again after a crash stays in the place.
     private func feed(from place: HelperPlace, to helper: RunningHelper, on thread: DispatchQueue) async {
         var images = 0
         repeat {

@@ -232,8 +232,7 @@ final class ItemRun {
         source.etag = response.etag ?? source.etag
         source.lastModified = response.lastModified ?? source.lastModified
         source.http = stages.fetcher.facts(of: response, request, replacing: source.http)
-        // If the cached bytes were damaged meanwhile, the index has forgotten them, and the next claim fetches them
-        // again.
+        // The cached bytes were damaged meanwhile and are forgotten; the next claim fetches them again.
         return try await completed(from: source) ?? .release
     }
 

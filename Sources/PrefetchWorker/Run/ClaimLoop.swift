@@ -78,8 +78,7 @@ final class ClaimLoop: Sendable {
         do { try store.database.checkFile() } catch { throw WorkerError(error) }
     }
 
-    /// Whether a draining run gives up: nothing is in flight, and the disk still fails, or fails as soon as something
-    /// is written.
+    /// Whether a draining run gives up: nothing is in flight, and the disk fails, at the latest when it is written to.
     private func isHopeless() throws(WorkerError) -> Bool {
         guard disk.trouble() != nil || disk.relapses > 8 else { return false }
         if let fault, fault.code != .diskFull, fault.code != .busy { throw WorkerError(fault) }
@@ -189,8 +188,7 @@ final class ClaimLoop: Sendable {
         }
     }
 
-    /// Waits if the disk is full or fails, or if another program holds the lock, since these may pass; a damaged
-    /// database ends the run.
+    /// Waits for a full or failing disk and for a lock, since these may pass; a damaged database ends the run.
     private func pause(after error: JobsError) throws(WorkerError) -> Int {
         guard error.mayPass else { throw WorkerError(error) }
         fault = error

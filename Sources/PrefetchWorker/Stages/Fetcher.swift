@@ -20,8 +20,7 @@ final class Fetcher: Sendable {
     private let logger: Logger
     private let toldWaits = ToldWaits()
 
-    /// Whether bodies are refused by their first bytes. Not if a delegate replaces them: then the bytes that it returns
-    /// must be an image.
+    /// Whether bodies are refused by their first bytes. If a delegate replaces bodies, its results are checked instead.
     private let inspectsBodies: Bool
 
     init(
@@ -140,8 +139,7 @@ final class Fetcher: Sendable {
         }
     }
 
-    /// Stores a host's `Retry-After` before anything else happens; otherwise a worker that takes over after a crash
-    /// would request the host again.
+    /// Stores a host's `Retry-After` first, so that a worker that takes over after a crash obeys it.
     private func remember(_ failure: Failure, of url: String) async {
         guard let wait = failure.retryAfter?.milliseconds, wait > 0, failure.failureClass.treatment == .retry else {
             return
@@ -175,8 +173,7 @@ final class Fetcher: Sendable {
         return source
     }
 
-    /// The header fields from which freshness is computed. Fields that a 304 leaves out keep their values (RFC 9111,
-    /// section 3.2).
+    /// The fields from which freshness is computed; those that a 304 leaves out stay (RFC 9111, section 3.2).
     func facts(of response: DownloadResponse, _ request: DownloadRequest, replacing old: HTTPFacts?) -> HTTPFacts {
         let now = settings.now()
         let vary = response.vary ?? old?.vary

@@ -69,8 +69,7 @@ struct SourceLookup: Sendable {
 
     // MARK: - Freshness
 
-    /// Ages use the wall clock, as HTTP does. After the clock was set back, a source is revalidated, which costs a
-    /// small request; otherwise it might not be revalidated for years.
+    /// Ages use the wall clock, as HTTP does. If it was set back, a source is revalidated, to be safe.
     func freshness(of source: SourceRecord, _ plan: JobPlan) -> Usability {
         if plan.options.contains(.refreshCached) { return .stale }
         let now = settings.now()

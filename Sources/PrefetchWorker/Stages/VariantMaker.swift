@@ -106,9 +106,7 @@ struct VariantMaker: Sendable {
         ).get()
     }
 
-    /// Makes variants with space reserved for their maximum size; unused space is released.
-    ///
-    /// - Returns: nil if the variants exceed the space.
+    /// Makes variants with space reserved for their maximum size; nil if they exceed it. Unused space is released.
     private func transformed(
         _ order: Order, into place: OutputPlace,
     ) async throws(Failure) -> (TransformReport, [PendingBlob])? {
