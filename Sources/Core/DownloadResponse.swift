@@ -11,7 +11,7 @@ public struct DownloadResponse: Sendable, Equatable {
     public var expires: String?
     public var date: String?
     public var age: String?
-    /// `X-Robots-Tag`, where sites opt out of uses of their images; a line for each header.
+    /// Values of `X-Robots-Tag`, one header a line: sites use it to opt out of uses of their images.
     public var robots: String?
     public var vary: String?
     /// `1.0`, `1.1` or `2`; nil where there was no response.
@@ -21,10 +21,10 @@ public struct DownloadResponse: Sendable, Equatable {
     public var bytesReceived: Int64 = 0
     /// Announced bytes of a body that was rejected early.
     public var bytesSaved: Int64 = 0
-    /// Whether it was said where the body ends, and all of it came. One that ends with its connection may have broken
-    /// off.
+    /// Whether the response announced where its body ends, and the whole body came. A body that ends with its
+    /// connection may have broken off.
     public var isWhole = false
-    /// The announced length of the body; nil where none was.
+    /// The announced length of the body; nil if the response announced none.
     public var announcedBytes: Int64?
     /// The numeric address that was connected to; empty when there was no connection.
     public var primaryAddress = ""
@@ -47,22 +47,22 @@ public struct DownloadResponse: Sendable, Equatable {
         public var dns = Duration.zero
         public var connect = Duration.zero
         public var tls = Duration.zero
-        /// From the start of the last hop to its first byte.
+        /// Time from the start of the last hop to its first byte.
         public var firstByte = Duration.zero
-        /// From the start of the first hop to the end.
+        /// Time from the start of the first hop to the end.
         public var total = Duration.zero
 
         public init() {}
     }
 }
 
-/// The verdict on a body by its first bytes, while the others are still arriving.
+/// The inspector's verdict on a body by its first bytes, while the others are still arriving.
 public enum BodyVerdict: Sendable {
-    /// More bytes are needed to say.
+    /// The inspector needs more bytes.
     case undecided
     case accept
-    /// Accepts it as a kind of body, such as a format's name.
+    /// Accepts the body as a kind, such as a format's name.
     case acceptAs(String)
-    /// Cuts the transfer with this failure.
+    /// Ends the transfer with this failure.
     case refuse(Failure)
 }

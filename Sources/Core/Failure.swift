@@ -1,24 +1,26 @@
-/// Why an item can't go on: the one error that every stage throws, from the download to the publisher.
+/// Why an item cannot go on. Every stage throws this one error, from the download to the publisher.
 public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     public let failureClass: FailureClass
-    /// A sentence for people, at most 500 characters on one line, without credentials or control characters. Decisions go by
-    /// the class: a library's or an origin's words are only quoted here.
+    /// A sentence for people, at most 500 characters on one line, without credentials or control characters. It may
+    /// quote a library or an origin; code decides by the class only.
     public let message: String
-    /// The host that failed, as budgets and blocks spell it: after a redirect another host than the URL's.
+    /// The host that failed, in the spelling of limits and blocks. After a redirect it differs from the URL's host.
     public var host: String?
-    /// How long the origin asked to be left alone, 0 s to 1 h.
+    /// The origin's `Retry-After`, 0 s to 1 h.
     public var retryAfter: Duration?
-    /// The HTTP response, where the request got that far.
+    /// The HTTP response; nil if the request failed before it came.
     public var response: DownloadResponse?
-    /// False where no request was made, as for a host whose circuit is open: only a request counts among the host's failures.
+    /// False if no request was made, as for a host whose circuit is open. Only requests count among the host's
+    /// failures.
     public var hasAsked = true
     /// Whether another request would bring the same bytes.
     public var isFinal = false
-    /// Whether its URL goes on the blacklist, where a delegate, a setting or the job says so; nil leaves it to the class.
+    /// Whether its URL goes on the blacklist, if a delegate, a setting or the job decides that; nil leaves it to the
+    /// class.
     public var isListed: Bool?
-    /// The setting of this worker that refused it; its URL is listed as long as the setting is the same.
+    /// The setting of this worker that refused the URL. The URL stays listed only while the setting is the same.
     public var setting: String?
-    /// When its host may be asked again, in UTC milliseconds, where the host has said so.
+    /// When the host's block ends, in UTC milliseconds; nil if the host announced no time.
     public var blocksHostUntil: Int64?
 
     public init(
@@ -32,7 +34,8 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
         self.response = response
     }
 
-    /// The worker is stopping, or the item was cancelled: it goes back to the queue, and the lease's fence decides.
+    /// The worker is stopping, or the item was cancelled. The item goes back to the queue, and the lease's fence
+    /// decides whether it may.
     public static func stopped(_ message: String = "The worker is stopping.") -> Failure {
         Failure(.cancelled, message)
     }
@@ -44,7 +47,7 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// What goes from a helper to its worker: the class and the message.
+/// A helper sends its worker the class and the message only.
 extension Failure: Codable {
     private enum CodingKeys: String, CodingKey { case failureClass, message }
 

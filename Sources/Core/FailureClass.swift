@@ -1,4 +1,4 @@
-/// Why an item failed. One class per failure, stored with the item; no free text decides anything.
+/// Why an item failed. Each failure has one class, stored with the item; code never decides by the message.
 ///
 /// A class is a case here, a name in ``allNamed`` and a row of the table. Its retries, its time on the blacklist,
 /// whether it counts among its host's failures, and its row in docs/reference/failure-classes.md follow from that.
@@ -15,9 +15,9 @@ public enum FailureClass: Hashable, Sendable {
     public enum Treatment: Hashable, Sendable {
         /// Tried again, and never blacklisted: the fault may be the worker's or the network's.
         case retry
-        /// Tried again; after the last try the URL is blacklisted for so many milliseconds.
+        /// Tried again; after the last try the URL is blacklisted for this time.
         case retryThenBlacklist(milliseconds: Int64)
-        /// Not tried again, and blacklisted for so many milliseconds.
+        /// Not tried again, and blacklisted for this time.
         case blacklist(milliseconds: Int64)
         /// Not tried again, not blacklisted.
         case end
@@ -31,7 +31,7 @@ public enum FailureClass: Hashable, Sendable {
         case unreachable
         /// The origin's answer. Counts among the host's failures.
         case answer
-        /// A setting of this worker refuses what another may take.
+        /// A setting of this worker refuses the URL; another worker may accept it.
         case setting
         /// The worker, its disk, or the job itself.
         case worker
@@ -58,10 +58,11 @@ public enum FailureClass: Hashable, Sendable {
     private static let aDay = Treatment.blacklist(milliseconds: day)
     private static let aWeek = Treatment.blacklist(milliseconds: 7 * day)
 
-    /// Statuses that may go away by themselves.
+    /// Statuses that may pass.
     public static let retriedStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
 
-    /// The table. A switch, since a dictionary would ask for the hash of a class, which is that of its name in here.
+    /// The table. It is a switch and not a dictionary, since the hash of a class is computed from its name in this
+    /// table.
     private var row: Row {
         switch self {
         case .dns: Row(self, "dns", .retry, .unreachable, "the host's name can't be resolved")
@@ -112,7 +113,7 @@ public enum FailureClass: Hashable, Sendable {
         }
     }
 
-    /// Every class that has no number in it; `http-NNN` comes on top.
+    /// Every class without a number; `http-NNN` is not in this list.
     public static let allNamed: [FailureClass] = [
         .dns, .connect, .timeout, .connectionLost, .tlsHandshake, .tlsCertificate, .tooManyRedirects, .invalidURL,
         .forbiddenAddress, .tooLarge, .tooManyPixels, .notAnImage, .badImage, .decoderCrash, .truncated, .transform,
@@ -135,7 +136,7 @@ public enum FailureClass: Hashable, Sendable {
         }
     }
 
-    /// Whether it counts among the failures of its host.
+    /// Whether the class counts among the failures of its host.
     public var isOfHost: Bool { row.fault == .answer || isUnreachable }
 
     /// Whether the origin could not be reached at all.
@@ -160,7 +161,7 @@ extension FailureClass: RawRepresentable, Codable, CustomStringConvertible {
 }
 
 extension FailureClass {
-    /// Whether it says something of the picture, the URL or the job, and not of the disk or a worker that stops.
+    /// Whether the class describes the picture, the URL or the job, and not the disk or a worker that stops.
     public var isOfItem: Bool { self != .cancelled && treatment != .putBack }
 
     /// Whether a request with other credentials may get another answer.

@@ -1,4 +1,4 @@
-/// JSON that is passed on as it came, with its numbers as they were written.
+/// JSON that is passed on unchanged, with its numbers as they were written.
 package enum JSONText {
     /// An object with one more member.
     ///

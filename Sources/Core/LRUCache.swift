@@ -1,4 +1,5 @@
-/// Values by key, of which the least recently used go first when there are too many, or when they cost too much together.
+/// Values by key. When there are too many, or their costs add up to too much, the cache removes the least recently
+/// used.
 package struct LRUCache<Key: Hashable, Value> {
     /// A place in the list from the least to the most recently used.
     private struct Slot {
@@ -27,10 +28,10 @@ package struct LRUCache<Key: Hashable, Value> {
 
     package var count: Int { places.count }
 
-    /// Looks without using: the order stays.
+    /// Reads a value without marking it as used.
     package func peek(_ key: Key) -> Value? { places[key].flatMap { slots[$0]?.value } }
 
-    /// The value of a key, which is the most recently used one from now on.
+    /// The value of a key; marks it as the most recently used.
     package mutating func value(_ key: Key) -> Value? {
         guard let place = places[key] else { return nil }
         if place != newest {
@@ -40,7 +41,8 @@ package struct LRUCache<Key: Hashable, Value> {
         return slots[place]?.value
     }
 
-    /// Adds or replaces a value, then removes others until the limits hold. One that is too large by itself goes as well.
+    /// Adds or replaces a value, then removes others until the limits hold. A value that exceeds the limits alone is
+    /// removed too.
     package mutating func insert(_ value: Value, for key: Key, cost: Int64 = 0) {
         remove(key)
         let place = free.popLast() ?? slots.count

@@ -1,10 +1,10 @@
-/// Texts from outside, made fit for one line of a message.
+/// Makes texts from outside fit for one line of a message.
 package enum MessageText {
     /// Characters of the longest message.
     package static let maxLength = 500
 
-    /// A library may quote a file in its message, so what is in it is as hostile as the file: control characters become
-    /// spaces, and a longer text is cut.
+    /// Replaces control characters by spaces and cuts a long text. A library may quote a file in its message, so the
+    /// text is as hostile as the file.
     package static func tidied(_ text: String) -> String {
         var kept = String.UnicodeScalarView()
         for scalar in text.unicodeScalars.prefix(maxLength * 2) {

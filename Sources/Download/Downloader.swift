@@ -3,23 +3,23 @@ public import Core
 import Synchronization
 public import SystemPackage
 
-/// Fetches URLs over HTTP and HTTPS into files, most urgent first, within limits per host and in all.
+/// Downloads HTTP and HTTPS URLs into files, most urgent first, within limits for each host and in all.
 ///
-/// One thread drives libcurl for all transfers; calls may come from anywhere. Nothing is tried again in here: a failure
-/// carries its class, and the caller decides. Only what an origin asks for with `Retry-After` is granted at once: its
-/// host is blocked before anything that waits could start.
+/// One thread drives libcurl for all transfers; its methods may be called from any thread. The downloader retries
+/// nothing: a failure has its class, and the caller decides. It applies `Retry-After` itself, immediately, so that no
+/// waiting request starts in between.
 public final class Downloader: Sendable {
     public let configuration: DownloadConfiguration
     private let scheduler: DownloadScheduler
     private let robots: RobotsKeeper
 
     /// - Parameters:
-    ///   - makeFile: makes the file for a body, when its first bytes are there. Called on the download thread; an
-    ///     `Errno` it throws becomes ``FailureClass/diskFull`` or ``FailureClass/diskError``.
+    ///   - makeFile: makes the file for a body when the body's first bytes arrive. Called on the download thread; an
+    ///     `Errno` that it throws becomes ``FailureClass/diskFull`` or ``FailureClass/diskError``.
     ///   - makeRoom: makes the reservation of disk space for a body; nil for none.
-    ///   - inspect: judges a body by its first bytes so far, at most 64 KiB, on the download thread, until it is
-    ///     decided. A refusal cuts the transfer. What stays undecided is accepted.
-    ///   - measure: tells the pixels that the header of an accepted body says, for requests with a filter.
+    ///   - inspect: inspects a body's first bytes so far, at most 64 KiB, on the download thread, until it decides. If
+    ///     it refuses, the transfer ends. A body that stays undecided is accepted.
+    ///   - measure: reads the size in pixels from the header of an accepted body, for requests with a filter.
     /// - Throws: `internalError` when libcurl or the thread cannot be started or `caFile` cannot be read.
     public init(
         configuration: DownloadConfiguration,
@@ -41,7 +41,7 @@ public final class Downloader: Sendable {
 
     deinit { scheduler.close() }
 
-    /// Fetches one URL. Never throws; cancelling the task cancels the transfer.
+    /// Downloads one URL. Never throws; cancelling the task cancels the transfer.
     public func download(_ request: DownloadRequest) async -> DownloadOutcome<BodyFile> {
         let url: DownloadURL
         do throws(Failure) {
@@ -49,15 +49,15 @@ public final class Downloader: Sendable {
             try HeaderRules.check(request)
         } catch {
             var failure = error
-            // Nothing was asked, and nothing is spared by a list.
+            // No request was made, and listing the URL would save none.
             failure.isListed = false
             return .failed(failure)
         }
         return await followRedirects(request, from: url)
     }
 
-    /// Follows redirects to other hosts. Each host has its own queue, limits and
-    /// waits. Where robots.txt counts, that of each hop is asked first.
+    /// Follows redirects to other hosts. Each host has its own queue, limits and waits. With `respectsRobotsText` the
+    /// robots.txt of each hop's host is checked first.
     private func followRedirects(_ request: DownloadRequest, from beginning: DownloadURL) async -> DownloadOutcome<
         BodyFile
     > {
@@ -94,80 +94,80 @@ public final class Downloader: Sendable {
         }
     }
 
-    /// Moves the waiting downloads whose ``DownloadRequest/id`` is `id`; those that run or ended stay as they are.
+    /// Re-ranks the waiting downloads whose ``DownloadRequest/id`` is `id`; it does not affect running ones.
     public func update(priority: Int, rank: Int64, for id: Int64) {
         scheduler.update(priority: priority, rank: rank, for: id)
     }
 
-    /// Whether a download with this ``DownloadRequest/id`` waits for its turn.
+    /// Whether a download with this ``DownloadRequest/id`` is queued.
     public func isWaiting(_ id: Int64) -> Bool { scheduler.state.withLock { $0.queue.isWaiting(id) } }
 
-    /// Nothing new starts on this host until then; what waits stays in the queue, what runs goes on. A shorter block
-    /// does not undo a longer one.
+    /// Blocks a host for a time: no request starts, waiting requests stay in the queue, running transfers continue. A
+    /// shorter block does not replace a longer one.
     public func block(host: String, for duration: Duration, _ reason: HostBlock = .asked) {
         scheduler.block(HostName.normal(host), until: .now + duration, reason)
     }
 
-    /// Until when a host is blocked, and why; nil when it is not.
+    /// When the host's block ends, and its reason; nil if it is not blocked.
     public func blocked(_ host: String) -> (until: ContinuousClock.Instant, reason: HostBlock)? {
         scheduler.blocked(HostName.normal(host))
     }
 
-    /// Whether any host may be blocked; to ask for each of them is not needed where none is.
+    /// Whether any host may be blocked. If not, a caller need not check each host.
     public var blocksHosts: Bool { scheduler.holdsBack }
 
-    /// Takes up what an earlier downloader had learnt of a host.
+    /// Restores the state of a host from an earlier downloader.
     public func restore(host: String, window: Double?, circuitOpenCount: Int) {
         scheduler.restore(HostName.normal(host), window: window, circuitOpenCount: circuitOpenCount)
     }
 
-    /// Takes over another worker's knowledge of a host that fails.
+    /// Adopts another worker's knowledge of a host that fails.
     public func adopt(host: String, silence: HostSilence) { scheduler.adopt(HostName.normal(host), silence) }
 
-    /// Another worker was answered by this host.
+    /// Records that another worker got an answer from this host.
     public func noteAnswered(host: String) { scheduler.noteAnswered(HostName.normal(host)) }
 
-    /// The failures of a host that has never answered and was given up; nil for all others.
+    /// The failures of a host that has never answered and was given up; nil for all other hosts.
     public func givenUp(_ host: String) -> HostSilence? { scheduler.givenUp(HostName.normal(host)) }
 
-    /// Requests that have waited in the queue for so long.
+    /// Requests that have been queued for longer than `time`.
     public func waits(longerThan time: Duration) -> [DownloadWait] { scheduler.waits(longerThan: time) }
 
-    /// Requests that have waited for so long for a robots.txt, by its host.
+    /// Requests that have waited for a host's robots.txt for longer than `time`.
     public func robotsWaits(longerThan time: Duration) -> [DownloadWait] { robots.waits(longerThan: time) }
 
-    /// This downloader's share of its limits, where other workers use the same hosts.
+    /// Sets this downloader's share of its limits, if other workers use the same hosts.
     ///
     /// - Parameters:
     ///   - concurrency: transfers at once; nil for all.
-    ///   - hosts: of each host, nothing of one that isn't named; nil for all.
+    ///   - hosts: the share of each host; a host that is not named gets none. Nil for all.
     public func setShares(concurrency: Int?, hosts: [String: HostShare]?) {
         scheduler.setShares(concurrency: concurrency, hosts: hosts)
     }
 
-    /// The hosts that have anything to tell, in no order.
+    /// The hosts with any state worth reporting, in no order.
     public var hosts: [HostSnapshot] { scheduler.snapshots() }
 
-    /// The host name that budgets and blocks of this URL go by; nil for a URL that cannot be sent.
+    /// The host name under which limits and blocks of this URL are kept; nil for a URL that cannot be sent.
     public static func host(of url: String) -> String? {
-        // A download of it would report the reason.
+        // Best effort: a download of such a URL reports the error.
         (try? DownloadURL(url, maxBytes: .max).host).map(HostName.normal)
     }
 
-    /// Whether both URLs have the same scheme, host and port, so that one's credentials may go to the other.
+    /// Whether both URLs have the same scheme, host and port, so that the credentials of one may be sent to the other.
     public static func haveSameOrigin(_ one: String, _ other: String) -> Bool {
-        // A URL that can't be sent has no origin.
+        // Best effort: a URL that cannot be sent has no origin, and its download reports the error.
         guard let one = try? DownloadURL(one, maxBytes: .max), let other = try? DownloadURL(other, maxBytes: .max)
         else { return false }
         return one.origin == other.origin
     }
 
-    /// The transfers that have run for more than a second, as they stood less than a second ago.
+    /// The transfers that have run for more than a second, with their progress of less than a second ago.
     public var progress: [DownloadProgress] { scheduler.state.withLock { $0.progress } }
 
     public var counts: DownloadCounts { scheduler.counts }
 
-    /// Takes effect on what starts next; nothing that runs is cut.
+    /// Sets the limits for requests that start from now on; running transfers are not cut.
     ///
     /// - Parameter special: limits of single hosts, by name.
     public func setLimits(concurrency: Int, limits: HostLimits, special: [String: HostLimits] = [:]) {
@@ -175,22 +175,21 @@ public final class Downloader: Sendable {
         scheduler.setLimits(concurrency: min(max(1, concurrency), 1_000), limits: limits, special: special)
     }
 
-    /// Ends what waits at hosts that are blocked for longer than `time` yet or were given up, as
+    /// Ends the requests that wait for hosts which are given up, or blocked for longer than `time`, as
     /// ``DownloadOutcome/crowded(_:)``.
     public func sendAwayBlocked(longerThan time: Duration) { scheduler.sendAwayBlocked(longerThan: time) }
 
-    /// Ends what waits at hosts where more than `limit` requests do, the least urgent first, as
-    /// ``DownloadOutcome/crowded(_:)``.
+    /// Ends requests at hosts where more than `limit` wait, the least urgent first, as ``DownloadOutcome/crowded(_:)``.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of requests that it ended.
     public func shed(over limit: Int) -> Int { scheduler.shed(over: limit) }
 
-    /// Ends what waits, and everything asked for from now on, as cancelled; what runs goes on to its end, as long as it
-    /// gets anything.
+    /// Ends all waiting requests, and all requests from now on, as cancelled. Running transfers continue while they
+    /// receive bytes.
     public func cancelWaiting() { scheduler.settle() }
 
-    /// Ends everything waiting and running as cancelled, and returns when the thread has freed what it held. Downloads
-    /// asked for from now on are cancelled at once.
+    /// Ends all waiting and running requests as cancelled, and returns when the thread has freed its resources.
+    /// Requests from now on are cancelled at once.
     public func shutdown() async {
         await scheduler.closeAndWait()
     }
@@ -205,7 +204,7 @@ public final class Downloader: Sendable {
     }
 }
 
-/// libcurl's global state, made once and kept until the process ends.
+/// libcurl's global state, initialised once and kept until the process ends.
 private enum CurlLibrary {
     private static let code = curl_global_init(Int(CURL_GLOBAL_SSL))
 
@@ -217,6 +216,6 @@ private enum CurlLibrary {
 }
 
 extension Downloader {
-    /// libcurl's own version and those of what it was built with.
+    /// The versions of libcurl and of the libraries that it was built with.
     public static var libraryVersion: String { String(cString: curl_version()) }
 }

@@ -3,7 +3,7 @@ internal import Subprocess
 internal import SystemPackage
 
 extension Doctor {
-    /// Has a helper try on itself everything that its sandbox is there to refuse.
+    /// Starts a helper that tries every action that its sandbox must refuse.
     func examineSandbox() async -> Finding {
         let report: SandboxReport
         do {

@@ -8,7 +8,7 @@ internal import Jobs
 internal import Logging
 internal import SystemPackage
 
-/// Looks at everything a worker needs, and says of each part whether it would do. It makes and changes nothing.
+/// Checks everything that a worker needs, and reports on each part. It makes and changes nothing.
 public struct Doctor: Sendable {
     public enum Verdict: String, Sendable, Encodable { case ok, warning, failure }
 
@@ -68,7 +68,7 @@ public struct Doctor: Sendable {
         return Finding(part: "libraries", verdict: .ok, detail: detail)
     }
 
-    /// In the order they are asked.
+    /// The coders, in the order in which they are asked.
     private var coders: Finding {
         let list = extensions.coders.listing.map { "\($0.name) (\($0.version))" }
         return Finding(part: "coders", verdict: .ok, detail: list.joined(separator: ", "))
@@ -117,7 +117,7 @@ public struct Doctor: Sendable {
         }
     }
 
-    /// What would become of a cache that isn't there yet; nil where there is one, or something else in its place.
+    /// Whether a missing cache could be made; nil if there is one, or something else in its place.
     private func missingCache() -> Finding? {
         guard access(cache, F_OK) != 0, errno == ENOENT else { return nil }
         var parent = FilePath(cache).isAbsolute ? FilePath(cache) : FilePath("./\(cache)")
@@ -127,7 +127,7 @@ public struct Doctor: Sendable {
                 defer { free(path) }
                 return String(cString: path)
             } ?? parent.string
-        // A file without a name: nothing is left of it.
+        // A file without a name, so that nothing of it stays.
         let file = Glibc.open(folder, __O_TMPFILE | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
         guard file >= 0 else {
             return Finding(
@@ -140,7 +140,7 @@ public struct Doctor: Sendable {
             detail: "There is no cache at \(cache) yet; worker init or worker run makes it in \(folder).")
     }
 
-    /// The same in a folder of its own, which goes again.
+    /// Examines a helper with a cache in a temporary folder, which is removed again.
     private func examineHelperByItself() async -> Finding {
         var name = Array("\(FileManager.default.temporaryDirectory.path)/worker-doctor.XXXXXX".utf8CString)
         guard let made = mkdtemp(&name) else {
@@ -148,7 +148,7 @@ public struct Doctor: Sendable {
                 part: "helper", verdict: .warning, detail: "Not tried: there is no folder for temporary files.")
         }
         let folder = String(cString: made)
-        defer { try? FileManager.default.removeItem(atPath: folder) }  // What is left of it lies among temporary files.
+        defer { try? FileManager.default.removeItem(atPath: folder) }  // Best effort: it is in the temporary folder.
         do {
             return await examineHelper(try ContentCache(directory: FilePath(folder)))
         } catch {
@@ -156,7 +156,7 @@ public struct Doctor: Sendable {
         }
     }
 
-    /// Starts a real helper and has it look at an image of one pixel.
+    /// Starts a real helper and has it decode an image of one pixel.
     private func examineHelper(_ cache: ContentCache) async -> Finding {
         let logger = Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() }
         let pool = HelperPool(configuration: helpers, limits: ImageLimits(), cache: cache, logger: logger)

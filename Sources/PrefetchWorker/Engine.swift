@@ -13,7 +13,7 @@ struct Engine: Sendable {
     let helpers: HelperPool
     let collector: Collector
     let stages: Stages
-    /// The limited numbers of processes that items wait for, beside hosts.
+    /// The processes that items wait for: helpers, commands and delegate programs.
     let turns: [ProcessTurns]
 
     let cache: ContentCache
@@ -90,7 +90,7 @@ struct Engine: Sendable {
         _ configuration: WorkerConfiguration, _ cache: ContentCache, _ budget: CacheBudget, limit: Int64?,
     ) throws -> Downloader {
         var downloads = configuration.downloads
-        // A partial body that waits for a second try takes room that nothing else can have.
+        // A partial body that waits for a second try occupies space that nothing else can use.
         if let limit { downloads.maxPartialBytes = min(downloads.maxPartialBytes, limit / 8) }
         let inspector = Self.inspector(configuration)
         return try Downloader(

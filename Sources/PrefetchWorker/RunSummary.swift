@@ -9,7 +9,7 @@ extension Worker {
         public let counts: RunStatistics.Counts
         /// Announced bytes of bodies that were rejected early.
         public let bytesSaved: Int64
-        /// The jobs this run had items of, as they stand now.
+        /// The jobs of this run's items, with their present progress.
         public let jobs: [JobProgress]
         /// The unfinished items of all jobs.
         public let backlog: Backlog

@@ -17,9 +17,9 @@ public struct Worker: Sendable {
     }
 
     /// Works until `stop` is requested or, when draining, nothing is left. Returns when every helper has ended and
-    /// every item is either written down or back in the queue.
+    /// every item is either written to the database or back in the queue.
     public func run(stop: StopSignal) async throws(WorkerError) -> Summary {
-        // Every item in flight may hold a file for each of its variants.
+        // Every item in flight may have a file for each of its variants.
         DescriptorLimit.raise()
         let least = DescriptorLimit.least(concurrency: configuration.downloads.concurrency)
         guard DescriptorLimit.current >= least else {
@@ -37,11 +37,11 @@ public struct Worker: Sendable {
                 syncs: configuration.syncs)
             engine = try Engine(configuration, store, logger: logger)
             try await CacheOwnership.check(store, engine.cache)
-            // Not before it is known whose cache it is: another's tree would go.
+            // After the ownership was checked: otherwise another cache's links would be removed.
             if let links = configuration.keepsLinks {
                 try await LinkKeeper(store: store, cache: engine.cache, logger: logger).keep(links)
             }
-            // Before anything is claimed, let alone fetched.
+            // Before items are claimed, let alone fetched.
             if configuration.helpers.requiresSandbox { try await engine.helpers.checkSandbox() }
             worker = try await JobStore.retrying { () throws(JobsError) in
                 try await store.queue.register(host: hostName(), pid: getpid())
@@ -62,7 +62,7 @@ public struct Worker: Sendable {
                 end: try result.get(), counts: statistics.counts, bytesSaved: engine.downloader.counts.saved,
                 jobs: jobs, backlog: backlog)
         } catch {
-            // The first fault is the one that explains the others.
+            // The first error explains the others.
             if case .failure(let first) = result { throw first }
             throw WorkerError(any: error)
         }
@@ -70,13 +70,13 @@ public struct Worker: Sendable {
 
     // MARK: - Services
 
-    /// Runs the services until the claim loop ends. They end from the last to the first, so that each still finds the ones
-    /// before it at work.
+    /// Runs the services until the claim loop ends. They end from the last to the first, so that each can use the ones
+    /// before it until its end.
     private func work(
         _ engine: Engine, as worker: Int64, stop: StopSignal,
     ) async -> Result<Summary.End, WorkerError> {
         let signals = RunSignals(wakeup: Wakeup(), stop: stop)
-        // A loop that sleeps then is told at once, however busy the housekeeper is.
+        // Wakes a sleeping loop immediately, even if the housekeeper is busy.
         stop.whenRequested { signals.wakeup.ring() }
         let tasks = InFlightItems { signals.wakeup.ring() }
         let admission = Admission(
@@ -96,7 +96,7 @@ public struct Worker: Sendable {
             let loop = claimLoop(engine, admission, signals, worker: worker)
             let services: [any Service] = [
                 Part { [downloader = engine.downloader] in
-                    try? await gracefulShutdown()  // Throws when it is cancelled, which ends the service as well.
+                    try? await gracefulShutdown()  // Best effort: it throws if cancelled, which ends the service too.
                     await downloader.shutdown()
                 },
                 Part { [publisher = engine.stages.publisher] in
@@ -134,7 +134,7 @@ public struct Worker: Sendable {
         }
     }
 
-    /// The last of the services ends by itself, and the others with it.
+    /// The last service ends by itself, and ends the others.
     private func run(_ services: [any Service]) async {
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -143,7 +143,7 @@ public struct Worker: Sendable {
                         service: $0, successTerminationBehavior: .gracefullyShutdownGroup)
                 },
                 logger: Logger(label: "services") { _ in SwiftLogNoOpLogHandler() }))
-        // None of them throws; a group that is cancelled does, when all of them have ended.
+        // Best effort: no service throws, and a cancelled group throws only after all of them have ended.
         try? await group.run()
     }
 
@@ -175,13 +175,13 @@ public struct Worker: Sendable {
             worker: worker, lease: configuration.lease, logger: logger)
     }
 
-    /// Items that wait go back at once; those that run get their grace.
+    /// Waiting items go back to the queue at once; running ones get the grace period.
     private func settle(_ tasks: InFlightItems, _ engine: Engine) async {
         engine.downloader.cancelWaiting()
         let deadline = Task {
-            // Cancelled as soon as all is settled.
+            // Cancelled as soon as all items have ended.
             guard (try? await Task.sleep(for: .milliseconds(configuration.grace))) != nil else { return }
-            logger.warning("The grace is over; what still runs goes back to the queue.")
+            logger.warning("The grace period is over; items in flight go back to the queue.")
             tasks.cancelAll()
             engine.helpers.abandon()
             engine.stages.publisher.hurry()

@@ -2,44 +2,44 @@ public import Download
 public import Imaging
 public import Jobs
 
-/// Everything a worker can be told, with the defaults of the command line.
+/// The settings of a worker, with the defaults of the command line.
 public struct WorkerConfiguration: Sendable {
     public var database: String
     public var cache: String
-    /// Downloads, limits and addresses; `concurrency` is how many at once.
+    /// Downloads, limits and addresses; `concurrency` is the number of downloads at once.
     public var downloads = DownloadConfiguration()
     public var images = ImageLimits()
     public var helpers: HelperConfiguration
-    /// For jobs that don't name an order.
+    /// The order of jobs that name none.
     public var order = ExecutionOrder.fifo
-    /// End when nothing is left that could still run.
+    /// Ends the run when no item is left that could still run.
     public var drains = false
     public var retries = RetryPolicy()
-    /// How long a cached source is used without asking the origin, in milliseconds; negative for ever. 7 days, as in
+    /// How long a cached source is used without revalidation, in milliseconds; negative for ever. 7 days, as in
     /// SDWebImage.
     public var maxAge: Int64 = 7 * 86_400_000
-    /// The folder of the pictures that effects name, such as watermarks; nil for none.
+    /// The folder of the other pictures that effects name, such as watermarks; nil for none.
     public var assets: String?
-    /// Sees pictures of jobs with the option `progressive` while they arrive. Called from any thread.
+    /// Called with previews of arriving pictures, for jobs with the option `progressive`. Called from any thread.
     public var onPreview: (@Sendable (Preview) -> Void)?
-    /// Coders and effects that the program adds to the built-in ones. Its helpers must be given the same: see
+    /// Coders and effects that the program adds to the built-in ones. Its helpers must get the same: see
     /// ``HelperMain/runIfHelper(_:)``.
     public var extensions = ImagingExtensions()
-    /// Programs that variants may name, each by a name of its own.
+    /// Programs that variants may name, each with its own name.
     public var commands: [TransformCommand] = []
     public var commandLimits = CommandLimits()
     /// Decides which URLs are fetched, and how.
     public var delegate: (any WorkerDelegate)?
-    /// The same as a program; not asked where there is a ``delegate``.
+    /// A program that implements a delegate; ignored if there is a ``delegate``.
     public var delegateCommand: DelegateCommand?
     /// Sources that need no network.
     public var local = LocalSources()
     /// Serve URLs of the program's own schemes or hosts; the last one is asked first.
     public var loaders: [any ImageLoader] = []
-    /// Bytes kept free on the cache's disk.
-    /// Nil for a twentieth of the disk, and at most 1 GiB.
+    /// Disk space that the worker keeps free on the cache's disk, in bytes. Nil for a twentieth of the disk, and at
+    /// most 1 GiB.
     public var minimumFree: Int64?
-    /// How much the cache may hold, and for how long; `minimumFree` is taken from above.
+    /// The cache's maximum size and age; its `minimumFree` is replaced by the one above.
     public var cachePolicy = CachePolicy()
     /// How often the cache is collected while a worker runs, in milliseconds.
     public var collectEvery: Int64 = 60_000
@@ -49,15 +49,15 @@ public struct WorkerConfiguration: Sendable {
     public var backups: BackupPlan?
     /// How long ended jobs are kept, in milliseconds; nil for ever.
     public var retention: Int64?
-    /// Caches that are asked after the main one and never written to.
+    /// Caches that are searched after the main one and never written to.
     public var readOnlyCaches: [String] = []
-    /// Bytes of recently used sources that are kept in memory, and how many.
+    /// Maximum size and number of recently used sources that are kept in memory.
     public var memoryTier = MemoryTier.Limits()
-    /// Whether files are synced before they are said to exist. Off only to measure what it costs.
+    /// Whether files are synced before they are published. Off only to measure the cost.
     public var syncs = true
-    /// How long items in flight may take after a stop was requested, in milliseconds.
+    /// Grace period: how long items in flight may continue after a stop was requested, in milliseconds.
     public var grace: Int64 = 30_000
-    /// How long a worker that is held up keeps its items, in milliseconds. One that died keeps none.
+    /// How long a worker that is suspended keeps its items, in milliseconds. A worker that died loses them at once.
     public var lease = DatabaseGate.leaseDuration
     public var now: @Sendable () -> Int64 = DatabaseGate.wallClock
 
@@ -65,7 +65,7 @@ public struct WorkerConfiguration: Sendable {
         self.database = database
         self.cache = cache
         helpers = HelperConfiguration(count: transforms)
-        // Enough bodies ahead that no helper waits, few enough that the disk doesn't fill with what isn't wanted yet.
+        // Enough unconsumed bodies that no helper waits, few enough that they do not fill the disk.
         downloads.maxUnconsumedBodies = downloads.concurrency + 8 * max(1, transforms)
     }
 }

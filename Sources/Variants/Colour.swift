@@ -41,16 +41,17 @@ public struct Colour: Hashable, Sendable {
         self.init(red: bytes[0], green: bytes[1], blue: bytes[2], alpha: bytes[3])
     }
 
-    /// `#rrggbbaa`, the one way it is written in an identity.
+    /// `#rrggbbaa`, the only spelling used in an identity.
     var text: String {
         let digits = [red, green, blue, alpha].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
         return "#" + digits.joined()
     }
 }
 
-/// How a tint's colour meets a picture's, channel by channel. Formulas of the W3C's Compositing and Blending Level 1.
+/// How a tint's colour blends with a picture's, channel by channel. Formulas of the W3C's Compositing and Blending
+/// Level 1.
 package enum BlendMode: String, CaseIterable {
-    /// In place of it.
+    /// Replaces the picture's colour.
     case atop
     case multiply, screen, overlay, darken, lighten
     case colourDodge = "colour-dodge"
@@ -59,7 +60,7 @@ package enum BlendMode: String, CaseIterable {
     case softLight = "soft-light"
     case difference, exclusion
 
-    /// - Parameters: 0 to 1, as is what is returned.
+    /// - Parameters: 0 to 1, as is the result.
     package func mixed(_ below: Double, _ above: Double) -> Double {
         switch self {
         case .atop: above

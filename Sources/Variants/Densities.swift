@@ -1,4 +1,4 @@
-/// For how many pixels of a screen each pixel of a variant's box stands, as in `@1+@2+@3`: one rendition for each.
+/// The densities of screens for which a variant gets a rendition each, as in `@1+@2+@3`.
 struct Densities: Equatable {
     /// Each once, in the order they were written.
     let factors: [Int]
@@ -56,11 +56,11 @@ extension VariantSpec {
 
     private func multiplied(by factor: Int) throws(VariantSpecError) -> VariantSpec {
         var spec = VariantSpec(unchecked: "\(name)@\(factor)x")
-        // No side has more than 65,535.
+        // Sides are at most 65,535, so the products do not overflow.
         (spec.width, spec.height) = (width.map { $0 * factor }, height.map { $0 * factor })
         (spec.fit, spec.enlarge, spec.position) = (fit, enlarge, position)
         (spec.format, spec.quality, spec.options) = (format, quality, options)
-        // What comes before the box is measured in the source's pixels.
+        // Effects before the box are measured in the source's pixels.
         var isBoxed = false
         for effect in effectsInOrder {
             isBoxed = isBoxed || effect.kind == .resize
@@ -71,12 +71,12 @@ extension VariantSpec {
 }
 
 extension Effect {
-    /// The same effect where there are so many times the pixels in each direction.
+    /// The same effect for a picture with this many times the pixels in each direction.
     fileprivate func multiplied(by factor: Int) throws(VariantSpecError) -> Effect {
         var effect = self
         for parameter in kind.parameters where kind.lengths.contains(parameter.name) {
             let product = number(parameter.name) * Double(factor)
-            // As people write it, in a message too.
+            // A whole number is written without a decimal point, in messages too.
             let length = product == product.rounded() ? JSONValue.integer(Int(product)) : .number(product)
             effect = effect.with(parameter.name, to: try parameter.read(length, of: kind.rawValue))
         }

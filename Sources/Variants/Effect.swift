@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 
-/// One effect with all its parameters, those left out filled in.
+/// One effect with all its parameters; parameters that were left out have their defaults.
 ///
 /// In short `blur:2`, `rotate:30:clip`, or with names `rotate:30:background=white`; in JSON `{"blur":{"sigma":2}}`,
 /// `{"blur":2}`, `"greyscale"`.
@@ -9,7 +9,7 @@ public struct Effect: Hashable, Sendable {
     /// One for each parameter of the kind, in its order.
     package private(set) var arguments: [ParameterValue]
 
-    /// Equal for two effects exactly when they do the same.
+    /// Equal for two effects exactly if they have the same result.
     var canonical: String {
         let values = zip(kind.parameters, arguments).map { "\($0.name)=\($1.canonical)" }
         return kind.rawValue + "(" + values.joined(separator: ":") + ")"
@@ -29,10 +29,10 @@ public struct Effect: Hashable, Sendable {
         self = normalForm
     }
 
-    /// Where the box is met.
+    /// The box's place among the effects.
     static let resize = Effect(.resize, [])
 
-    /// What flipping both ways comes to.
+    /// The effect that equals flipping both ways.
     static let halfTurn = Effect(.rotate, [.number(180), .word("grow"), .colour(.transparent)])
 
     private init(_ kind: EffectKind, _ arguments: [ParameterValue]) {
@@ -52,7 +52,7 @@ public struct Effect: Hashable, Sendable {
     }
 }
 
-// MARK: - Both ways of writing one
+// MARK: - Short form and JSON
 
 extension Effect {
     /// - Parameter part: `NAME[:VALUE]…`, each value in its place or as `PARAMETER=VALUE`.
@@ -162,7 +162,7 @@ extension Effect: Encodable {
 // MARK: - Reading the arguments
 
 extension Effect {
-    /// The argument of that name. A name that is not in the kind's table is a mistake of ours, and reads as `flag(false)`.
+    /// The argument of that name. A name that is not in the kind's table is a bug, and reads as `flag(false)`.
     private func argument(_ name: String) -> ParameterValue {
         let index = kind.parameters.firstIndex { $0.name == name }
         assert(index != nil, "\(kind) has no parameter \(name)")
@@ -191,10 +191,10 @@ extension Effect {
     }
 }
 
-// Two ways of saying the same are one: what a parameter can't change beside the others is written in one way only.
+// Spellings with the same result become one: a parameter that has no effect beside the others gets its default.
 
 extension Effect {
-    /// The same effect, with the fallback for each parameter that means nothing here.
+    /// The same effect, with the default for each parameter that has no effect here.
     var normalForm: Effect {
         switch kind {
         case .rotate: normalRotation
@@ -234,6 +234,6 @@ extension Effect {
 }
 
 extension Colour {
-    /// What can't be seen has no colour.
+    /// All fully transparent colours are equal.
     fileprivate var visible: Colour { alpha == 0 ? .transparent : self }
 }

@@ -1,19 +1,20 @@
-/// What can be done to a picture besides bringing it to its box. libvips' or SDWebImage's names.
+/// What an effect does to a picture besides resizing it to its box. The names are libvips' or SDWebImage's.
 public enum EffectKind: String, CaseIterable, Hashable, Sendable {
     case crop, trim, resize, rotate, flip, round, tint, blur, sharpen, greyscale, invert
     case brightness, contrast, saturation, gamma, pad, flatten, watermark
-    /// A transform of the program's own, in helpers.
+    /// A transform that the embedding program registered; it runs in helpers.
     case delegate
     /// A program that the worker runs.
     case command
 
-    /// Whether it belongs to the source's own pixels: such effects at the head of a list come before the resize.
+    /// Whether it is measured in the source's own pixels. Such effects at the head of a list are applied before the
+    /// resize.
     var comesBeforeResize: Bool { self == .crop || self == .trim }
 
-    /// Whether it looks at the whole picture, so that its result is not that of a smaller picture made larger.
+    /// Whether its result depends on the size of the picture that it is applied to.
     var dependsOnScale: Bool { comesBeforeResize }
 
-    /// The parameters that are so many pixels of the picture.
+    /// The parameters that are lengths in pixels.
     var lengths: Set<String> {
         switch self {
         case .crop: ["left", "top", "width", "height"]

@@ -1,4 +1,4 @@
-/// JSON as it is, so that unknown keys and wrong types can be named in a sentence of ours.
+/// Undecoded JSON, so that our own messages can name unknown keys and wrong types.
 enum JSONValue: Decodable {
     case null
     case bool(Bool)
@@ -10,7 +10,7 @@ enum JSONValue: Decodable {
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        // Each `try?` asks whether the value is of that type; the last one asks in earnest.
+        // Best effort: each `try?` tests whether the value has that type; the last `try` throws if none fits.
         if container.decodeNil() {
             self = .null
         } else if let value = try? container.decode(Bool.self) {
@@ -28,7 +28,7 @@ enum JSONValue: Decodable {
         }
     }
 
-    /// With its article, for sentences.
+    /// The type with its article, for messages.
     var kind: String {
         switch self {
         case .null: "null"

@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 
-/// A value that a user gave an effect or an encoder, checked.
+/// A checked value that a user gave to an effect or an encoder.
 package enum ParameterValue: Hashable, Sendable {
     case flag(Bool)
     case number(Double)
@@ -10,7 +10,7 @@ package enum ParameterValue: Hashable, Sendable {
     case colour(Colour)
     case text(String)
 
-    /// The one way it is written in an identity.
+    /// The only spelling used in an identity.
     var canonical: String {
         switch self {
         case .flag(let value): value ? "yes" : "no"
@@ -22,7 +22,7 @@ package enum ParameterValue: Hashable, Sendable {
         }
     }
 
-    /// No text of one effect reads like the next effect.
+    /// Escapes the text so that it cannot be read as the next effect.
     private static func escaped(_ text: String) -> String {
         text.unicodeScalars.map { scalar in
             scalar.value < 0x20 || "%(),".unicodeScalars.contains(scalar)
@@ -47,7 +47,7 @@ extension ParameterValue: Encodable {
     }
 }
 
-/// What a value may be, in both ways of writing it.
+/// The values that a parameter accepts, in the short form and in JSON.
 package struct Parameter: Sendable {
     enum Kind: Sendable {
         case flag
@@ -57,7 +57,7 @@ package struct Parameter: Sendable {
         /// One or more, joined by `+`; or `all`.
         case words([String])
         case colour
-        /// One behind which there is nothing else.
+        /// A colour without transparency.
         case opaqueColour
         case text
         /// The name of a registered coder, transform or command; no path.
@@ -79,7 +79,7 @@ package struct Parameter: Sendable {
 
     /// - Parameters:
     ///   - text: a value in the short form.
-    ///   - owner: what it is for, as a sentence names it: `blur`.
+    ///   - owner: the effect or option that it belongs to, for messages: `blur`.
     func read(_ text: String, of owner: String) throws(VariantSpecError) -> ParameterValue {
         switch kind {
         case .flag:
@@ -154,7 +154,7 @@ package struct Parameter: Sendable {
             return .number(value)
         case .number(let range):
             guard range.contains(value) else { break }
-            // Minus nothing is nothing.
+            // -0 becomes 0.
             return .number(value == 0 ? 0 : value)
         default: break
         }

@@ -6,7 +6,8 @@ public enum Gravity: String, CaseIterable, Hashable, Sendable {
     case southEast = "south-east"
     case southWest = "south-west"
 
-    /// Where in the room left over something stands: 0 at the left or top, 1 at the right or bottom.
+    /// The share of the free space that lies before the picture: 0 puts it at the left or top, 1 at the right or
+    /// bottom.
     package var share: (x: Double, y: Double) {
         switch self {
         case .centre: (0.5, 0.5)
@@ -28,16 +29,17 @@ public enum Gravity: String, CaseIterable, Hashable, Sendable {
 /// `"position": {"x": 0.3, "y": 0.7}`.
 public enum Position: Hashable, Sendable {
     case gravity(Gravity)
-    /// A point that stays as near to the middle as the picture's ends allow; 0 to 1 from the left and the top.
+    /// A point, 0 to 1 from the left and the top. `cover` keeps it as near to the middle as the picture's edges allow.
     case focus(x: Double, y: Double)
-    /// What catches the eye: skin, saturated colours, edges (libvips' smartcrop). `contain` puts it in the centre.
+    /// The part that attracts the eye: skin, saturated colours, edges (libvips' smartcrop). `contain` puts the picture
+    /// in the centre.
     case attention
-    /// Where most happens (libvips' smartcrop). `contain` puts it in the centre.
+    /// The part with the most detail (libvips' smartcrop). `contain` puts the picture in the centre.
     case entropy
 
     static let centre = Position.gravity(.centre)
 
-    /// What is written for it in an identity, and in the short form.
+    /// The spelling in an identity and in the short form.
     var canonical: String {
         switch self {
         case .gravity(let gravity): gravity.rawValue
@@ -50,7 +52,7 @@ public enum Position: Hashable, Sendable {
     package static let words = Gravity.allCases.map(\.rawValue) + ["attention", "entropy", "focus"]
     private static let axes = [Parameter("x", .number(0...1)), Parameter("y", .number(0...1))]
 
-    /// - Returns: nil where it is no position.
+    /// - Returns: nil if it is no position.
     init?(short part: String) throws(VariantSpecError) {
         if let gravity = Gravity(rawValue: part) {
             self = .gravity(gravity)
@@ -91,7 +93,7 @@ public enum Position: Hashable, Sendable {
 
     private static func focus(_ x: ParameterValue, _ y: ParameterValue) -> Position {
         guard case .number(let x) = x, case .number(let y) = y else { return .centre }
-        // At the ends and in the middle a point and a side mean the same.
+        // A point at a side, a corner or the centre equals the gravity there.
         return Gravity.allCases.first { $0.share == (x, y) }.map { .gravity($0) } ?? .focus(x: x, y: y)
     }
 }

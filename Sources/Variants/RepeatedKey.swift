@@ -1,10 +1,10 @@
 internal import FoundationEssentials
 
-/// Finds a key that an object of a JSON text has twice, which JSON's decoders pass over in silence.
+/// Finds a key that occurs twice in an object of a JSON text; JSON decoders ignore one of the two silently.
 enum RepeatedKey {
-    /// - Parameter text: JSON that a decoder has taken.
+    /// - Parameter text: JSON that a decoder has accepted.
     static func first(in text: String) -> String? {
-        // The keys of each object that is open; nil for an array.
+        // The keys of each open object; nil for an open array.
         var open: [Set<String>?] = []
         var bytes = text.utf8[...]
         var isKeyNext = false
@@ -33,7 +33,7 @@ enum RepeatedKey {
         return nil
     }
 
-    /// With both of its quotes.
+    /// The length of a string with both of its quotes.
     private static func stringLength(_ bytes: Substring.UTF8View) -> Int {
         var length = 1
         var isEscaped = false
@@ -50,7 +50,8 @@ enum RepeatedKey {
         return length
     }
 
-    /// Nil for what no decoder takes, and it was taken.
+    /// Decodes a string literal. Best effort: the whole text was decoded before, so this never fails; nil would mean no
+    /// key.
     private static func decoded(_ string: Substring.UTF8View) -> String? {
         try? JSONDecoder().decode(String.self, from: Data(string))
     }

@@ -1,38 +1,38 @@
-/// How a variant is made and encoded, beyond its box, format and quality. Each is written as its name and its one value,
-/// in both forms: `effort:6`, `"effort": 6`; where the value is yes, the name alone does in short.
+/// How a variant is made and encoded, besides its box, format and quality. The short form and JSON both have a name and
+/// a value: `effort:6`, `"effort": 6`. In the short form the name alone means yes.
 public enum VariantOption: String, CaseIterable, Hashable, Sendable {
-    /// Every pixel exactly. WebP, AVIF and JPEG XL.
+    /// WebP, AVIF and JPEG XL: keeps every pixel exactly.
     case lossless
-    /// WebP: lossless after pixels were nudged; 100 nudges none, 0 the most.
+    /// WebP: changes pixels slightly and then encodes losslessly; 100 changes none, 0 the most.
     case nearLossless = "near-lossless"
-    /// How long the encoder may try: WebP 0–6, AVIF 0–9, JPEG XL 3–9, PNG's palette 1–10; GIF takes 1–10 and has
-    /// one only.
+    /// How much time the encoder spends: WebP 0–6, AVIF 0–9, JPEG XL 3–9, PNG's palette 1–10. GIF accepts 1–10 and
+    /// ignores it.
     case effort
-    /// JPEG: in scans that sharpen; PNG: interlaced.
+    /// JPEG: several scans of growing detail; PNG: interlaced.
     case progressive
     /// Colour at full (444) or half (420) resolution, or as the quality suggests (auto). JPEG and AVIF.
     case chroma
-    /// At most so many colours, in a palette: GIF's as they are, PNG's the next lower of 2, 4, 16 and 256.
+    /// Maximum number of colours in a palette: exact for GIF; for PNG the next lower of 2, 4, 16 and 256.
     case colours
-    /// The largest file that will do, in bytes. Quality is lowered until it fits.
+    /// Maximum file size in bytes; the encoder lowers the quality until the file fits.
     case maxBytes = "max-bytes"
-    /// What shows through where the format has no alpha.
+    /// The colour behind transparent pixels if the format has no alpha.
     case background
-    /// EXIF, XMP and IPTC stay.
+    /// Keeps EXIF, XMP and IPTC.
     case keepMetadata = "keep-metadata"
-    /// Not even whose picture it is stays: EXIF's Artist and Copyright.
+    /// Removes EXIF's Artist and Copyright too.
     case stripCopyright = "strip-copyright"
-    /// The embedded colour profile stays, and so do the colours it tells of.
+    /// Keeps the embedded colour profile, and does not convert colours.
     case keepProfile = "keep-profile"
-    /// The smallest of these formats, each at its quality: of WebP, AVIF and what JPEG and PNG are for, unless named.
+    /// Keeps the smallest file of these formats, each at its quality. Without a list: WebP, AVIF, and JPEG or PNG.
     case auto
-    /// A registered coder writes it, by its name.
+    /// The name of the registered coder that encodes the variant.
     case coder
-    /// The first frame of an animation only.
+    /// Uses only the first frame of an animation.
     case decodeFirstFrameOnly = "decode-first-frame-only"
-    /// Effects are applied to every frame of an animation; else it is only brought to its box.
+    /// Applies effects to every frame of an animation. Without it only the box is applied.
     case transformAnimatedImage = "transform-animated-image"
-    /// A source whose pixels take more bytes than this, as RGBA, is taken for one that doesn't.
+    /// Scales down a source whose pixels take more RGBA bytes than this.
     case scaleDownLargeImages = "scale-down-large-images"
 
     var parameter: Parameter {
@@ -53,7 +53,7 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
         return Parameter(rawValue, kind)
     }
 
-    /// The value that says nothing: a spec with it and one without ask for the same.
+    /// The value that equals leaving the option out.
     var silent: ParameterValue? {
         switch self {
         case .lossless, .progressive, .keepMetadata, .stripCopyright, .keepProfile, .decodeFirstFrameOnly,
@@ -65,7 +65,7 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// What the name alone stands for.
+    /// The value of the name without a value.
     var alone: ParameterValue? {
         switch self {
         case .lossless, .progressive, .keepMetadata, .stripCopyright, .keepProfile, .decodeFirstFrameOnly,
@@ -80,7 +80,7 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// Whether it says anything to an encoder of this format.
+    /// Whether it has an effect on an encoder of this format.
     package func applies(to format: VariantSpec.Output) -> Bool {
         switch self {
         case .lossless: [.webp, .avif, .jxl].contains(format)
@@ -98,7 +98,7 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
 }
 
 extension VariantOption {
-    /// Whether it says anything where a registered coder writes the file: it gets pixels, a quality and nothing else.
+    /// Whether it has an effect if a registered coder writes the file: such a coder gets only pixels and a quality.
     var appliesToCoders: Bool {
         switch self {
         case .coder, .auto, .maxBytes, .background, .decodeFirstFrameOnly, .transformAnimatedImage,
@@ -113,12 +113,12 @@ extension VariantOption {
 
 /// The options that were given, by name.
 package struct VariantOptions: Hashable, Sendable {
-    /// With those that were told to say nothing, which what a job says of all its variants doesn't change.
+    /// The options as given, including those with the silent value: a job's default does not override them.
     package private(set) var given: [VariantOption: ParameterValue] = [:]
 
     package init() {}
 
-    /// Those that say something.
+    /// The options that have an effect.
     package var values: [VariantOption: ParameterValue] { given.filter { $0.value != $0.key.silent } }
 
     package mutating func set(_ option: VariantOption, _ value: ParameterValue?) { given[option] = value }
@@ -155,9 +155,9 @@ package struct VariantOptions: Hashable, Sendable {
     }
 }
 
-/// What may stand in a variant, for help texts: made from the same tables that variants are read by.
+/// The parts of a variant, for help texts: generated from the tables that the parser uses.
 public enum VariantReference {
-    /// Each effect as it is written, what is optional in brackets: `blur:SIGMA`.
+    /// Each effect in the short form, with optional parts in brackets: `blur:SIGMA`.
     public static var effects: [String] { EffectKind.allCases.map { Effect.usage(of: $0) } }
 
     public static var options: [String] { VariantOption.allCases.map(\.rawValue) }

@@ -3,8 +3,8 @@ import FoundationEssentials
 // The long form: {"name":"thumb","width":320,"height":240,"fit":"cover","enlarge":true,"format":"webp","quality":80}.
 
 extension VariantSpec {
-    /// - Parameter text: what stands in `jobs.variants`: nothing; short forms between white space or `;`; a JSON
-    ///   object; or a JSON array of objects and short forms. At most 64, each name once.
+    /// - Parameter text: the value of `jobs.variants`: empty; short forms between white space or `;`; a JSON object; or
+    ///   a JSON array of objects and short forms. At most 64, each name once.
     public static func parseList(_ text: String?) throws(VariantSpecError) -> [VariantSpec] {
         guard let text, let first = text.first(where: { !$0.isWhitespace }) else { return [] }
         let specs = first == "{" || first == "[" ? try parseJSON(text) : try parseShortForms(text)
@@ -39,7 +39,7 @@ extension VariantSpec {
                 "the variants begin like JSON and are not: \(VariantSpecError.quoted(text)); write an object, an array "
                     + "of objects, or the short form NAME=320x240")
         }
-        // The decoder would take one of the two, and it can't be told which was meant.
+        // The decoder would pick one of the two, and the user may have meant the other.
         if let key = RepeatedKey.first(in: text) {
             throw VariantSpecError("the key '\(VariantSpecError.quoted(key))' is there twice; leave one of them out")
         }
@@ -131,7 +131,7 @@ extension VariantSpec {
 }
 
 extension [String: JSONValue] {
-    /// Whether it says `"format": "auto"`, which is the same as `"auto": true`.
+    /// Whether it has `"format": "auto"`, which equals `"auto": true`.
     fileprivate var isAuto: Bool {
         if case .string("auto")? = self["format"] { true } else { false }
     }
@@ -146,7 +146,7 @@ extension VariantSpec: Codable {
         init?(intValue: Int) { nil }
     }
 
-    /// Read by the same rules as ``parseList(_:)`` has, so no invalid spec can come in through a decoder.
+    /// Uses the rules of ``parseList(_:)``, so a decoder cannot produce an invalid spec.
     public init(from decoder: any Decoder) throws {
         let value = try JSONValue(from: decoder)
         do throws(VariantSpecError) {

@@ -1,8 +1,8 @@
-// One rendition, one spec: what says nothing beside the rest is taken out, so that an identity and what is made can't
-// differ. Effects among each other are not simplified: `blur:1,blur:1` stays two.
+// Specs that make the same rendition become equal: parts without an effect are removed, so that equal renditions have
+// equal identities. Combinations of effects are not simplified: `blur:1,blur:1` keeps both.
 
 extension VariantSpec {
-    /// Takes out what changes nothing.
+    /// Removes the parts that change nothing.
     mutating func normalise() {
         effects.removeAll(where: \.isNeutral)
         normaliseBox()
@@ -13,20 +13,20 @@ extension VariantSpec {
     }
 
     private mutating func normaliseBox() {
-        // With a side empty every fit means the same, with both nothing is larger or smaller than the box.
+        // If a side is empty, every fit has the same result; if both are empty, `enlarge` has no effect.
         let isBox = width != nil && height != nil
         if !isBox { fit = .inside }
         if width == nil, height == nil { enlarge = false }
         switch fit {
         case .cover: break
-        // There is nothing to choose: all of it is seen.
+        // `contain` shows the whole picture, so there is no part to choose.
         case .contain: if position == .attention || position == .entropy { position = .centre }
         case .inside, .outside, .fill: position = .centre
         }
         normaliseResize()
     }
 
-    /// Takes the resize out of the list where it stands in its usual place, or where there is no box.
+    /// Removes the resize from the list if it stands in its usual place or if there is no box.
     private mutating func normaliseResize() {
         guard let place = effects.firstIndex(where: { $0.kind == .resize }) else { return }
         let isUsual = place == effects.prefix { $0.kind.comesBeforeResize }.count
@@ -34,7 +34,7 @@ extension VariantSpec {
         if isAlone, isUsual || width == nil && height == nil { effects.remove(at: place) }
     }
 
-    /// A choice of one is none. What can't be lossless isn't chosen where nothing may be lost.
+    /// `auto` with one format becomes that format. With `lossless`, formats that cannot be lossless are removed.
     private mutating func normaliseFormat() {
         if format == nil, options.flag(.lossless), let candidates = options.candidates {
             options.set(.auto, .words(candidates.filter { $0 != .jpeg }.map(\.rawValue).sorted()))
@@ -44,7 +44,7 @@ extension VariantSpec {
         options.set(.auto, nil)
     }
 
-    /// The format, or those that are chosen from; nil where the source decides.
+    /// The format, or the candidates of `auto`; nil if the source decides.
     private var possibleFormats: [Output]? { format.map { [$0] } ?? options.candidates }
 
     private mutating func normaliseQuality() {
@@ -54,15 +54,15 @@ extension VariantSpec {
         }
         if let format, options.whole(.effort) == format.usualEffort { options.set(.effort, nil) }
         guard let given = quality, let formats = possibleFormats else { return }
-        // Of what is lossless no quality matters.
+        // Lossless encoding has no quality.
         let lossy = formats.filter { $0.defaultQuality != nil && !options.areLossless(for: $0) }
-        // Below five JPEG XL has nothing lower.
+        // JPEG XL has no lower quality than 5 here.
         let least = lossy == [.jxl] ? max(given, 5) : given
         quality = lossy.allSatisfy { $0.defaultQuality == least } ? nil : least
     }
 
     private mutating func normaliseColours() {
-        // What each may be written in has an alpha: nothing shows through.
+        // Every possible format has alpha, so no background shows.
         if possibleFormats?.allSatisfy(\.hasAlpha) == true { options.set(.background, nil) }
         guard let format else { return }
         switch format {
@@ -70,13 +70,13 @@ extension VariantSpec {
             guard let colours = options.whole(.colours) else { return options.set(.effort, nil) }
             options.set(.colours, .number(Double([256, 16, 4].first { $0 <= colours } ?? 2)))
         case .gif:
-            // Ours has one only, and takes it in names that were written for others.
+            // GIF has only one effort, and accepts the option so that variants written for other formats work.
             options.set(.effort, nil)
-            // It has no place for one, and its colours are always sRGB.
+            // GIF cannot store a profile, and its colours are always sRGB.
             options.set(.keepProfile, nil)
             if options.whole(.colours) == 256 { options.set(.colours, nil) }
         case .avif where options.flag(.lossless): options.set(.chroma, nil)
-        // With a limit of bytes the quality isn't known.
+        // With `max-bytes` the quality is not known in advance.
         case .jpeg where options.whole(.maxBytes) == nil, .avif where options.whole(.maxBytes) == nil:
             let isFull = (quality ?? format.defaultQuality ?? 0) >= Output.fullChromaQuality
             if options.word(.chroma) == (isFull ? "444" : "420") { options.set(.chroma, nil) }
@@ -86,7 +86,7 @@ extension VariantSpec {
 
     private mutating func normaliseAnimation() {
         let isStill = possibleFormats.map { !$0.contains(where: \.isAnimated) } ?? false
-        // What goes to a command is one picture.
+        // A command gets one picture, never an animation.
         let isCommanded = effects.contains { $0.kind == .command }
         if isStill || isCommanded { options.set(.decodeFirstFrameOnly, nil) }
         if isStill || isCommanded || effects.isEmpty || options.flag(.decodeFirstFrameOnly) {

@@ -1,8 +1,8 @@
 extension VariantSpec.Output {
-    /// Formats of one picture each.
+    /// The formats for still pictures: all but GIF.
     static var stillFormats: [VariantSpec.Output] { allCases.filter { $0 != .gif } }
 
-    /// SDWebImage encodes at the greatest quality; these are the usual ones for the web. Nil where there is no choice.
+    /// The usual quality for the web; SDWebImage encodes at the highest. Nil if the format has no quality.
     package var defaultQuality: Int? {
         switch self {
         case .jpeg, .webp: 80
@@ -22,12 +22,12 @@ extension VariantSpec.Output {
         }
     }
 
-    /// Whether an animated source stays animated.
+    /// Whether the format keeps an animated source animated.
     package var isAnimated: Bool { [.webp, .gif, .png].contains(self) }
 
     package var hasAlpha: Bool { self != .jpeg }
 
-    /// The efforts an encoder of this format knows, from fast to small. Nil where it knows none.
+    /// The efforts of the format's encoder, from fast to small; nil if it has none.
     package var efforts: ClosedRange<Int>? {
         switch self {
         case .webp: 0...6
@@ -38,7 +38,7 @@ extension VariantSpec.Output {
         }
     }
 
-    /// The effort that is meant where none is named. AVIF's and JPEG XL's depend on the picture's size, see ``Encoding``.
+    /// The effort if none is given. AVIF's and JPEG XL's depend on the picture's size, see ``Encoding``.
     package var usualEffort: Int? {
         switch self {
         case .webp: 4
@@ -47,7 +47,7 @@ extension VariantSpec.Output {
         }
     }
 
-    /// By its name, or the usual ending of a file's name.
+    /// Reads the format's name or the usual file extension.
     init?(word: String) {
         switch word {
         case "apng": self = .png
@@ -57,6 +57,6 @@ extension VariantSpec.Output {
         }
     }
 
-    /// From this quality on libvips keeps colours at full resolution unless told otherwise.
+    /// libvips keeps colours at full resolution from this quality on, unless told otherwise.
     static let fullChromaQuality = 90
 }

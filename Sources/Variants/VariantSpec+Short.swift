@@ -1,9 +1,9 @@
-// The short form: NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option[:value]]…[,effect[:value…]]…, the
-// parts after the size in any order, effects among themselves in the order they happen.
+// The short form: NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option[:value]]…[,effect[:value…]]…. The
+// parts after the size may stand in any order; effects are applied in the order in which they stand.
 
 extension VariantSpec {
     /// - Parameter text: one variant in short, as in `thumb=320x240,cover,webp,q80`; either side of `x` may be empty.
-    /// - Throws: also for several densities, which are variants of their own: ``parseList(_:)`` reads them.
+    /// - Throws: also for several densities, since each is a variant of its own; ``parseList(_:)`` reads those.
     public static func parse(_ text: String) throws(VariantSpecError) -> VariantSpec {
         try only(parseShort(text), of: text)
     }
@@ -15,7 +15,7 @@ extension VariantSpec {
         return spec
     }
 
-    /// - Returns: one for each density.
+    /// - Returns: one spec for each density.
     static func parseShort(_ text: String) throws(VariantSpecError) -> [VariantSpec] {
         let halves = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard halves.count == 2 else {
@@ -58,13 +58,13 @@ extension VariantSpec {
         return value
     }
 
-    /// Digits only: `Int("+5")` would pass a sign.
+    /// Accepts digits only; `Int("+5")` would accept a sign.
     private static func plainNumber(_ digits: Substring) -> Int? {
         let isPlain = digits.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         return isPlain ? Int(digits) : nil
     }
 
-    /// A spec whose parts after the size are read one by one; all but effects may stand once.
+    /// Reads the parts after the size one by one. Only effects may stand more than once.
     private struct ShortForm {
         var spec: VariantSpec
         private(set) var densities: Densities?
@@ -127,7 +127,7 @@ extension VariantSpec {
     }
 }
 
-/// The words that may stand in a variant, and the one most like a misspelt one.
+/// The words that may stand in a variant, and the nearest of them to a misspelt word.
 public enum Suggestion {
     private static let words =
         VariantSpec.Fit.allCases.map(\.rawValue) + ["enlarge", "jpg", "apng"]
@@ -140,7 +140,7 @@ public enum Suggestion {
             + "'worker enqueue --help' lists them"
     }
 
-    /// The word that takes the fewest edits, if they are few for its length.
+    /// The word at the smallest edit distance; nil if that is large for the word's length.
     public static func nearest(to text: String, among words: [String]) -> String? {
         guard text.utf8.count <= 32 else { return nil }
         let lowered = text.lowercased()

@@ -1,60 +1,63 @@
 internal import Core
 
-/// One rendition asked for: its name, its box in pixels, what else is done to the picture and how it is encoded.
+/// A requested rendition: its name, its box in pixels, its effects and its encoding.
 ///
 /// In short `thumb=320x240,cover,north,webp,q80,sharpen`, or the same as a JSON object:
 /// `{"name":"thumb","width":320,"height":240,"fit":"cover","position":"north","format":"webp","quality":80,
-/// "ops":["sharpen"]}`. How a picture is brought to the box is told at ``Fit``; the box is measured in the picture as
-/// it is seen, after its orientation is applied.
+/// "ops":["sharpen"]}`. ``Fit`` says how a picture is brought to the box. The box applies to the upright picture, after
+/// its EXIF orientation was applied.
 ///
-/// Effects happen in the order they are written. The box comes first, but for crops and trims at the head of the list,
-/// which are measured in the source's own pixels; the word `resize` among the effects moves it to where it stands.
+/// Effects are applied in the order in which they are written. The box comes first, except that crops and trims at the
+/// head of the list come before it and are measured in the source's own pixels. The word `resize` among the effects
+/// moves the box to that place.
 ///
-/// Densities, `@1+@2+@3`, make a spec of its own for each: `thumb`, `thumb@2x` and `thumb@3x`.
+/// Densities, `@1+@2+@3`, make a spec for each: `thumb`, `thumb@2x` and `thumb@3x`.
 ///
-/// What says nothing beside the rest is taken out as a spec is made: a fit where a side is empty, the format's default
-/// quality, an effect that changes no picture. So `320x,cover,webp,q80` reads back as `320x,webp`.
+/// A new spec drops the parts that change nothing: a fit if a side is empty, the format's default quality, an effect
+/// that changes no picture. So `320x,cover,webp,q80` reads back as `320x,webp`.
 public struct VariantSpec: Hashable, Sendable {
-    /// How a picture meets its box. With one side of the box empty all of them mean the same: proportionate.
+    /// How a picture is brought to its box. If one side of the box is empty, all fits have the same result:
+    /// proportionate.
     public enum Fit: String, CaseIterable, Codable, Hashable, Sendable {
-        /// The largest that fits into the box.
+        /// The largest picture that fits into the box.
         case inside
-        /// The smallest that covers the box.
+        /// The smallest picture that covers the box.
         case outside
-        /// The box exactly, what stands over cut off on both sides. Without `enlarge` a source that is smaller than
-        /// the box in an axis keeps its own size there, so the result is the box clipped to the source.
+        /// Exactly the box; what exceeds it is cropped on both sides. Without `enlarge`, a source that is smaller than
+        /// the box in an axis keeps its size in that axis.
         case cover
-        /// The box exactly, the picture inside, the rest transparent, or white where the format has no alpha.
+        /// Exactly the box, with the whole picture inside; the rest is transparent, or white if the format has no
+        /// alpha.
         case contain
-        /// The box exactly, stretched. Without `enlarge` only the axes that shrink.
+        /// Exactly the box, stretched. Without `enlarge` only axes that shrink are changed.
         case fill
     }
 
-    /// A format that is written.
+    /// A format that the worker can write.
     public enum Output: String, CaseIterable, Codable, Hashable, Sendable {
         case jpeg, png, webp, avif, jxl, gif, tiff
     }
 
     public let name: String
-    /// 1 to the format's largest side; nil where the aspect decides.
+    /// 1 to the format's largest side; nil if the aspect ratio decides.
     public package(set) var width: Int?
     public package(set) var height: Int?
     public package(set) var fit = Fit.inside
     /// Whether a picture smaller than the box is scaled up.
     public package(set) var enlarge = false
-    /// Nil keeps the source's format where that is written here; of others, and of a GIF of one frame, PNG where there
-    /// is alpha, JPEG where not.
+    /// Nil keeps the source's format if the worker can write it. Otherwise, and for a GIF of one frame, it means PNG if
+    /// there is alpha, and JPEG if not.
     public package(set) var format: Output?
     /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF 55, JPEG XL 75. PNG, GIF and TIFF have none.
     public package(set) var quality: Int?
-    /// What `cover` keeps, and where `contain` puts the picture.
+    /// The part that `cover` keeps, and the place where `contain` puts the picture.
     public package(set) var position = Position.centre
     public package(set) var effects: [Effect] = []
     package var options = VariantOptions()
 
-    /// The rendition asked for, without its name: two specs ask for the same one exactly when these are equal.
+    /// The requested rendition without its name: two specs request the same rendition exactly if these are equal.
     ///
-    /// Part of the identity a cache files renditions under, so a change here is a change of
+    /// It is part of the identity under which the cache files renditions, so a change here needs a new
     /// `ImagingRuntime.coderVersion`.
     public var canonical: String {
         var parts = ["\(width.map(String.init) ?? "")x\(height.map(String.init) ?? "")"]
@@ -68,7 +71,8 @@ public struct VariantSpec: Hashable, Sendable {
         return parts.joined(separator: ",")
     }
 
-    /// The same with these options set, where it doesn't say otherwise itself: what a job says of all its variants.
+    /// The same spec with these options added if it doesn't set them itself. They are a job's options for all its
+    /// variants.
     public func with(_ defaults: Set<VariantOption>) throws(VariantSpecError) -> VariantSpec {
         var spec = self
         for option in defaults where options.given[option] == nil {
@@ -77,24 +81,24 @@ public struct VariantSpec: Hashable, Sendable {
         return try spec.checked()
     }
 
-    /// The registered coder that is asked to write it.
+    /// The registered coder that writes it; nil for a built-in format.
     public var coderName: String? {
         if case .text(let name)? = options.given[.coder] { name } else { nil }
     }
 
-    /// The pictures its effects need besides the source, each once.
+    /// The other pictures that its effects use, each once.
     public var assetNames: Set<String> {
         Set(effects.filter { $0.kind == .watermark }.map { $0.word("image") })
     }
 
-    /// The effects with the resize in its place.
+    /// The effects, with the resize at its place.
     package var effectsInOrder: [Effect] {
         if effects.contains(where: { $0.kind == .resize }) { return effects }
         let head = effects.prefix { $0.kind.comesBeforeResize }
         return head + [.resize] + effects.dropFirst(head.count)
     }
 
-    /// Positions, effects and options are written in the short form, see ``parse(_:)``.
+    /// Positions, effects and options are in the short form, see ``parse(_:)``.
     ///
     /// - Throws: ``VariantSpecError`` for a name, size or quality that is not allowed.
     public init(
@@ -112,12 +116,12 @@ public struct VariantSpec: Hashable, Sendable {
         self = try spec.checked()
     }
 
-    /// The beginning of a spec: its parts are set one by one, then ``checked()`` makes it valid.
+    /// An unchecked spec: the caller sets its parts one by one, then ``checked()`` validates it.
     package init(unchecked name: String) { self.name = name }
 
     /// The same spec in its normal form.
     ///
-    /// - Throws: ``VariantSpecError`` where its parts don't go together.
+    /// - Throws: ``VariantSpecError`` if its parts contradict each other.
     package func checked() throws(VariantSpecError) -> VariantSpec {
         var spec = self
         try spec.validate()
@@ -128,12 +132,12 @@ public struct VariantSpec: Hashable, Sendable {
 }
 
 extension VariantSpec {
-    /// The most variants a job may ask for.
+    /// Maximum number of variants of a job.
     static let mostInAList = 64
     static let longestName = 64
     static let reservedName = "original"
 
-    /// More than any real pipeline has. Without a limit one job could keep a helper busy for ever.
+    /// Maximum number of effects, more than real pipelines have. Without it one job could keep a helper busy for ever.
     static let mostEffects = 32
 
     private func validate() throws(VariantSpecError) {
@@ -145,7 +149,7 @@ extension VariantSpec {
         try validateEffects()
     }
 
-    /// A spec that says nothing is more likely a mistake than a wish for a copy.
+    /// Refuses a spec without any part: it is more likely a mistake than a request for a copy.
     private func validateIsSomething() throws(VariantSpecError) {
         if width == nil, height == nil, format == nil, quality == nil, effects.isEmpty, options.values.isEmpty {
             throw VariantSpecError("variant '\(name)' has neither a width nor a height; give at least one, as in 320x")
@@ -182,7 +186,7 @@ extension VariantSpec {
         }
     }
 
-    /// Who writes the variant, if that is known and the option says nothing to them.
+    /// The encoder that would ignore the option; nil if none does, or if the encoder is not known.
     private func whoIgnores(_ option: VariantOption) -> String? {
         if let coderName { return option.appliesToCoders ? nil : "the coder '\(coderName)'" }
         guard let formats = format.map({ [$0] }) ?? options.candidates else { return nil }
@@ -229,7 +233,7 @@ extension VariantSpec {
     }
 }
 
-/// What is wrong with a variant's text, where, and what would be right.
+/// A mistake in a variant's text: where it is, and what would be right.
 public struct VariantSpecError: Error, Hashable, Sendable, CustomStringConvertible {
     public let description: String
 
@@ -237,7 +241,7 @@ public struct VariantSpecError: Error, Hashable, Sendable, CustomStringConvertib
         self.description = MessageText.tidied(description)
     }
 
-    /// A user's text, short enough to be part of a sentence.
+    /// A user's text, shortened to fit into a sentence.
     static func quoted(_ text: String) -> String {
         text.count > 80 ? String(text.prefix(79)) + "…" : text
     }

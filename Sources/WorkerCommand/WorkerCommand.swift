@@ -27,7 +27,7 @@ struct WorkerCommand: AsyncParsableCommand {
         ],
     )
 
-    /// A helper sandboxes itself before it starts a second thread, so it runs on the first.
+    /// Runs on the first thread, since a helper sandboxes itself before it starts a second one.
     @MainActor static func main() async {
         requireProc()
         let words = CommandLine.arguments.dropFirst()
@@ -41,7 +41,7 @@ struct WorkerCommand: AsyncParsableCommand {
 }
 
 extension WorkerCommand {
-    /// Without /proc Swift knows none of the arguments, blobs get no names and helpers aren't found.
+    /// Requires /proc: without it Swift cannot read the arguments, blobs get no names, and helpers are not found.
     private static func requireProc() {
         guard access("/proc/self/cmdline", R_OK) != 0 else { return }
         Terminal.error(

@@ -121,7 +121,7 @@ import Testing
             try await Task.sleep(for: .milliseconds(300))
             gate.open()
             #expect(try await child.wait() == .code(75))
-            #expect(try w.errors(of: child).contains("what is left waits in the queue"))
+            #expect(try w.errors(of: child).contains("the remaining items are in the queue"))
             try await w.drain()
             #expect(try await w.counts("1") == "20|0|0|0|0")
         }

@@ -1,16 +1,16 @@
 import Glibc
 
-/// Which addresses may be connected to. URLs come from feeds, so by default only public ones.
+/// The addresses that the worker may connect to. URLs come from feeds, so by default only public addresses are allowed.
 ///
-/// The address that is really connected to is judged, at every connection, redirect and reuse; names are not. An IPv4
-/// address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo) is judged as that IPv4 address, and one that
-/// ISATAP tunnels to as well as its network.
+/// The policy checks the address of each connection, at every redirect and every reuse; it does not check names. An
+/// IPv4 address inside an IPv6 address (mapped, compatible, NAT64, 6to4, Teredo) is checked as that IPv4 address. An
+/// ISATAP address is checked as its IPv4 address and as its network.
 public struct AddressPolicy: Sendable {
     /// Refuses everything that is not a public unicast address.
     public static let publicOnly = AddressPolicy(allowed: [])
 
     private let allowed: [AddressRange]
-    /// Networks that are allowed besides public addresses, as they were given; empty for none.
+    /// The allowed networks besides public addresses, as they were given; empty for none.
     public let text: String
 
     private init(allowed: [AddressRange], text: String = "") {
@@ -18,7 +18,7 @@ public struct AddressPolicy: Sendable {
         self.text = text
     }
 
-    /// Opens ranges besides the public ones.
+    /// Allows ranges besides the public addresses.
     ///
     /// - Parameter ranges: `loopback`, `link-local`, `private`, `carrier-grade`, `unique-local`, `multicast`,
     ///   `reserved`, `any`, or a range such as `10.1.0.0/16` or `fd00::/8`, or a single address.
@@ -47,7 +47,7 @@ public struct AddressPolicy: Sendable {
         }
     }
 
-    /// Whether a numeric address may be connected to. Other text is refused.
+    /// Whether the worker may connect to a numeric address. Any other text is refused.
     public func allows(_ address: String) -> Bool {
         IPAddress(address).map(allows) ?? false
     }
@@ -56,20 +56,20 @@ public struct AddressPolicy: Sendable {
         if allowed.contains(where: { $0.contains(address) }) { return true }
         let embedded = address.embedded
         if !embedded.isEmpty { return embedded.allSatisfy(allows) }
-        // Only 2000::/3 is given out as public unicast at all.
+        // IANA allocates only 2000::/3 as public unicast.
         if case .v6(let bits) = address, bits >> 125 != 1 { return false }
         if let tunnelled = address.tunnelled, !allows(tunnelled) { return false }
         return Self.reachable.contains { $0.contains(address) } || !Self.refused.contains { $0.contains(address) }
     }
 
-    /// What IANA's special-purpose registries call globally reachable, inside of ranges that aren't: anycast addresses,
-    /// AMT, AS112, ORCHIDv2 and drones.
+    /// Networks that IANA's special-purpose registries call globally reachable, inside ranges that are not: anycast
+    /// addresses, AMT, AS112, ORCHIDv2 and drones.
     private static let reachable = ranges(
         "192.0.0.9", "192.0.0.10", "2001:1::1", "2001:1::2", "2001:1::3", "2001:3::/32", "2001:4:112::/48",
         "2001:20::/28", "2001:30::/28",
     )
 
-    /// IANA's special-purpose registries, but for what is ``reachable``.
+    /// IANA's special-purpose registries, without ``reachable``.
     private static let refused = ranges(
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
         "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",

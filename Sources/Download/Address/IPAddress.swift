@@ -1,6 +1,6 @@
 import Glibc
 
-/// A numeric address, whichever form it came in.
+/// A numeric IPv4 or IPv6 address.
 enum IPAddress: Hashable {
     case v4(UInt32)
     case v6(UInt128)
@@ -35,7 +35,7 @@ enum IPAddress: Hashable {
         self = .v6(withUnsafeBytes(of: address) { UInt128(bigEndian: $0.loadUnaligned(as: UInt128.self)) })
     }
 
-    /// The IPv4 addresses that an IPv6 address really leads to: mapped, compatible, NAT64, 6to4, Teredo.
+    /// The IPv4 addresses to which an IPv6 address leads: mapped, compatible, NAT64, 6to4, Teredo.
     var embedded: [IPAddress] {
         guard case .v6(let bits) = self else { return [] }
         let low = UInt32(truncatingIfNeeded: bits)
@@ -44,13 +44,13 @@ enum IPAddress: Hashable {
         case (0, 0) where low > 1: return [.v4(low)]
         case (0x0064_ff9b_0000_0000, 0): return [.v4(low)]
         case (let high, _) where high >> 48 == 0x2002: return [.v4(UInt32(truncatingIfNeeded: high >> 16))]
-        // Teredo names its server in the clear and the client inverted (RFC 4380, section 4).
+        // Teredo stores its server's address as it is and the client's with all bits inverted (RFC 4380, section 4).
         case (let high, _) where high >> 32 == 0x2001_0000: return [.v4(UInt32(truncatingIfNeeded: high)), .v4(~low)]
         default: return []
         }
     }
 
-    /// The IPv4 address that an ISATAP interface leads to, whatever network it is in (RFC 5214, section 6.1).
+    /// The IPv4 address to which an ISATAP interface leads, in any network (RFC 5214, section 6.1).
     var tunnelled: IPAddress? {
         guard case .v6(let bits) = self, [0x0000_5efe, 0x0200_5efe].contains(UInt32(truncatingIfNeeded: bits >> 32))
         else { return nil }
@@ -96,7 +96,7 @@ struct AddressRange: Hashable {
     }
 
     func contains(_ address: IPAddress) -> Bool {
-        // Shifting by the full width gives 0 on both sides: a prefix of 0 holds everything.
+        // Shifting by the full width gives 0 on both sides: a prefix of length 0 contains every address.
         switch (base, address) {
         case (.v4(let base), .v4(let other)): base >> (32 - prefix) == other >> (32 - prefix)
         case (.v6(let base), .v6(let other)): base >> (128 - prefix) == other >> (128 - prefix)

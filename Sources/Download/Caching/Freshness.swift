@@ -1,25 +1,25 @@
 import Glibc
 
-/// For how long a stored response may be used, as RFC 9111 has it for a cache that is shared. Times are UTC seconds.
+/// How long a shared cache may use a stored response (RFC 9111). Times are UTC seconds.
 public struct Freshness: Sendable, Hashable {
-    /// It may be used without asking while its age is below.
+    /// The response is fresh while its age is below this.
     public let lifetime: Int64
-    /// How old it was when it came.
+    /// The age of the response when it arrived.
     public let initialAge: Int64
     public let answeredAt: Int64
-    /// `no-cache`, or `no-store` and `private`, which we take for it: each use is asked for first.
+    /// `no-cache`; also `no-store` and `private`, which are treated like it. The worker revalidates before each use.
     public let mustAsk: Bool
-    /// Whether an answer to a request with credentials may be used for another (RFC 9111, section 3.5).
+    /// Whether a response to a request with credentials may be used for another request (RFC 9111, section 3.5).
     public let isForAuthorized: Bool
-    /// `must-revalidate` and its like: never to be used when it is stale, not even when the origin fails.
+    /// `must-revalidate` and similar: a stale response is never used, even if the origin fails.
     public let isStrict: Bool
-    /// For so long after it has become stale it may be used when the origin fails (RFC 5861, section 4); nil where
-    /// nothing is said of that.
+    /// How long after it has become stale the response may be used if the origin fails (RFC 5861, section 4); nil if
+    /// the response does not say.
     private let staleIfError: Int64?
 
     /// - Parameters:
-    ///   - status: some say nothing of how long they hold unless that is said (RFC 9110, section 15.1).
-    ///   - times: when the request was sent, and when its response came.
+    ///   - status: some statuses have no lifetime unless the response states one (RFC 9110, section 15.1).
+    ///   - times: when the request was sent and when its response arrived.
     public init(
         status: Int = 200, cacheControl: String?, expires: String?, date: String?, age: String?, lastModified: String?,
         times: (asked: Int64, answered: Int64),
@@ -36,12 +36,12 @@ public struct Freshness: Sendable, Hashable {
         }
         staleIfError = directives["stale-if-error"].map { Self.seconds($0) ?? 0 }
         if let text = directives["s-maxage"] ?? directives["max-age"] {
-            // A lifetime that can't be read is none.
+            // A lifetime that cannot be parsed counts as 0.
             lifetime = Self.seconds(text) ?? 0
         } else if let expires {
             lifetime = HTTPDate.parseStrictly(Array(expires.utf8).trimmingSpaces()).map { max(0, $0 - date) } ?? 0
         } else if Self.heuristic.contains(status), let modified = lastModified.flatMap(Self.time), modified < date {
-            // RFC 9111, section 4.2.2: a tenth of the time since it was changed; here never more than a week.
+            // RFC 9111, section 4.2.2: a tenth of the time since the last change; here at most a week.
             lifetime = min((date - modified) / 10, 7 * 86_400)
         } else {
             lifetime = 0
@@ -52,16 +52,16 @@ public struct Freshness: Sendable, Hashable {
 
     public func isFresh(at now: Int64) -> Bool { !mustAsk && age(at: now) < lifetime }
 
-    /// Whether it may be used though it is stale, since the origin fails.
+    /// Whether a stale response may be used because the origin fails.
     ///
-    /// - Parameter cacheControl: that of the request, which may allow it for less long.
+    /// - Parameter cacheControl: the request's `Cache-Control`, which may shorten the time.
     public func mayBeUsedOnError(at now: Int64, cacheControl: String?) -> Bool {
         let asked = Self.directives(cacheControl ?? "")["stale-if-error"].map { Self.seconds($0) ?? 0 }
         let limit = [staleIfError, asked].compactMap { $0 }.min()
         return !isStrict && limit.map { age(at: now) - lifetime <= $0 } ?? true
     }
 
-    /// Names in lower case, with their values or nothing; of two of the same name the first counts.
+    /// Names in lower case, with their values if they have any. Of several directives with one name the first counts.
     private static func directives(_ text: String) -> [String: String] {
         var found: [String: String] = [:]
         var rest = Substring(text)
@@ -74,17 +74,17 @@ public struct Freshness: Sendable, Hashable {
             let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = halves[0].filter { $0 != " " && $0 != "\t" }.lowercased()
             let value = halves.count > 1 ? halves[1].filter { $0 != " " && $0 != "\t" } : ""
-            // A field in no-cache="…" or private="…" makes it one for that field only, which we don't keep.
+            // no-cache="…" and private="…" concern only the named fields, and the worker keeps none of them.
             if name.isEmpty || (["no-cache", "private"].contains(name) && !value.isEmpty) { continue }
             found[name] = found[name] ?? value
         }
         return found
     }
 
-    /// Statuses of a body that may be used again without a stated lifetime.
+    /// Statuses of bodies that may be reused without a stated lifetime.
     private static let heuristic: Set<Int> = [200, 203, 204, 206]
 
-    /// The first of a list; one that can't be read is none (RFC 9111, section 5.1).
+    /// The first number of a list; text that cannot be parsed counts as none (RFC 9111, section 5.1).
     private static func age(_ text: String) -> Int64? {
         text.split(separator: ",", omittingEmptySubsequences: false).first.flatMap { seconds(String($0)) }
     }

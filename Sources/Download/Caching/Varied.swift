@@ -1,12 +1,12 @@
 extension DownloadConfiguration {
-    /// Whether a request is sent with credentials: its own, or those that go with all.
+    /// Whether the request is sent with credentials: its own, or those of the configuration.
     public func isAuthorized(_ request: DownloadRequest) -> Bool {
         request.isAuthorized || headers.contains { $0.name.lowercased() == "authorization" }
     }
 
-    /// The headers that a response's `Vary` names, as they are sent with this request, and its credentials, whether
-    /// named or not; nil for what never matches: `*`, and `Cookie` where a jar decides. Values are told by their
-    /// hashes, since any may be a secret.
+    /// The request's values of the headers that a response's `Vary` names, and its credentials, whether `Vary` names
+    /// them or not. Nil if no other request can match: `*`, and `Cookie` if a cookie jar sets it. Values are hashed,
+    /// since each may be a secret.
     public func varied(_ request: DownloadRequest, by vary: String?) -> String? {
         guard vary != nil || isAuthorized(request) else { return "" }
         var names = Set((vary ?? "").lowercased().split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } })
@@ -22,10 +22,10 @@ extension DownloadConfiguration {
         }.sorted().joined(separator: "\n")
     }
 
-    /// A header's value as it is sent; empty where none is.
+    /// The value with which a header is sent; empty if it is not sent.
     public func value(of name: String, in request: DownloadRequest) -> String { sent(name, with: request) }
 
-    /// The header's value in the request or the configuration; empty where neither has it.
+    /// The header's value in the request or the configuration; empty if neither sets it.
     private func sent(_ name: String, with request: DownloadRequest) -> String {
         let own = request.headers.filter { $0.name.lowercased() == name }
         if own.isEmpty, name == "authorization", request.isAuthorized { return request.url }

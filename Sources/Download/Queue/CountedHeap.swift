@@ -7,7 +7,7 @@ struct CountedHeap<Element: Comparable> {
 
     init() { (heap, steps) = (Heap(), 0) }
 
-    /// - Parameter steps: of the heap that this one takes the place of.
+    /// - Parameter steps: the steps of the heap that this one replaces.
     init(_ elements: some Sequence<Element>, after steps: Int) {
         heap = Heap(elements)
         self.steps = steps + heap.count
@@ -15,7 +15,7 @@ struct CountedHeap<Element: Comparable> {
 
     var count: Int { heap.count }
     var min: Element? { heap.min }
-    /// In no order.
+    /// The elements, in no order.
     var unordered: [Element] { heap.unordered }
 
     mutating func insert(_ element: Element) {
@@ -28,7 +28,7 @@ struct CountedHeap<Element: Comparable> {
         return heap.popMin()
     }
 
-    /// Of a heap that isn't empty.
+    /// Removes the smallest element. The heap must not be empty.
     mutating func removeMin() {
         steps += 1
         heap.removeMin()

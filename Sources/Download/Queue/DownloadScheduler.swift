@@ -4,21 +4,21 @@ import Synchronization
 
 /// The state that callers and the curl thread share: the queue, the counts, and the bell that wakes the thread.
 ///
-/// Everything lies behind one lock that is only held for moments; answers are given outside it.
+/// All of it is behind one lock, which is held briefly; callbacks run outside it.
 final class DownloadScheduler: Sendable {
     let state: Mutex<State>
 
     struct State {
         var queue: WaitingQueue
         var concurrency: Int
-        /// This worker's share of ``concurrency``; nil for all.
+        /// This worker's share of ``concurrency``; nil for all of it.
         var share: Int?
-        /// A transfer starts only while running ones and unconsumed bodies are fewer.
+        /// A transfer starts only while running transfers and unconsumed bodies together are fewer than this.
         var maxUnconsumed: Int
-        /// `maxUnconsumed` minus the concurrency; constant when the concurrency changes.
+        /// `maxUnconsumed` minus the concurrency; it stays the same when the concurrency changes.
         let headRoom: Int
         var running: [UInt64: Running] = [:]
-        /// Transfers that are silent. They hold no place that another host could use.
+        /// Number of stalled transfers. They hold no place that another host could use.
         var silent = 0
         /// Since when no place has become free.
         var fullSince: ContinuousClock.Instant?
@@ -32,9 +32,9 @@ final class DownloadScheduler: Sendable {
         var phase = Phase.open
         var bell: Bell?
         var isRung = false
-        /// Since when only what runs already may go on.
+        /// Since when the downloader has been settling: only running transfers may continue.
         var settlingSince: ContinuousClock.Instant?
-        /// Nothing starts before; set when something comes to an idle queue.
+        /// No request starts before this time. Set when a request arrives at an idle queue.
         var gatherUntil: ContinuousClock.Instant?
     }
 
@@ -46,12 +46,12 @@ final class DownloadScheduler: Sendable {
 
     enum Phase {
         case open
-        /// No more requests; the thread fails its transfers. Holds the callers that wait for its end.
+        /// Accepts no more requests; the thread ends its transfers as failed. Holds the callers of ``closeAndWait()``.
         case closing([CheckedContinuation<Void, Never>])
         case closed
     }
 
-    /// - Parameter bell: nil where no thread is to be woken.
+    /// - Parameter bell: nil if there is no thread to wake.
     init(configuration: DownloadConfiguration, bell: Bell?) {
         state = Mutex(
             State(
@@ -67,8 +67,7 @@ final class DownloadScheduler: Sendable {
 
 // Calls from any thread.
 extension DownloadScheduler {
-    /// How long an idle queue waits for the rest of a group, so that the first of them starts first and not the one
-    /// whose task happened to run first.
+    /// How long an idle queue waits for the rest of a group, so that the most urgent of them starts first.
     private static let gathering = Duration.milliseconds(3)
 
     func nextID() -> UInt64 {
@@ -78,12 +77,11 @@ extension DownloadScheduler {
         }
     }
 
-    /// - Parameter isCancelled: asked once the transfer can be found by ``cancel(_:)``, so that no cancellation falls
-    ///   between the two.
+    /// - Parameter isCancelled: called once ``cancel(_:)`` can find the transfer, so that no cancellation is lost.
     func submit(_ queued: QueuedTransfer, isCancelled: () -> Bool) {
         let isAccepted = state.withLock { state in
             guard case .open = state.phase, state.settlingSince == nil else { return false }
-            // The next hop of a redirect comes alone.
+            // The next hop of a redirect belongs to no group.
             if state.queue.count == 0, state.running.isEmpty, queued.hop.redirects == 0 {
                 state.gatherUntil = .now + Self.gathering
             }
@@ -95,7 +93,7 @@ extension DownloadScheduler {
         if !isAccepted { queued.answer(.failed(.stopped())) }
     }
 
-    /// Cancels what waits at once and tells the thread about what runs. An unknown id has ended already.
+    /// Cancels a waiting request immediately, and has the thread cancel a running one. An unknown id has ended.
     func cancel(_ id: UInt64) {
         let waiting: QueuedTransfer? = state.withLock { state in
             if let queued = state.queue.remove(id) { return queued }
@@ -107,7 +105,7 @@ extension DownloadScheduler {
         waiting?.answer(.failed(.stopped()))
     }
 
-    /// A transfer that paused for want of room may go on.
+    /// Resumes a transfer that paused for lack of disk space.
     func hasRoom(_ id: UInt64) {
         state.withLock { state in
             guard state.running[id] != nil else { return }
@@ -119,20 +117,20 @@ extension DownloadScheduler {
     func settle() {
         let transfers = state.withLock { state in
             state.settlingSince = state.settlingSince ?? .now
-            // The thread has to look for those that get nothing.
+            // The thread has to look for transfers that receive nothing.
             state.ring()
             return state.queue.removeWaiting()
         }
         for queued in transfers { queued.answer(.failed(.stopped())) }
     }
 
-    /// Sends away what waits at hosts that are blocked for longer than `time` yet, or were given up.
+    /// Ends the requests that wait for hosts which are given up, or blocked for longer than `time`.
     func sendAwayBlocked(longerThan time: Duration) {
         let transfers = state.withLock { $0.queue.removeHopeless(longerThan: time, now: .now) }
         for queued in transfers { queued.answer(.crowded(queued.host)) }
     }
 
-    /// Sends away what waits at the hosts where more than `limit` do.
+    /// Ends the last requests of the hosts where more than `limit` wait.
     func shed(over limit: Int) -> Int {
         let transfers = state.withLock { $0.queue.shed(over: limit) }
         for queued in transfers { queued.answer(.crowded(queued.host)) }
@@ -165,7 +163,7 @@ extension DownloadScheduler {
         state.withLock { $0.close() }
     }
 
-    /// Returns once the thread has ended and everything of curl's is freed.
+    /// Returns when the thread has ended and all of curl's resources are freed.
     func closeAndWait() async {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in
@@ -180,7 +178,7 @@ extension DownloadScheduler {
 }
 
 extension DownloadScheduler.State {
-    /// Wakes the thread, once for any number of reasons.
+    /// Wakes the thread; several calls before it wakes cost one wake-up.
     mutating func ring() {
         guard !isRung else { return }
         isRung = true
@@ -194,10 +192,10 @@ extension DownloadScheduler.State {
     }
 }
 
-/// Wakes the thread out of `curl_multi_poll`.
+/// Wakes the thread from `curl_multi_poll`.
 ///
-/// Unchecked: `curl_multi_wakeup` may be called from any thread as long as the handle lives, and the scheduler forgets
-/// its bell, under its lock, before the handle is freed. See https://curl.se/libcurl/c/curl_multi_wakeup.html
+/// Unchecked: `curl_multi_wakeup` may be called from any thread while the handle exists, and the scheduler drops its
+/// bell, under its lock, before the handle is freed. See https://curl.se/libcurl/c/curl_multi_wakeup.html
 struct Bell: @unchecked Sendable {
     let multi: UnsafeMutableRawPointer
 

@@ -1,10 +1,10 @@
 import Core
 
-/// When the next request may go to a host.
+/// Decides when the next request may go to a host.
 ///
-/// Four things hold requests back: the number that run already, a token bucket, a window that shrinks when the host
-/// says that it is too much (429, 503) and grows again with every success, and a block: because the host asked for one,
-/// or because it could not be reached. After such a block one request probes the host alone.
+/// Four limits apply: the number of running transfers; a token bucket; a window that shrinks when the host says that it
+/// is overloaded (429, 503) and grows with every success; and a block, by `Retry-After` or by the host's circuit
+/// breaker. After the circuit was open, a single request probes the host.
 struct HostGate {
     private(set) var limits: HostLimits
     let parking: ParkingRules
@@ -12,12 +12,12 @@ struct HostGate {
     private(set) var reach = HostReach()
     private var tokens: Double
     private var refilledAt: ContinuousClock.Instant?
-    /// Nothing starts before, for the bucket's sake or because of a narrow window.
+    /// No request starts before, because of the token bucket or a narrow window.
     private(set) var heldUntil: ContinuousClock.Instant?
     private(set) var blockedUntil: ContinuousClock.Instant?
     private(set) var block: HostBlock?
     private(set) var started: Int64 = 0
-    /// This worker's share of the host's limits; nil for all.
+    /// This worker's share of the host's limits; nil for all of them.
     var share: HostShare?
 
     init(limits: HostLimits, parking: ParkingRules) {
@@ -30,13 +30,13 @@ struct HostGate {
     var hasAnswered: Bool { reach.hasAnswered }
     var circuitOpenCount: Int { reach.circuitOpenCount }
 
-    /// Whether it has nothing to remember that a new one would not know.
+    /// Whether its state equals that of a new gate, so that it need not be kept.
     var isPristine: Bool {
         width.narrowed == nil && block == nil && heldUntil == nil && reach.lastFailure == nil && circuitOpenCount == 0
             && (limits.rate == nil || refilledAt == nil)
     }
 
-    /// Whether one request alone finds out if it can be reached.
+    /// Whether a single request probes the host.
     var isProbed: Bool { reach.failures >= parking.failures }
 
     func mayStart(running: Int) -> Bool {
@@ -67,7 +67,7 @@ struct HostGate {
         refilledAt = now
     }
 
-    /// Ends blocks and pauses whose time is over.
+    /// Ends the blocks and pauses that are over.
     mutating func release(_ now: ContinuousClock.Instant) {
         if let until = heldUntil, until <= now { heldUntil = nil }
         if let until = blockedUntil, until <= now {
@@ -76,7 +76,7 @@ struct HostGate {
         }
     }
 
-    /// A shorter block does not undo a longer one.
+    /// Blocks the host. A shorter block does not replace a longer one.
     mutating func block(until: ContinuousClock.Instant, _ reason: HostBlock) {
         if let blockedUntil, blockedUntil >= until { return }
         blockedUntil = until
@@ -89,33 +89,33 @@ struct HostGate {
         reach.restore(circuitOpenCount: circuitOpenCount, failures: parking.failures)
     }
 
-    /// Takes over failures that another worker has seen.
+    /// Adopts failures that another worker has seen.
     mutating func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure) {
         reach.adopt(since: since, last: last, failure)
     }
 
-    /// Another worker was answered.
+    /// Records that another worker got an answer.
     mutating func noteAnswered() {
         if !reach.hasAnswered { reach.answered() }
     }
 
     func isGivenUp(_ now: ContinuousClock.Instant) -> Bool { reach.isGivenUp(after: parking.patience, now: now) }
 
-    /// Leaves it alone now that it has had its time.
+    /// Opens the host's circuit.
     mutating func park(_ now: ContinuousClock.Instant) {
         let time = min(parking.longest, parking.time * (1 << reach.circuitOpenCount))
         reach.parked()
-        // One that has never answered is asked again and again while its items wait, since that is not for long.
+        // A host that has never answered is probed more often while its items wait, since they are given up soon.
         block(until: now + (reach.hasAnswered ? time : min(time, parking.probing(isGivenUp(now)))), .parked)
     }
 
     private mutating func answered() {
         reach.answered()
-        // It can be reached after all.
+        // The host is reachable, so its circuit closes.
         if block == .parked { (block, blockedUntil) = (nil, nil) }
     }
 
-    /// Learns from the end of a request that began at `start`.
+    /// Updates the state at the end of a request that began at `start`.
     mutating func learn(_ signal: HostSignal, start: ContinuousClock.Instant, now: ContinuousClock.Instant) {
         let limit = Double(limits.perHost)
         switch signal {
@@ -133,22 +133,22 @@ struct HostGate {
             reach.failed(failure, counts: false, now: now)
         case .unreachable(let failure):
             reach.failed(failure, counts: true, now: now)
-            // Those that were under way when the host was parked tell nothing new.
+            // Requests that were running when the circuit opened tell nothing new.
             guard isProbed, block != .parked else { return }
             park(now)
         }
     }
 }
 
-/// What an outcome says about its host.
+/// What the outcome of a request says about its host.
 enum HostSignal: Sendable {
     case nothing
     case answered
-    /// 503, to a URL that was asked for the first time or again.
+    /// 503; `isFirst` is false if the same URL has failed before.
     case unavailable(isFirst: Bool)
     /// 429, or 503 with a `Retry-After`.
     case tooMuch
-    /// It took the request and closed the connection without an answer.
+    /// The host accepted the request and closed the connection without an answer.
     case hungUp(Failure)
     case unreachable(Failure)
 

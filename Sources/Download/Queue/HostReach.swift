@@ -1,14 +1,14 @@
 import Core
 
-/// Whether a host can be reached, as its requests tell.
+/// Whether a host can be reached, by the outcomes of its requests.
 struct HostReach {
-    /// Whether it has ever said anything.
+    /// Whether the host has ever answered.
     private(set) var hasAnswered = false
     /// Failures to reach it, in a row.
     private(set) var failures = 0
-    /// How often it was parked without an answer since.
+    /// How often its circuit has opened since its last answer.
     private(set) var circuitOpenCount = 0
-    /// Since when it has failed, where it has never answered.
+    /// The time of its first failure, if it has never answered.
     private(set) var failingSince: ContinuousClock.Instant?
     private(set) var lastFailure: (at: ContinuousClock.Instant, failure: Failure)?
 
@@ -16,7 +16,7 @@ struct HostReach {
         (hasAnswered, failures, circuitOpenCount, failingSince, lastFailure) = (true, 0, 0, nil, nil)
     }
 
-    /// - Parameter counts: whether it is one of those in a row after which a host is parked.
+    /// - Parameter counts: whether the failure counts towards opening the circuit.
     mutating func failed(_ failure: Failure, counts: Bool, now: ContinuousClock.Instant) {
         if failure.response != nil { hasAnswered = true }
         if counts, failures < .max { failures += 1 }
@@ -32,7 +32,7 @@ struct HostReach {
         if circuitOpenCount > 0 { self.failures = failures }
     }
 
-    /// Takes over what another worker knows, or knew before a restart.
+    /// Adopts the knowledge of another worker, or of this worker before a restart.
     mutating func adopt(since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure) {
         guard !hasAnswered else { return }
         failingSince = min(since, failingSince ?? since)
@@ -43,7 +43,7 @@ struct HostReach {
         if let last = lastFailure?.at, now - last > ParkingRules.memory { failingSince = nil }
     }
 
-    /// Whether it has had its time: nothing came from it since it failed first.
+    /// Whether its patience is used up: the host has not answered since its first failure.
     func isGivenUp(after patience: Duration, now: ContinuousClock.Instant) -> Bool {
         guard !hasAnswered, let failingSince, let last = lastFailure?.at else { return false }
         return now - last <= ParkingRules.memory && now - failingSince >= patience

@@ -1,41 +1,41 @@
 public import Core
 
-/// A host as it stands now.
+/// The present state of a host.
 public struct HostSnapshot: Sendable, Hashable {
     public var host: String
     public var running = 0
     public var waiting = 0
     /// Transfers that may run at once; below 1 there are pauses between them.
     public var window: Double
-    /// The most that it may be, by the host's own limits.
+    /// The largest possible window, by the host's own limits.
     public var widest: Int
     public var block: HostBlock?
-    /// How long the block lasts yet.
+    /// How long the block will last.
     public var blockedFor: Duration?
-    /// How often it was parked without an answer since.
+    /// How often its circuit has opened since its last answer.
     public var circuitOpenCount = 0
-    /// Requests begun since the downloader started.
+    /// Requests that were started since the downloader was.
     public var started: Int64 = 0
-    /// Why the next request to it has to wait; nil where nothing holds it back but the places of all downloads.
+    /// Why its next request has to wait; nil if only the downloader's own concurrency holds it back.
     public var wait: HostWait?
-    /// Its latest failures, where it can't be reached.
+    /// Its latest failures, if it cannot be reached.
     public var silence: HostSilence?
     public var hasAnswered = false
 }
 
-/// Why requests to a host wait, in words.
+/// Why requests to a host wait.
 public struct HostWait: Sendable, Hashable {
     /// A sentence that names the host.
     public let reason: String
-    /// Until then nothing starts; nil where that is unknown.
+    /// How long no request starts; nil if unknown.
     public let time: Duration?
 }
 
-/// A host that fails, and may never have answered.
+/// A host that fails, and that may never have answered.
 public struct HostSilence: Sendable, Hashable {
-    /// How long ago the first failure was, of those that nothing came between.
+    /// Time since the first failure of the present row of failures.
     public let since: Duration
-    /// How long ago the last one was.
+    /// Time since the last failure.
     public let last: Duration
     public let failure: FailureClass
     public let message: String
@@ -49,7 +49,7 @@ public struct HostSilence: Sendable, Hashable {
 }
 
 extension WaitingQueue {
-    /// The hosts that have anything to tell.
+    /// The hosts with any state worth reporting.
     func snapshots(now: ContinuousClock.Instant) -> [HostSnapshot] {
         hosts.map { name, host in
             var snapshot = HostSnapshot(
@@ -64,7 +64,7 @@ extension WaitingQueue {
         }
     }
 
-    /// Requests with an id that have waited for so long.
+    /// Requests with an id that have been queued for longer than `time`.
     func waits(longerThan time: Duration, now: ContinuousClock.Instant) -> [DownloadWait] {
         waiting.values.compactMap { place in
             guard let id = place.queued.request.id, now - place.since >= time else { return nil }
@@ -98,7 +98,7 @@ extension HostGate {
         if isProbed { return HostWait(reason: "One request finds out whether \(host) can be reached.", time: nil) }
         if Int(window) < limits.perHost {
             return HostWait(
-                reason: "\(host) said that it is too much (429, 503): \(max(1, Int(window))) at once for now.",
+                reason: "\(host) is overloaded (429, 503): \(max(1, Int(window))) at once for now.",
                 time: nil)
         }
         return HostWait(reason: "\(host) has its \(limits.perHost) requests at once (--per-host).", time: nil)
@@ -116,7 +116,7 @@ extension HostGate {
     private func pauseSentence(_ host: String) -> String {
         if let narrowed = width.narrowed, narrowed < 1 {
             let pause = Int((1 / narrowed).rounded())
-            return "\(host) said that it is too much (429, or 503 to most URLs): one request every \(pause) s for now."
+            return "\(host) is overloaded (429, or 503 to most URLs): one request every \(pause) s for now."
         }
         return "\(host) gets \(limits.rate.map { "\($0)" } ?? "no more") requests a second (--rate)."
     }

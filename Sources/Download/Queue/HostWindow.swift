@@ -1,20 +1,20 @@
-/// How many requests a host takes at once, as its answers tell: fewer after it said that it is too much (429, 503), one
-/// more after each round of others.
+/// How many requests a host gets at once. The window shrinks after an answer of 429 or 503, and grows by one after each
+/// round of other answers.
 ///
-/// One URL that answers 503 again and again while its neighbours are answered is at fault itself, so a second 503 of
-/// the same URL tells nothing. It falls below one, to one request every few seconds, only where the host said so (429,
-/// `Retry-After`) or answers most URLs with 503.
+/// If one URL answers 503 repeatedly while others of its host are answered, that URL is at fault. So a second 503 of
+/// the same URL does not count. The window falls below one, to one request every few seconds, only if the host asked
+/// for it (429, `Retry-After`) or answers most URLs with 503.
 struct HostWindow {
-    /// Nil for as many as the limit allows.
+    /// The narrowed window; nil for the full limit.
     private(set) var narrowed: Double?
     private var narrowedAt: ContinuousClock.Instant?
-    /// Whether the host said so itself, and not just its answers.
+    /// Whether the host asked for less (429, `Retry-After`).
     private var wasTold = false
-    /// The last answers to URLs that were asked for the first time, the latest in the lowest bit; 1 is a 503.
+    /// The last answers to URLs that were requested for the first time, the latest in the lowest bit; 1 is a 503.
     private var answers: UInt16 = 0
     private var count = 0
 
-    /// The narrowest window: a request every 5 s.
+    /// The narrowest window: one request every 5 s.
     static let narrowest = 0.2
 
     /// Whether most of its last answers were 503.
@@ -24,7 +24,7 @@ struct HostWindow {
         if width.isFinite { narrowed = max(Self.narrowest, width) }
     }
 
-    /// Additive up: one more after as many answers as the window is wide.
+    /// Additive increase: the window grows by one after as many answers as it is wide.
     mutating func widen(upTo limit: Double) {
         note(isUnavailable: false)
         guard let old = narrowed else { return }
@@ -39,13 +39,13 @@ struct HostWindow {
         narrow(limit: limit, least: isMostlyUnavailable ? Self.narrowest : 1, start: start, now: now)
     }
 
-    /// The host said that it is too much.
+    /// The host asked for less.
     mutating func tooMuch(limit: Double, start: ContinuousClock.Instant, now: ContinuousClock.Instant) {
         wasTold = true
         narrow(limit: limit, least: Self.narrowest, start: start, now: now)
     }
 
-    /// Multiplicative down, once for all requests that were under way together.
+    /// Multiplicative decrease, once for all requests that were running together.
     private mutating func narrow(
         limit: Double, least: Double, start: ContinuousClock.Instant, now: ContinuousClock.Instant,
     ) {

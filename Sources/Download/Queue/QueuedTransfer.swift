@@ -1,24 +1,24 @@
-/// Where a request has got to, by redirects.
+/// The position of a request in its chain of redirects.
 struct Hop: Sendable {
     let url: DownloadURL
-    /// Redirects that led here from the URL that the request names.
+    /// Redirects so far, from the request's own URL.
     var redirects = 0
-    /// The time that the transfers before this one took, without their time in the queue.
+    /// The time of the earlier transfers of the chain, without their time in queues.
     var spent = Duration.zero
 }
 
-/// One hop of a ``Downloader/download(_:)``, to one host, from its arrival in the queue to its answer.
+/// One hop of ``Downloader/download(_:)`` to one host, from its arrival in the queue to its answer.
 final class QueuedTransfer: Sendable {
     let id: UInt64
     let request: DownloadRequest
     let hop: Hop
-    /// The host whose budget this counts against.
+    /// The host whose limits apply.
     let host: String
     /// Called exactly once.
     let answer: @Sendable (DownloadOutcome<BodyFile>) -> Void
-    /// Whom the request's own headers and credentials may be told: where it began.
+    /// The first URL. The request's own headers and credentials may be sent only to its origin.
     let beginning: DownloadURL
-    /// Called with where a redirect leads that the transfer doesn't follow, and then instead of the answer.
+    /// Called instead of `answer` if the transfer ends with a redirect that it does not follow itself.
     let onRedirect: @Sendable (Hop) -> Void
 
     init(
@@ -36,8 +36,8 @@ final class QueuedTransfer: Sendable {
 
     var url: DownloadURL { hop.url }
 
-    /// Whether the transfer goes on by itself to where a redirect leads. Another host has a queue and limits of its
-    /// own, and where robots.txt counts, each URL is judged before it is asked for.
+    /// Whether the transfer follows a redirect to this URL itself. Another host has its own queue and limits, and with
+    /// `respectsRobotsText` each URL is checked before it is requested.
     func follows(_ url: DownloadURL) -> Bool {
         !request.respectsRobotsText && HostName.normal(url.host) == host
     }

@@ -1,7 +1,7 @@
 import Core
 import Synchronization
 
-// What is known of hosts, and their limits. Calls from any thread.
+// The state and limits of hosts. Calls from any thread.
 extension DownloadScheduler {
     func block(_ host: String, until: ContinuousClock.Instant, _ reason: HostBlock) {
         state.withLock {

@@ -6,15 +6,15 @@ extension DownloadScheduler {
     /// The thread's next work.
     struct Work {
         var starts: [QueuedTransfer] = []
-        /// Those that waited for room on the disk.
+        /// Transfers that waited for disk space and may resume.
         var withRoom: [UInt64] = []
         var cancelled: [UInt64] = []
         var isClosing = false
-        /// When there will be something to do even if nothing happens before.
+        /// The next time at which a request may start without another event.
         var nextRelease: ContinuousClock.Instant?
         /// Whether requests wait for a slot.
         var isCrowded = false
-        /// Since when no more is wanted than what runs.
+        /// Since when the downloader has been settling.
         var settlingSince: ContinuousClock.Instant?
     }
 
@@ -34,7 +34,7 @@ extension DownloadScheduler {
                 return work
             }
             state.gatherUntil = nil
-            // Even where nothing can start: the thread would be woken for a time that is over, again and again.
+            // Needed even if no request can start: otherwise a time that is over would wake the thread again and again.
             state.queue.release(now)
             state.noteTurnover()
             while state.room > 0, let queued = state.queue.start(now: now, room: state.room) {
@@ -51,7 +51,7 @@ extension DownloadScheduler {
         }
     }
 
-    /// - Parameter pause: how long the host asked to be left alone. Nothing that waits may start in between.
+    /// - Parameter pause: the host's `Retry-After`. The host is blocked before a waiting request could start.
     func finished(_ id: UInt64, _ signal: HostSignal, withBody: Bool, pause: Duration? = nil) {
         state.withLock { state in
             guard let ended = state.running.removeValue(forKey: id) else { return }
@@ -62,10 +62,10 @@ extension DownloadScheduler {
         }
     }
 
-    /// How long a transfer has had nothing to tell.
+    /// How long a transfer has received nothing.
     struct Quiet {
         let time: Duration
-        /// Whether it has never told anything.
+        /// Whether it has never received anything.
         let isNew: Bool
 
         func isSilent(hasNeverResponded: Bool, patience: Duration) -> Bool {
@@ -73,13 +73,13 @@ extension DownloadScheduler {
         }
     }
 
-    /// So much less patience there is with a host that has never answered: a slow one shows itself with its first
-    /// requests, when it may hold all places.
+    /// A host that has never answered gets this fraction of the patience, since its first requests may occupy all
+    /// places before it shows itself as slow.
     static let newHostPatienceDivisor = 8
 
-    /// Marks transfers that stalled, and those that got bytes again.
+    /// Marks transfers that have stalled, and unmarks those that receive bytes again.
     ///
-    /// - Returns: whether some of them are the first of a host that hasn't answered yet.
+    /// - Returns: whether some of them are the first of a host that has not answered yet.
     func markStalled(_ quiet: [UInt64: Quiet], patience: Duration) -> Bool {
         state.withLock { state in
             var hasUnansweredHosts = false
@@ -103,7 +103,8 @@ extension DownloadScheduler {
         }
     }
 
-    /// The thread's last word: fails what still waits, silences the bell, wakes those in ``closeAndWait()``.
+    /// The thread's last call: fails the waiting requests, drops the bell, and resumes the callers of
+    /// ``closeAndWait()``.
     func closed() {
         let (transfers, waiters) = state.withLock { state in
             state.bell = nil
@@ -116,40 +117,40 @@ extension DownloadScheduler {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Called before curl's handle is freed: from now on the bell isn't rung.
+    /// Drops the bell, before curl's handle is freed.
     func silence() {
         state.withLock { $0.bell = nil }
     }
 }
 
 extension DownloadScheduler.State {
-    /// Stalled transfers leave their slots to others, up to this many times the concurrency.
+    /// Stalled transfers leave their places to others; this many times the concurrency may run in all.
     private static let maxSilentFactor = 8
 
-    /// Transfers at once, of this worker.
+    /// This worker's limit on transfers at once.
     private var places: Int { max(0, min(concurrency, share ?? .max)) }
 
-    /// Places that are free.
+    /// Free places.
     var room: Int { min(places - loud, spare) }
 
-    /// Transfers that hold a slot.
+    /// Transfers that occupy a place.
     private var loud: Int { running.count - silent }
 
-    /// Transfers for which there is memory.
+    /// How many more transfers the limits on memory allow.
     private var spare: Int {
         guard running.count < Self.maxSilentFactor * places + 64 else { return 0 }
         return maxUnconsumed - loud - unconsumed
     }
 
-    /// No slot must have become free for so long before more transfers are allowed.
+    /// How long all places must be taken before the scheduler overcommits.
     private static let overcommitAfter = Duration.seconds(1)
 
     fileprivate mutating func noteTurnover() {
         if loud < places { fullSince = nil }
     }
 
-    /// Whether a host of which nothing runs gets a place beyond the concurrency. A host that goes on talking, however
-    /// slowly, may hold all places for as long as a transfer may take.
+    /// Whether a host without a running transfer gets a place beyond the concurrency. A host that keeps sending slowly
+    /// may otherwise occupy all places until the total timeout.
     fileprivate mutating func allowsOvercommit(_ now: ContinuousClock.Instant) -> Bool {
         guard places > 0, loud >= places else { return false }
         let since = fullSince ?? now
@@ -158,7 +159,7 @@ extension DownloadScheduler.State {
     }
 
     fileprivate mutating func began(_ queued: QueuedTransfer, _ now: ContinuousClock.Instant) {
-        // A host that keeps others waiting is taken to do so again, so that its next requests take no place either.
+        // A host with stalled transfers is expected to stall again, so its next requests occupy no place either.
         let isSilent = queue.isSilent(queued.host)
         running[queued.id] = DownloadScheduler.Running(host: queued.host, start: now, isSilent: isSilent)
         if isSilent { changeSilent(queued.host, by: 1) }

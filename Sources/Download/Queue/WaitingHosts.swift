@@ -1,6 +1,6 @@
 import Core
 
-/// What this downloader and others know of the hosts that requests wait for, and which of those requests are sent away.
+/// What this downloader and others know about the hosts of waiting requests, and which requests it sends away.
 extension WaitingQueue {
     mutating func adopt(
         _ host: String, since: ContinuousClock.Instant, last: ContinuousClock.Instant, _ failure: Failure,
@@ -24,7 +24,7 @@ extension WaitingQueue {
         return gate.silence(now)
     }
 
-    /// - Parameter shares: of each host, nothing of one that isn't named; nil for all.
+    /// - Parameter shares: the share of each host; a host that is not named gets none. Nil for all.
     mutating func setShares(_ shares: [String: HostShare]?) {
         guard shares != nil || self.shares != nil else { return }
         self.shares = shares
@@ -36,18 +36,18 @@ extension WaitingQueue {
         }
     }
 
-    /// Whether the host has silent transfers.
+    /// Whether the host has stalled transfers.
     func isSilent(_ host: String) -> Bool { hosts[host]?.silent ?? 0 > 0 }
 
     mutating func changeSilent(_ host: String, by change: Int) { hosts[host]?.silent += change }
 
-    /// Whether the host has never answered, as far as is remembered.
+    /// Whether the host has never answered, as far as the queue remembers.
     func hasNeverResponded(_ host: String) -> Bool { hosts[host].map { !$0.gate.hasAnswered } ?? true }
 
-    // MARK: - Sent away, to come again later
+    // MARK: - Requests that are sent away, to come again later
 
-    /// What waits at hosts that are blocked for longer than `time` yet, or were given up: those are left alone from now
-    /// on.
+    /// Removes the requests that wait for hosts which are given up, or blocked for longer than `time`. Hosts whose
+    /// patience is used up are given up by this call.
     mutating func removeHopeless(longerThan time: Duration, now: ContinuousClock.Instant) -> [QueuedTransfer] {
         var found: [QueuedTransfer] = []
         for (name, host) in hosts where host.live > 0 {
@@ -62,7 +62,7 @@ extension WaitingQueue {
         return found
     }
 
-    /// The last of what waits at the hosts where more than `limit` do; they may come again later.
+    /// Removes the last requests of the hosts where more than `limit` wait; they may come again later.
     mutating func shed(over limit: Int) -> [QueuedTransfer] {
         var shed: [QueuedTransfer] = []
         for host in hosts.values where host.live > limit {

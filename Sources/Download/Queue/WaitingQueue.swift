@@ -1,10 +1,10 @@
-/// The requests that wait, in the order they may start: by priority; among hosts of the same priority the one with the
-/// fewest transfers first; then by rank. Hosts that may not start anything are passed over.
+/// The waiting requests in the order in which they may start: by priority; among hosts of the same priority, the host
+/// with the fewest transfers first; then by rank. Hosts that may not start a request are skipped.
 ///
-/// Each host has a heap of its own; the hosts that may start something stand in a heap of heads. Whatever has been
-/// re-ranked, cancelled or overtaken is left in the heaps and recognised when it comes up, so every operation is O(log
-/// n). One start of sixteen goes to the transfer that has waited longest, whatever its priority, so that an endless stream of
-/// urgent requests slows others down and never stops them.
+/// Each host has a heap of its requests; another heap holds the head of each host that may start one. Entries that were
+/// re-ranked, cancelled or overtaken stay in the heaps and are dropped when they come up, so every operation is O(log
+/// n). One start of sixteen goes to the request that has waited longest, at any priority, so that an endless stream of
+/// urgent requests delays the others and never starves them.
 struct WaitingQueue {
     static let turnsPerElder = 16
 
@@ -18,7 +18,7 @@ struct WaitingQueue {
     private var limitsOfHosts: [String: HostLimits] = [:]
     private let parking: ParkingRules
     var shares: [String: HostShare]?
-    /// Hosts that have answered, whether anything else of them is remembered or not.
+    /// Hosts that have answered, kept even if the queue forgets their other state.
     var answered: Set<String> = []
     private var turn = 0
 
@@ -32,7 +32,7 @@ struct WaitingQueue {
     /// Whether any host may be held back.
     var holdsBack: Bool { releases.count > 0 }
 
-    /// When the next host that is held back is free again.
+    /// When the next held-back host may start requests again.
     var nextRelease: ContinuousClock.Instant? { releases.min?.until }
 
     mutating func insert(_ queued: QueuedTransfer) {
@@ -56,7 +56,7 @@ struct WaitingQueue {
         return queued
     }
 
-    /// Takes out everything that waits; what runs goes on counting against its host.
+    /// Removes all waiting requests; running ones keep counting against their hosts.
     mutating func removeWaiting() -> [QueuedTransfer] { waiting.keys.compactMap { remove($0) } }
 
     mutating func removeAll() -> [QueuedTransfer] {
@@ -76,14 +76,15 @@ struct WaitingQueue {
         }
     }
 
-    /// Whether a request whose id is `name` waits.
+    /// Whether a request whose id is `name` is waiting.
     func isWaiting(_ name: Int64) -> Bool { named[name]?.contains { waiting[$0] != nil } ?? false }
 
-    /// The next request that may start now; its host counts it as running until ``finished(host:_:start:now:)``.
+    /// Removes and returns the next request that may start now. Its host counts it as running until
+    /// ``finished(host:_:start:now:)``.
     ///
     /// - Parameters:
-    ///   - room: free places. A host's silent transfers leave theirs to other hosts, but not to itself.
-    ///   - isOvercommit: only of a host of which nothing runs.
+    ///   - room: free places. A host's stalled transfers leave theirs to other hosts, but not to their own.
+    ///   - isOvercommit: considers only hosts without a running transfer.
     mutating func start(now: ContinuousClock.Instant, room: Int = .max, isOvercommit: Bool = false) -> QueuedTransfer? {
         release(now)
         var passedOver: [Head] = []
@@ -139,7 +140,7 @@ struct WaitingQueue {
         return (until, reason)
     }
 
-    /// - Parameter special: for hosts with limits of their own.
+    /// - Parameter special: hosts with limits of their own.
     mutating func setLimits(_ limits: HostLimits, special: [String: HostLimits]) {
         self.limits = limits
         limitsOfHosts = special
@@ -157,11 +158,11 @@ extension WaitingQueue {
         let since: ContinuousClock.Instant
     }
 
-    /// A class, so that a change of one number copies neither the rest nor the heap.
+    /// A class, so that changing one number copies neither the other fields nor the heap.
     final class Host {
         var gate: HostGate
         var places = CountedHeap<Place>()
-        /// Places that still stand for something; the others are left over.
+        /// Entries that are still valid; the heap's other entries are left-overs.
         var live = 0
         var running = 0
         var silent = 0
@@ -172,7 +173,7 @@ extension WaitingQueue {
     struct Place: Comparable {
         let priority: Int
         let rank: Int64
-        /// Counts up, so that equals start in the order they came.
+        /// Increases, so that equal requests start in the order in which they came.
         let id: UInt64
         let version: Int
 
@@ -187,7 +188,7 @@ extension WaitingQueue {
     struct Head: Comparable {
         let place: Place
         let host: String
-        /// Transfers of the host when this head was made.
+        /// The host's running transfers when this head was made.
         let running: Int
 
         static func < (a: Head, b: Head) -> Bool {
@@ -219,7 +220,7 @@ extension WaitingQueue {
         if first(of: host) == place { offer(host) }
     }
 
-    /// The place that is next at a host, after throwing out left-overs before it.
+    /// The next entry of a host, after dropping left-overs before it.
     private mutating func first(of host: String) -> Place? {
         compact(host)
         while let place = hosts[host]?.places.min {
@@ -229,14 +230,15 @@ extension WaitingQueue {
         return nil
     }
 
-    /// Left-overs deep in a heap never come up; thousands of cancelled requests must not stay in memory for that.
+    /// Rebuilds a heap that has many left-overs. Those deep in a heap never come up, and thousands of cancelled
+    /// requests must not stay in memory.
     private mutating func compact(_ host: String) {
         guard let all = hosts[host]?.places, all.count > 2 * (hosts[host]?.live ?? 0) + 64 else { return }
         hosts[host]?.places = CountedHeap(
             all.unordered.filter { waiting[$0.id]?.place == $0 }, after: all.steps)
     }
 
-    /// Puts a host's next request forward, if the host may start one.
+    /// Adds the head of a host, if the host may start a request.
     mutating func offer(_ host: String) {
         guard mayStart(host), let place = first(of: host) else { return }
         heads.insert(Head(place: place, host: host, running: hosts[host]?.running ?? 0))
@@ -244,7 +246,7 @@ extension WaitingQueue {
         heads = CountedHeap(heads.unordered.filter { hosts[$0.host]?.running == $0.running }, after: heads.steps)
     }
 
-    /// The head that is next, after throwing out those that are not true any more; the new ones are there as well.
+    /// The next head, after dropping outdated heads; each has an up-to-date one in the heap.
     private mutating func firstHead() -> Head? {
         while let head = heads.min {
             if hosts[head.host]?.running == head.running, mayStart(head.host), first(of: head.host) == head.place {
@@ -255,12 +257,12 @@ extension WaitingQueue {
         return nil
     }
 
-    /// The request that has waited longest of those that may start, if it is less urgent.
+    /// The request that has waited longest of those that may start; nil unless it is less urgent than `priority`.
     private mutating func elder(below priority: Int, _ room: Int) -> UInt64? {
         if ages.count > 2 * waiting.count + 64 { ages = CountedHeap(waiting.keys, after: ages.steps) }
         var passedOver: [UInt64] = []
         defer { for id in passedOver { ages.insert(id) } }
-        // Some hosts may be held back; a look at a few of them is enough for a turn that comes again.
+        // Some hosts may be held back. Examining a few requests is enough, since this turn comes again.
         while passedOver.count < 32, let id = ages.popMin() {
             guard let found = waiting[id] else { continue }
             let host = found.queued.host
@@ -279,7 +281,7 @@ extension WaitingQueue {
         if let until = hosts[host]?.gate.blockedUntil { releases.insert(Release(until: until, host: host)) }
     }
 
-    /// Lets go of the hosts whose time has come. Without it ``nextRelease`` stays where it was.
+    /// Releases the hosts whose block or pause is over. Without this call ``nextRelease`` would not advance.
     mutating func release(_ now: ContinuousClock.Instant) {
         while let release = releases.min, release.until <= now {
             releases.removeMin()
@@ -292,7 +294,7 @@ extension WaitingQueue {
 
     private mutating func forget(_ host: String) {
         guard let state = hosts[host], state.live == 0, state.running == 0 else { return }
-        // The state of hosts is kept, up to a number of them.
+        // The state of hosts is kept, up to a maximum number of hosts.
         guard state.gate.isPristine || (hosts.count > 10_000 && state.gate.block == nil) else { return }
         hosts.removeValue(forKey: host)
     }

@@ -1,12 +1,12 @@
-/// A user name and password that a job gives in clear text, in its `Authorization` header.
+/// A user name and password that a job's `Authorization` header gives in clear text.
 struct Authorization: Sendable, Hashable {
     enum Scheme: Sendable { case basic, digest }
 
     let scheme: Scheme
     let credentials: DownloadURL.Credentials
 
-    /// Nil for a header to be sent as it is: finished credentials have no colon (Basic, Bearer) or have names
-    /// and quotes (Digest).
+    /// Nil for a header that is sent as it is: encoded credentials have no colon (Basic, Bearer), or have names and
+    /// quotes (Digest).
     init?(_ value: String) {
         let words = value.split(separator: " ", maxSplits: 1)
         guard words.count == 2, let colon = words[1].firstIndex(of: ":") else { return nil }

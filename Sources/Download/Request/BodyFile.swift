@@ -3,20 +3,20 @@ import Crypto
 import Synchronization
 public import SystemPackage
 
-/// A body that arrived whole: an open file, its length and its hash.
+/// A complete body: an open file, its length and its hash.
 ///
-/// The downloader counts it against ``DownloadConfiguration/maxUnconsumedBodies`` until ``markConsumed()`` or until the
-/// last reference goes, whichever is first.
+/// It counts against ``DownloadConfiguration/maxUnconsumedBodies`` until ``markConsumed()`` or until its last reference
+/// is released, whichever is first.
 public final class BodyFile: Sendable {
     /// In bytes.
     public let size: Int64
     /// Lower-case hexadecimal.
     public let sha256: String
 
-    /// The inspector's name for it, where it gave one.
+    /// The inspector's name for the body's kind; nil if it gave none.
     public let kind: String?
 
-    /// The reservation, for the code that takes the file over.
+    /// The space reservation, for the code that takes the file.
     public let room: (any SpaceReservation)?
 
     private let descriptor: Mutex<FileDescriptor?>
@@ -38,11 +38,11 @@ public final class BodyFile: Sendable {
 
     deinit {
         markConsumed()
-        // The body was not wanted: an error on closing changes nothing.
+        // Best effort: the body is discarded, so an error on closing changes nothing.
         try? descriptor.withLock { $0 }?.close()
     }
 
-    /// Lends the file, positioned at its start the first time. Calling this after ``takeDescriptor()`` is a
+    /// Lends the file; the first call positions it at its start. Calling this after ``takeDescriptor()`` is a
     /// programmer error.
     public func withDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R {
         guard let lent = descriptor.withLock({ $0 }) else { preconditionFailure("The descriptor was taken.") }
@@ -50,37 +50,36 @@ public final class BodyFile: Sendable {
         return try body(lent)
     }
 
-    /// Hands the file over: from now on the caller closes it. Taking it twice is a programmer error.
+    /// Hands over the descriptor, which the caller closes. Calling this twice is a programmer error.
     public func takeDescriptor() -> FileDescriptor {
         guard let taken = descriptor.withLock({ $0.take() }) else { preconditionFailure("The descriptor was taken.") }
         return taken
     }
 
-    /// Makes room for another download. Further calls do nothing.
+    /// Stops counting the body as unconsumed, so that another download may start. Further calls do nothing.
     public func markConsumed() {
         onConsumed.withLock { $0.take() }?()
     }
 }
 
-/// Room on the disk that a body takes up while it arrives and until its file is closed.
+/// Disk space that is reserved for a body while it arrives and until its file is closed.
 ///
-/// The downloader asks for it before it writes, and holds it as long as it holds the file; who takes the file over
-/// takes this as well. What was set aside is given back when the last reference goes.
+/// The downloader reserves space before it writes, and holds the reservation as long as the file. Code that takes the
+/// file takes the reservation too. The space is released with the last reference.
 public protocol SpaceReservation: AnyObject, Sendable {
-    /// Sets room aside for so many bytes more. Called on the download thread, which it doesn't hold up.
+    /// Reserves this many more bytes. Called on the download thread; it must not block.
     ///
-    /// - Parameter onAnswer: where this returns false, called once, from any thread, when it is worth asking again.
-    /// - Returns: whether there is room now. Where there isn't, the transfer pauses and the others go on.
-    /// - Throws: an `Errno`: `noSpace` where there is none, `fileTooLarge` for a body that is larger than there can
-    ///   ever be.
+    /// - Parameter onAnswer: if this returns false, called once, from any thread, when trying again may succeed.
+    /// - Returns: whether the space is reserved. If not, this transfer pauses and the others continue.
+    /// - Throws: an `Errno`: `noSpace` if there is no space, `fileTooLarge` for a body that is larger than the limit.
     func grow(by bytes: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool
 }
 
-/// Looks at a body while it arrives, now and then.
+/// Observes a body while it arrives, at intervals.
 public struct BodyWatch: Sendable {
-    /// The least time between two looks, and before the first.
+    /// The least time between two calls, and before the first.
     public let interval: Duration
-    /// Called on the download thread, which it must not hold up.
+    /// Called on the download thread; it must not block.
     public let look: @Sendable (PartialBody) -> Void
 
     public init(every interval: Duration, look: @escaping @Sendable (PartialBody) -> Void) {
@@ -93,9 +92,9 @@ public struct BodyWatch: Sendable {
 public struct PartialBody: Sendable {
     /// The body's file. The receiver closes it.
     public let file: FileDescriptor
-    /// Bytes that are in it.
+    /// Bytes received so far.
     public let received: Int64
-    /// Bytes that were announced; nil where the origin didn't say, or where they have to be decoded first.
+    /// Announced bytes; nil if the origin announced none, or if they have a content coding.
     public let expected: Int64?
 }
 

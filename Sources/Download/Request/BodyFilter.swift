@@ -1,13 +1,13 @@
 public import Core
 
-/// What the body of a request has to be like, beside what the downloader's own limits say. A transfer ends as soon as it
-/// is known to be otherwise: at its `Content-Length`, at the picture's header, or at the first byte too many.
+/// A request's requirements on its body, besides the downloader's own limits. The transfer ends as soon as the body
+/// fails them: at its `Content-Length`, at the picture's header, or at the first byte too many.
 public struct BodyFilter: Sendable {
-    /// Sizes that are refused with a class of their own.
+    /// The accepted sizes; other bodies fail with a class of their own.
     public struct Size: Sendable, Hashable {
         public let range: ClosedRange<Int64>
         public let failure: FailureClass
-        /// What is wanted, in half a sentence.
+        /// The requirement, in half a sentence.
         public let wanted: String
 
         public init(_ range: ClosedRange<Int64>, _ failure: FailureClass, wanted: String) {
@@ -17,10 +17,10 @@ public struct BodyFilter: Sendable {
         }
     }
 
-    /// What it is called where requests are told apart.
+    /// Identifies the filter when requests are compared.
     public let name: String
     public let sizes: [Size]
-    /// Why a picture whose header says so many pixels isn't wanted; nil where it is.
+    /// The reason to refuse a picture of this size, from its header; nil to accept it.
     public let objection: (@Sendable (_ width: Int, _ height: Int) -> String?)?
 
     public init(_ name: String, sizes: [Size], objection: (@Sendable (Int, Int) -> String?)?) {
@@ -29,14 +29,14 @@ public struct BodyFilter: Sendable {
         self.objection = objection
     }
 
-    /// - Parameter bytes: as they were announced.
+    /// - Parameter bytes: the announced length.
     func check(announced bytes: Int64) throws(Failure) {
         for size in sizes where !size.range.contains(bytes) {
             throw Failure(size.failure, "The body is announced with \(bytes) bytes, and \(size.wanted).")
         }
     }
 
-    /// - Parameter bytes: so many have come at least.
+    /// - Parameter bytes: the least length that the body can have, by the bytes received.
     func check(received bytes: Int64) throws(Failure) {
         for size in sizes where bytes > size.range.upperBound {
             throw Failure(size.failure, "The body has at least \(bytes) bytes, and \(size.wanted).")

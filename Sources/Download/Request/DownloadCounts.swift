@@ -1,31 +1,31 @@
-/// How far a transfer has come that has run for a while.
+/// The progress of a transfer that has run for a while.
 public struct DownloadProgress: Sendable, Hashable {
     /// ``DownloadRequest/id``.
     public let id: Int64
-    /// Bytes of the body as it is sent.
+    /// Bytes of the body before content decoding.
     public let received: Int64
-    /// Nil where the origin didn't say.
+    /// Nil if the origin announced no length.
     public let expected: Int64?
 }
 
-/// The downloader in numbers.
+/// The downloader's counts.
 public struct DownloadCounts: Sendable, Hashable {
-    /// Transfers, silent ones included.
+    /// Running transfers, including stalled ones.
     public var running = 0
-    /// Transfers that have got nothing for a while; they keep no other host waiting.
+    /// Stalled transfers: they have received nothing for a while, and their places go to other hosts.
     public var silent = 0
     public var waiting = 0
-    /// Free slots for transfers; requests to busy hosts may wait all the same.
+    /// Free places for transfers; requests to busy hosts may wait even so.
     public var room = 0
-    /// Bodies that arrived and are not consumed yet.
+    /// Complete bodies that are not consumed yet.
     public var unconsumed = 0
-    /// Bytes of bodies as they were sent, since the start.
+    /// Bytes of bodies before content decoding, since the start.
     public var bytes: Int64 = 0
     /// Announced bytes of bodies that were rejected early.
     public var saved: Int64 = 0
 }
 
-/// A request that waits in the queue.
+/// A waiting request.
 public struct DownloadWait: Sendable, Hashable {
     /// ``DownloadRequest/id``.
     public let id: Int64

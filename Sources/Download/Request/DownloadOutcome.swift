@@ -2,11 +2,11 @@ public import Core
 
 /// How a download ended. Every download ends in exactly one of these.
 ///
-/// `Body` is the file that the bytes arrived in; later on, the source that was made of it.
+/// `Body` is the file with the bytes; in later stages, the source made of it.
 public indirect enum DownloadOutcome<Body: Sendable>: Sendable {
     case body(Body, DownloadResponse)
     case notModified(DownloadResponse)
-    /// It waited for this host, which is blocked or which many others wait for, and was sent away.
+    /// The request waited for this host and was sent away, because the host is blocked or too many others wait for it.
     case crowded(String)
     case failed(Failure)
 }

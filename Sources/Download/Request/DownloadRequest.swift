@@ -1,43 +1,44 @@
-/// One URL to fetch, and how urgent it is.
+/// One URL to download, and its priority.
 public struct DownloadRequest: Sendable {
     /// An absolute http or https URL. A user name and password in it are used for Basic authentication.
     public var url: String
-    /// The job's own headers. They go to the scheme, host and port of `url` and never along a redirect elsewhere.
+    /// The job's own headers. They are sent to the scheme, host and port of `url` only, never along a redirect
+    /// elsewhere.
     ///
-    /// An `Authorization` of `Basic USER:PASSWORD` or `Digest USER:PASSWORD`, in clear text, is not sent as it is: the
-    /// first is encoded, the second answers the host's challenge.
+    /// `Basic USER:PASSWORD` and `Digest USER:PASSWORD` in clear text are not sent as they are: the downloader encodes
+    /// the first, and answers the host's challenge with the second.
     public var headers: [(name: String, value: String)]
-    /// Higher starts first.
+    /// Requests of a higher priority start first.
     public var priority: Int
-    /// The order inside a priority: smaller starts first. The caller encodes FIFO as +age and LIFO as −age.
+    /// The order within a priority: smaller starts first. The caller encodes FIFO as +age and LIFO as −age.
     public var rank: Int64
-    /// Validators of the cached source. With either given, a 304 is ``DownloadOutcome/notModified(_:)``.
+    /// Validators of the cached source. If either is given, a 304 is ``DownloadOutcome/notModified(_:)``.
     public var etag: String?
     public var lastModified: String?
-    /// Accept any certificate from this URL's servers.
+    /// Accepts any certificate from this URL's servers.
     public var allowInvalidCertificates = false
-    /// Shown the body while it arrives.
+    /// Observes the body while it arrives.
     public var watch: BodyWatch?
-    /// Whose cookies are sent and kept, by a number of the caller's; nil for none. A jar lives while it is used, and
-    /// some time longer.
+    /// The cookie jar to use, by a number of the caller's; nil for none. A jar is kept while it is used, and for some
+    /// time after.
     public var cookieJar: Int64?
-    /// Do not take what `X-Robots-Tag` keeps from machines (`noai`, `noimageai`).
+    /// Refuses responses whose `X-Robots-Tag` has `noai` or `noimageai`.
     public var respectsRobotsTag = false
-    /// Ask each host's robots.txt first, that of hosts which a redirect leads to as well (RFC 9309).
+    /// Checks each host's robots.txt first, at every redirect too (RFC 9309).
     public var respectsRobotsText = false
-    /// Whether the same URL has failed before, so that its failure says less of its host.
+    /// Whether the same URL has failed before. Then a 503 does not count against its host.
     public var isRepeated = false
-    /// Bytes of this body, instead of ``DownloadConfiguration/maxBodyBytes``.
+    /// Maximum bytes of this body, instead of ``DownloadConfiguration/maxBodyBytes``.
     var maxBodyBytes: Int64?
-    /// Whether of a longer body so much is taken, instead of nothing.
+    /// Whether a longer body is accepted up to the limit, instead of failing.
     var takesBeginning = false
-    /// Whether the body is shown to the inspector.
+    /// Whether the inspector gets the body.
     public var isInspected = true
-    /// These instead of the configuration's.
+    /// Timeouts that replace the configuration's.
     public var timeouts = Timeouts()
-    /// Nil takes any body.
+    /// Nil accepts any body.
     public var filter: BodyFilter?
-    /// The media types that are taken, in lower case, `image/*` for all of a kind; nil takes any.
+    /// The accepted media types in lower case, `image/*` for all of a kind; nil accepts any.
     public var contentTypes: [String]?
 
     public struct Timeouts: Hashable, Sendable {
@@ -46,17 +47,17 @@ public struct DownloadRequest: Sendable {
         public init() {}
     }
 
-    /// Whether a response may say that it is this.
+    /// Whether a response with this content type is accepted.
     public func accepts(contentType: String?) -> Bool {
         guard let contentTypes else { return true }
         guard let named = contentType?.split(separator: ";").first else { return false }
         let name = named.filter { !$0.isWhitespace }.lowercased()
         return contentTypes.contains { $0 == name || ($0.hasSuffix("/*") && name.hasPrefix($0.dropLast())) }
     }
-    /// The caller's own name for this download, for ``Downloader/update(priority:rank:for:)``.
+    /// The caller's id for this download, for ``Downloader/update(priority:rank:for:)``.
     public var id: Int64?
-    /// Asked when the request takes its place in the line, since the item may have been re-ranked meanwhile. Must
-    /// not call the downloader.
+    /// The item's present priority and rank, read when the request is queued, since they may have changed. Must not
+    /// call the downloader.
     public var currentPlace: (@Sendable () -> (priority: Int, rank: Int64)?)?
 
     public init(

@@ -2,14 +2,14 @@ import CCurl
 import Core
 import Glibc
 
-/// A URL that can be sent: absolute, http or https, with a host, percent-encoded, its credentials set apart.
+/// A URL that can be sent: absolute, http or https, with a host, percent-encoded, with its credentials removed.
 struct DownloadURL: Sendable, Hashable {
     /// Without credentials and fragment, the host in ASCII. Safe to log.
     let text: String
     let origin: Origin
     let credentials: Credentials?
 
-    /// Whom a job's own headers may be told.
+    /// The scheme, host and port to which a job's own headers may be sent.
     struct Origin: Sendable, Hashable {
         let scheme: String
         /// Lower case, without a trailing dot; an IPv6 address keeps its brackets.
@@ -24,13 +24,13 @@ struct DownloadURL: Sendable, Hashable {
 
     var host: String { origin.host }
 
-    /// - Throws: `invalidURL`, with a sentence that says what is wrong and does not repeat the URL.
+    /// - Throws: `invalidURL`, with a sentence that names the mistake and does not repeat the URL.
     init(_ text: String, maxBytes: Int) throws(Failure) {
         let bytes = Array(text.utf8).trimmingSpaces()
         try self.init(bytes, relativeTo: nil, maxBytes: maxBytes)
     }
 
-    /// Resolves a `Location` header's raw bytes, which may be relative and need not be UTF-8.
+    /// Resolves the raw bytes of a `Location` header, which may be relative and need not be UTF-8.
     init(location: [UInt8], relativeTo base: DownloadURL, maxBytes: Int) throws(Failure) {
         try self.init(location, relativeTo: base.text, maxBytes: maxBytes)
     }
@@ -79,7 +79,7 @@ private struct URLParts: ~Copyable {
     deinit { curl_url_cleanup(handle) }
 
     func set(_ part: CURLUPart, _ bytes: [UInt8]) throws(Failure) {
-        // Browsers send a space as %20; without ALLOW_SPACE the parser refuses it before it could be encoded.
+        // Browsers send a space as %20; without ALLOW_SPACE the parser would refuse it before it is encoded.
         let flags = UInt32(CURLU_URLENCODE | CURLU_ALLOW_SPACE)
         let code = (bytes + [0]).withUnsafeBytes { curl_url_set(handle, part, $0.baseAddress, flags) }
         try Self.check(code)
@@ -90,7 +90,7 @@ private struct URLParts: ~Copyable {
     }
 
     func get(_ part: CURLUPart, asASCII: Bool = false) throws(Failure) -> String {
-        // The port is wanted whether it was written or not, the URL without the one that goes without saying.
+        // Always returns the port, and the URL without a default port.
         let port = part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : CURLU_NO_DEFAULT_PORT
         let flags = port | (asASCII ? CURLU_PUNYCODE : 0)
         var text: UnsafeMutablePointer<CChar>?
@@ -103,7 +103,7 @@ private struct URLParts: ~Copyable {
         return text.map { String(cString: $0) } ?? ""
     }
 
-    /// A part that need not be there, decoded.
+    /// A part that may be missing, decoded.
     func find(_ part: CURLUPart) -> String? {
         var text: UnsafeMutablePointer<CChar>?
         defer { curl_free(text) }
@@ -127,15 +127,15 @@ private func withUTF8Locale<R>(_ body: () -> R) -> R {
 }
 
 private enum UTF8Locale {
-    /// Made once and never freed or changed, so that threads may share it.
+    /// Made once and never freed or changed, so threads may share it.
     nonisolated(unsafe) static let handle = newlocale(LC_CTYPE_MASK, "C.UTF-8", nil)
 }
 
-/// The one spelling of a host's name that budgets and blocks go by: lower case, ASCII, no brackets, no trailing dot.
+/// Normalises a host's name for limits and blocks: lower case, ASCII, no brackets, no trailing dot.
 enum HostName {
     static func normal(_ host: String) -> String {
         guard host.utf8.allSatisfy({ $0 < 0x80 }) else {
-            // Text that is no host name stands for itself; it is never requested.
+            // Best effort: text that is no host name is returned unchanged; no request goes to it.
             return (try? DownloadURL("http://\(host)/", maxBytes: 8_192).host) ?? host
         }
         var name = Substring(host.lowercased())

@@ -14,7 +14,7 @@ enum HTTPDate {
         return nil
     }
 
-    /// The same, strictly: nil for a spelling that the standard doesn't have.
+    /// Nil for a spelling that the standard does not allow.
     static func parseStrictly(_ text: [UInt8]) -> Int64? {
         let shape = String(decoding: text.map(shape), as: UTF8.self)
         let isDay = words(text).first.map { days.contains($0) || longDays.contains($0) } ?? false
@@ -60,7 +60,7 @@ enum HTTPDate {
         guard clock.count == 3, let hour = clock[0], let minute = clock[1], let second = clock[2],
             hour < 24, minute < 60, second < 61
         else { return nil }
-        // Two digits: the RFC's rule is "at most 50 years ahead"; for retry dates this pivot is the same.
+        // Two digits: the RFC says "at most 50 years ahead"; this pivot gives the same for retry dates.
         if year < 100 { year += year < 70 ? 2000 : 1900 }
         return days(year: year, month: month + 1, day: day) * 86400 + hour * 3600 + minute * 60 + second
     }

@@ -1,9 +1,9 @@
 public import Core
 
-/// What may stand in a request's headers: nothing that could end the header and begin another, and nothing that changes
-/// what the answer means or where the next request on the connection begins.
+/// The headers that a request may have. Refused are headers that could end and begin another header, and headers that
+/// change the meaning of the answer or the place where the next request on the connection begins.
 public enum HeaderRules {
-    /// Headers that the downloader sets itself, in lower case.
+    /// Headers that only the downloader sets, in lower case.
     private static let ours: Set<String> = [
         "connection", "content-length", "expect", "if-modified-since", "if-none-match", "if-range", "keep-alive",
         "proxy-connection", "range", "te", "trailer", "transfer-encoding", "upgrade",

@@ -1,15 +1,15 @@
-/// The `Retry-After` header: seconds or a date. See RFC 9110, section 10.2.3.
+/// Parses `Retry-After`: seconds or a date. See RFC 9110, section 10.2.3.
 public struct RetryAfter {
     static let longest: Int64 = 3600
 
-    /// How long to wait, 0 s to 1 h; nil for text that is neither seconds nor a date.
+    /// The time to wait, 0 s to 1 h; nil for text that is neither seconds nor a date.
     ///
-    /// - Parameter now: seconds since 1970, which dates are measured from.
+    /// - Parameter now: seconds since 1970; dates are relative to it.
     public static func parse(_ value: String, now: Int64) -> Duration? {
         let text = Array(value.utf8).trimmingSpaces()
         guard !text.isEmpty else { return nil }
         if text.allSatisfy({ (0x30...0x39).contains($0) }) {
-            // More digits than an hour can have: clamped before the number can overflow.
+            // More digits than an hour can have: clamped before the number could overflow.
             let digits = text.drop { $0 == 0x30 }
             let seconds = digits.count > 5 ? longest : digits.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
             return .seconds(min(seconds, longest))
@@ -30,9 +30,9 @@ extension [UInt8] {
     }
 }
 
-/// Numbers as headers have them: digits and nothing else.
+/// Parses numbers in headers: digits and nothing else.
 enum Decimal {
-    /// A number too large for an `Int64` is its largest value; nil for anything but digits.
+    /// A number too large for an `Int64` becomes its maximum; nil for anything but digits.
     static func parse(_ text: some Collection<UInt8>) -> Int64? {
         guard !text.isEmpty else { return nil }
         var value: Int64 = 0
@@ -47,7 +47,7 @@ enum Decimal {
 }
 
 extension Int64 {
-    /// The sum, or the largest number where that is too small for it.
+    /// The sum, or the largest number if the sum overflows.
     func addingSaturated(_ other: Int64) -> Int64 {
         let (sum, isOver) = addingReportingOverflow(other)
         return isOver ? (other < 0 ? .min : .max) : sum

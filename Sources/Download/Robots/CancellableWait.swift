@@ -2,13 +2,14 @@ import Core
 import Synchronization
 
 extension Task where Failure == Never {
-    /// The value of a task that others may wait for as well. A cancelled waiter stops waiting, and the task goes on.
+    /// Waits for the value of a task that others may wait for too. Cancelling a waiter ends its wait, and the task
+    /// continues.
     nonisolated func valueUnlessCancelled() async -> Success? {
         let waiter = Waiter<Success>()
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 waiter.begin(continuation)
-                // Not a child, which would have to be waited for. It ends with the task.
+                // Not a child task, since its parent would have to wait for it. It ends with the awaited task.
                 _ = Task<Void, Never> { waiter.end(await value) }
             }
         } onCancel: {

@@ -2,17 +2,17 @@ import Core
 import Synchronization
 import SystemPackage
 
-/// Each host's robots.txt, asked for once a day and shared by all requests to the host.
+/// Keeps each host's robots.txt for a day; all requests to the host share it.
 final class RobotsKeeper: Sendable {
     private static let lifetime = Duration.seconds(86_400)
-    /// RFC 9309 has robots read at least so much (section 2.5). What comes after is left out.
+    /// RFC 9309 requires at least this much (section 2.5). The rest of a longer file is ignored.
     private static let maxBytes = 500 << 10
 
     private typealias Rules = Task<Answer, Never>
 
     private enum Answer: Sendable {
         case rules(RobotsText)
-        /// They can't be had now: the end of all requests that wait for them.
+        /// The file cannot be fetched now; all requests that wait for it end like this.
         case unavailable(DownloadOutcome<BodyFile>)
     }
 
@@ -21,9 +21,9 @@ final class RobotsKeeper: Sendable {
         let since: ContinuousClock.Instant
     }
 
-    /// Each costs its bytes, which are known once it is read: how long its rules are, each host decides.
+    /// Each entry costs its bytes, counted after it was read, since each host decides how long its rules are.
     private let entries: Mutex<LRUCache<DownloadURL.Origin, Entry>>
-    /// Requests that wait for rules, by a number for each wait.
+    /// Requests that wait for rules, by the number of their wait.
     private let waiting = Mutex<(last: UInt64, all: [UInt64: (wait: DownloadWait, since: ContinuousClock.Instant)])>(
         (0, [:]))
     private let agent: String
@@ -33,9 +33,9 @@ final class RobotsKeeper: Sendable {
         entries = Mutex(LRUCache(countLimit: 10_000, costLimit: maxTotalBytes))
     }
 
-    /// Why a URL may not be asked for; nil where it may.
+    /// Why robots.txt forbids a URL; nil if it allows it.
     ///
-    /// - Parameter fetch: downloads a robots.txt, without asking for it here.
+    /// - Parameter fetch: downloads a robots.txt, without checking robots.txt for it.
     func objection(
         to url: DownloadURL, for request: DownloadRequest,
         fetch: @escaping @Sendable (DownloadRequest) async -> DownloadOutcome<BodyFile>,
@@ -68,7 +68,7 @@ final class RobotsKeeper: Sendable {
         }
     }
 
-    /// Requests with an id that have waited for so long.
+    /// Requests with an id that have waited for longer than `time`.
     func waits(longerThan time: Duration) -> [DownloadWait] {
         let now = ContinuousClock.now
         return waiting.withLock { $0.all.values.filter { now - $0.since >= time }.map(\.wait) }
@@ -84,12 +84,12 @@ final class RobotsKeeper: Sendable {
                 url: "\(origin.scheme)://\(origin.host):\(origin.port)/robots.txt", priority: request.priority,
                 rank: request.rank)
             question.allowInvalidCertificates = request.allowInvalidCertificates
-            // One more tells whether it goes on.
+            // One byte more shows whether the file is longer.
             question.maxBodyBytes = Int64(Self.maxBytes + 1)
             question.takesBeginning = true
             question.isInspected = false
-            // Not a child task of the first request: all requests that wait for it share it, and it ends with its
-            // download.
+            // Not a child task of the first request: all requests that wait for the file share the task. It ends with
+            // its download.
             let task = Task { [question] in
                 let result = Self.read(await fetch(question), agent: agent)
                 learn(result, of: origin)
@@ -100,7 +100,7 @@ final class RobotsKeeper: Sendable {
         }
     }
 
-    /// The next request asks again for rules that could not be read.
+    /// Stores the rules. Rules that could not be read are dropped, so that the next request fetches them again.
     private func learn(_ result: Answer, of origin: DownloadURL.Origin) {
         entries.withLock { entries in
             guard let entry = entries.remove(origin), case .rules(let text) = result else { return }
@@ -108,7 +108,7 @@ final class RobotsKeeper: Sendable {
         }
     }
 
-    /// A file that isn't there allows everything; one that can't be had says nothing yet.
+    /// A missing file allows everything; a file that cannot be fetched is a failure.
     private static func read(_ outcome: DownloadOutcome<BodyFile>, agent: String) -> Answer {
         switch outcome {
         case .body(let body, _):
@@ -125,7 +125,7 @@ final class RobotsKeeper: Sendable {
         }
     }
 
-    /// A line that is cut through may say more than the whole one.
+    /// Drops an incomplete last line, since a cut rule may match more than the whole one.
     private static func wholeLines(of bytes: [UInt8]) -> ArraySlice<UInt8> {
         guard bytes.count > maxBytes else { return bytes[...] }
         return bytes[..<(bytes.lastIndex { $0 == 10 || $0 == 13 } ?? 0)]
@@ -133,7 +133,7 @@ final class RobotsKeeper: Sendable {
 
     private static func bytes(of body: BodyFile) -> [UInt8] {
         body.withDescriptor { descriptor in
-            // A file that was written a moment ago and can't be read now: then it says nothing.
+            // Best effort: a file that was written a moment ago and cannot be read counts as empty.
             (try? [UInt8](unsafeUninitializedCapacity: Int(body.size)) { buffer, count in
                 count = try descriptor.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
             }) ?? []
@@ -142,7 +142,7 @@ final class RobotsKeeper: Sendable {
 }
 
 extension DownloadURL {
-    /// The part of the URL behind the host.
+    /// The part of the URL after the host.
     var pathAndQuery: String {
         guard let scheme = text.firstRange(of: "://") else { return "/" }
         return String(text[scheme.upperBound...].drop { $0 != "/" && $0 != "?" })

@@ -1,4 +1,4 @@
-/// The rules of a robots.txt that hold for one robot. See RFC 9309.
+/// The rules of a robots.txt that apply to one robot. See RFC 9309.
 struct RobotsText: Sendable, Equatable {
     private struct Rule: Sendable, Equatable {
         let pattern: [UInt8]
@@ -9,20 +9,20 @@ struct RobotsText: Sendable, Equatable {
 
     static let allowsAll = RobotsText()
 
-    /// Its size in memory, about.
+    /// Approximate size in memory.
     var bytes: Int { rules.reduce(0) { $0 + $1.pattern.count + 64 } }
 
     private init() {}
 
-    /// - Parameter agent: our product's name, in lower case.
+    /// - Parameter agent: the product's name, in lower case.
     init(_ bytes: some Sequence<UInt8>, agent: String) {
         var ours: [Rule] = []
         var everybodys: [Rule] = []
         var hasOurs = false
-        // Lines of user agents that follow each other begin one group.
+        // Consecutive user-agent lines begin one group.
         var (isOurs, isEverybodys, isInNames) = (false, false, false)
         let all = Array(bytes)
-        // Some editors begin a file with a mark of its encoding.
+        // Some editors begin a file with a byte order mark.
         let text = all.starts(with: [0xEF, 0xBB, 0xBF]) ? all.dropFirst(3) : all[...]
         for line in text.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
             guard let (name, value) = Self.field(line) else { continue }
@@ -35,19 +35,19 @@ struct RobotsText: Sendable, Equatable {
                 if value.first == UInt8(ascii: "*") { isEverybodys = true }
             case "allow", "disallow":
                 isInNames = false
-                // An empty rule says nothing.
+                // A rule without a value has no effect.
                 guard !value.isEmpty else { continue }
                 let rule = Rule(pattern: Self.normal(value), isAllowed: name == "allow")
                 if isOurs { ours.append(rule) }
                 if isEverybodys { everybodys.append(rule) }
-            // Other records are no part of any group, and don't end one (RFC 9309, section 2.2.4).
+            // Other records belong to no group, and do not end one (RFC 9309, section 2.2.4).
             default: break
             }
         }
         rules = hasOurs ? ours : everybodys
     }
 
-    /// Whether a path, with its query, may be asked for: the longest rule that matches says so, and of two as long the
+    /// Whether the rules allow a path with its query. The longest matching rule decides; of two equally long rules the
     /// one that allows.
     func allows(_ path: String) -> Bool {
         let path = Self.normal(Array(path.utf8)[...])
@@ -62,11 +62,11 @@ struct RobotsText: Sendable, Equatable {
             let isLonger = rule.pattern.count > known.pattern.count
             if isLonger || (rule.pattern.count == known.pattern.count && rule.isAllowed) { best = rule }
         }
-        // Rules that take so long to match are treated as unreadable.
+        // Rules that exceed the limit of steps forbid the path.
         return steps > 0 && best?.isAllowed ?? true
     }
 
-    /// Bytes that are compared for one path, at most; real rules take far fewer.
+    /// Maximum number of byte comparisons for one path; real rules need far fewer.
     private static let maxSteps = 16_000_000
 
     private static func field(_ line: ArraySlice<UInt8>) -> (String, ArraySlice<UInt8>)? {
@@ -80,7 +80,7 @@ struct RobotsText: Sendable, Equatable {
         (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x2D || byte == 0x5F
     }
 
-    /// Percent-encoded octets in one spelling: letters and digits bare, the rest in capitals.
+    /// Normalises percent-encoding: letters and digits decoded, the rest in capitals.
     private static func normal(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         var result: [UInt8] = []
@@ -102,8 +102,8 @@ struct RobotsText: Sendable, Equatable {
         byte.flatMap { Character(UnicodeScalar($0)).hexDigitValue }.map(UInt8.init)
     }
 
-    /// `*` stands for anything, `$` at the end for the end. No step back goes further than to the last `*`, so that no
-    /// pattern takes longer than its length times the path's.
+    /// `*` matches anything, `$` at the end matches the end. Backtracking returns only to the last `*`, so no pattern
+    /// takes longer than its length times the path's length.
     private static func matches(_ pattern: [UInt8], _ path: [UInt8], _ steps: inout Int) -> Bool {
         let isWhole = pattern.last == UInt8(ascii: "$")
         let pattern = isWhole ? pattern.dropLast() : pattern[...]

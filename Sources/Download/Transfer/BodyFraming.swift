@@ -1,16 +1,16 @@
-/// How the end of a response's body is told (RFC 9112, section 6.3).
+/// How a response marks the end of its body (RFC 9112, section 6.3).
 enum BodyFraming: Equatable {
-    /// By `Content-Length`; what no number can hold is the largest there is.
+    /// By `Content-Length`; a number that overflows becomes the maximum.
     case length(Int64)
     case chunked
-    /// By the end of the connection, so that a whole body looks like one that broke off.
+    /// By the end of the connection, so an interrupted body looks like a complete one.
     case untilClose
-    /// Headers that contradict each other or can't be read: the end of the body is unknown.
+    /// The headers contradict each other or cannot be parsed: the end of the body is unknown.
     case unsound
 
     /// - Parameters:
     ///   - lengths: the value of each `Content-Length` line.
-    ///   - encodings: that of each `Transfer-Encoding` line.
+    ///   - encodings: the value of each `Transfer-Encoding` line.
     init(lengths: [String], encodings: [String]) {
         let codings = encodings.joined(separator: ",").lowercased().split(separator: ",").map {
             Array($0.utf8).trimmingSpaces()
@@ -22,7 +22,7 @@ enum BodyFraming: Equatable {
         }
     }
 
-    /// The same number may be said twice; two numbers are one too many.
+    /// The same number may be given twice; two different numbers are an error.
     private static func length(_ lines: [String]) -> BodyFraming {
         let values = lines.flatMap { $0.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) }
         guard let first = values.first else { return .untilClose }

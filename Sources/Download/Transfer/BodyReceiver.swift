@@ -1,7 +1,7 @@
 import Core
 import SystemPackage
 
-/// Takes in a body: counts it, shows its beginning to the inspector, writes and hashes it.
+/// Receives a body: counts it, passes its beginning to the inspector, writes and hashes it.
 final class BodyReceiver {
     private static let inspected = 64 << 10
 
@@ -11,20 +11,20 @@ final class BodyReceiver {
     private var writer: BodyWriter?
     /// The first bytes, kept until the inspector has decided.
     private var beginning: [UInt8]? = []
-    /// The inspector's name for the body.
+    /// The inspector's name for the body's kind.
     private var kind: String?
 
     private let watch: BodyWatch?
     private let expected: Int64?
     private var lastLook = ContinuousClock.now
 
-    /// - Parameter expected: the bytes that were announced.
+    /// - Parameter expected: the announced bytes.
     init(
         tools: Transfer.Tools, limit: Int64, host: String, watch: BodyWatch?, expected: Int64?,
         resuming writer: BodyWriter? = nil,
     ) {
         self.writer = writer
-        // Its beginning was judged when it came.
+        // The beginning of a resumed body was inspected by the earlier try.
         if writer != nil { beginning = nil }
         self.tools = tools
         self.limit = limit
@@ -40,26 +40,26 @@ final class BodyReceiver {
 
     var filter: BodyFilter?
 
-    /// Whether of a body over the limit that much is taken, and the rest left.
+    /// Whether a body over the limit is accepted up to the limit, and the rest dropped.
     var takesBeginning = false
-    /// Whether no more is wanted.
+    /// Whether the body has reached its limit and needs no more bytes.
     private(set) var isFull = false
 
-    /// Bytes so far, those of an earlier try included.
+    /// Bytes so far, including those of an earlier try.
     var size: Int64 { writer?.size ?? 0 }
 
-    /// The bytes so far, for a later try; this receiver has none then.
+    /// Hands over the bytes so far, for a later try; the receiver is empty after that.
     func giveUp() -> BodyWriter? { writer.take() }
 
-    /// Whether a transfer goes on after a part of its body.
+    /// Whether the transfer continues after a part of its body.
     enum Reception {
         case goOn
         case stop
-        /// Nothing was taken in, and the same bytes are to come again when there is room for them.
+        /// No bytes were taken: libcurl delivers the same bytes again when there is space for them.
         case pause
     }
 
-    /// - Parameter onRoom: called when a transfer that pauses may go on.
+    /// - Parameter onRoom: called when a paused transfer may resume.
     func receive(
         _ all: UnsafeRawBufferPointer, onRoom: @escaping @Sendable () -> Void = {},
     ) throws(Failure) -> Reception {
@@ -69,7 +69,7 @@ final class BodyReceiver {
         }
         if let filter { try filter.check(received: size.addingSaturated(Int64(all.count))) }
         let bytes = isFull ? UnsafeRawBufferPointer(rebasing: all.prefix(Int(max(0, limit - size)))) : all
-        // Before anything else sees the bytes, since they come again after a pause.
+        // Checked before anything else reads the bytes, since they are delivered again after a pause.
         guard try onDisk({ try openWriter().makeRoom(for: bytes.count, onAnswer: onRoom) }) else { return .pause }
         try inspect(bytes)
         try onDisk { try openWriter().write(bytes) }
@@ -80,7 +80,7 @@ final class BodyReceiver {
     private func showIfDue() {
         guard let watch, let writer, .now - lastLook >= watch.interval else { return }
         lastLook = .now
-        // A look that can't be had is missed, and that is all.
+        // Best effort: without a descriptor this look is skipped.
         guard let file = try? writer.duplicate() else { return }
         watch.look(PartialBody(file: file, received: writer.size, expected: expected))
     }
@@ -116,7 +116,7 @@ final class BodyReceiver {
         try filter.check(width: size.width, height: size.height)
     }
 
-    /// The disk's errors are never the origin's.
+    /// Disk errors never count as the origin's.
     private func onDisk<R>(_ body: () throws -> R) throws(Failure) -> R {
         do {
             return try body()

@@ -2,7 +2,7 @@ import Core
 import Crypto
 import SystemPackage
 
-/// A body as it arrives: written and hashed on the way. Closes its file unless the body was finished.
+/// Writes and hashes a body as it arrives. Closes its file unless the body was finished.
 final class BodyWriter {
     private var descriptor: FileDescriptor?
     private var hasher = SHA256()
@@ -15,14 +15,14 @@ final class BodyWriter {
     }
 
     deinit {
-        // The body is thrown away: an error on closing changes nothing.
+        // Best effort: the body is discarded, so an error on closing changes nothing.
         try? descriptor?.close()
     }
 
     /// Reserves space for the bytes that are written next.
     ///
-    /// - Returns: false where there is none yet; `onAnswer` is called then.
-    /// - Throws: `Errno` of the room that there is.
+    /// - Returns: false if there is no space yet; `onAnswer` is called when there is.
+    /// - Throws: the `Errno` of the reservation.
     func makeRoom(for bytes: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool {
         try room?.grow(by: bytes, onAnswer: onAnswer) ?? true
     }
@@ -35,7 +35,7 @@ final class BodyWriter {
         size += Int64(bytes.count)
     }
 
-    /// Another descriptor of the file, for the caller to close.
+    /// A duplicate descriptor of the file; the caller closes it.
     func duplicate() throws -> FileDescriptor {
         guard let descriptor else { throw Errno.badFileDescriptor }
         return try descriptor.duplicate()

@@ -1,14 +1,14 @@
-/// Outcomes of ended transfers, handed to their callers in batches.
+/// Hands the outcomes of ended transfers to their callers in batches.
 ///
-/// Each answer wakes a thread, which costs more than a small transfer does, so those that come at nearly the same time
-/// are given together. No caller waits for more than ``patience``, and no transfer waits for it: the slots of what
-/// ended are free before.
+/// Each answer wakes a thread, which costs more than a small transfer. So answers at nearly the same time are given
+/// together. A caller waits for at most ``patience``, and no transfer waits: the places of ended transfers are free
+/// before.
 struct CompletionBatch {
     private static let patience = Duration.milliseconds(1)
     private static let maxCount = 16
 
     private var waiting: [(queued: QueuedTransfer, outcome: DownloadOutcome<BodyFile>)] = []
-    /// When the first of them has waited long enough.
+    /// When the first answer has waited for ``patience``.
     private(set) var due: ContinuousClock.Instant?
 
     mutating func add(
@@ -18,7 +18,7 @@ struct CompletionBatch {
         waiting.append((queued, outcome))
     }
 
-    /// - Parameter isLast: whether nothing runs that others could come from.
+    /// - Parameter isLast: whether no transfer runs that could add more answers.
     mutating func giveIfDue(isLast: Bool, now: ContinuousClock.Instant = .now) {
         guard let due, isLast || waiting.count >= Self.maxCount || due <= now else { return }
         give()

@@ -1,8 +1,8 @@
 import CInflate
 import Core
 
-/// Undoes a content coding as a body arrives, and knows whether all of it has come: libcurl takes a compressed body
-/// that breaks off for a whole one.
+/// Decodes a content coding as a body arrives, and checks that the body is complete: libcurl accepts a compressed body
+/// that is cut off.
 final class ContentDecoder {
     /// The codings that requests accept.
     static let accepted = "gzip, deflate"
@@ -11,19 +11,19 @@ final class ContentDecoder {
     private var stream = z_stream()
     private var phase = Phase.before
     private let output = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-    /// Bytes of the output that wait for room.
+    /// Bytes of decoded output that wait for disk space.
     private var pending = 0
-    /// Bytes that come again after a pause, and are in the decoder already.
+    /// Input bytes that the decoder has consumed already, and that libcurl delivers again after a pause.
     private var used = 0
 
     private enum Phase {
         case before
         case inside
-        /// The end of the coded bytes has come, and its checksum was right.
+        /// The coded data has ended, with a correct checksum.
         case after
     }
 
-    /// Nil for bytes without a coding, or with a name that is none, such as `utf-8`.
+    /// Nil for bytes without a coding, or with a name that is no coding, such as `utf-8`.
     ///
     /// - Parameter header: the value of `Content-Encoding`.
     init?(_ header: String?) {
@@ -34,13 +34,13 @@ final class ContentDecoder {
         }
     }
 
-    /// Whether the bytes have a coding that wasn't asked for.
+    /// Whether the bytes have a coding that was not requested.
     static func isUnknown(_ header: String?) -> Bool {
         let codings = codings(header)
         return !codings.isEmpty && ContentDecoder(header) == nil
     }
 
-    /// Without names that are no codings.
+    /// The codings of a header, without names that are no codings.
     private static func codings(_ header: String?) -> [String] {
         (header ?? "").lowercased().split(separator: ",").map {
             String(decoding: Array($0.utf8).trimmingSpaces(), as: UTF8.self)
@@ -52,12 +52,12 @@ final class ContentDecoder {
         output.deallocate()
     }
 
-    /// Whether all has come that was coded.
+    /// Whether all coded data has arrived.
     var isWhole: Bool { phase == .after }
 
-    /// - Parameter take: gets the decoded bytes in pieces; a piece that it pauses at comes again.
-    /// - Returns: whether the transfer goes on. After a pause the same bytes are to be given again, and what was
-    ///   decoded of them already isn't undone twice.
+    /// - Parameter take: gets the decoded bytes in pieces; a piece at which it pauses is delivered again.
+    /// - Returns: whether the transfer continues. After a pause the caller passes the same bytes again; bytes that were
+    ///   decoded already are not decoded twice.
     func decode(
         _ bytes: UnsafeRawBufferPointer, from host: String,
         _ take: (UnsafeRawBufferPointer) throws(Failure) -> BodyReceiver.Reception,
@@ -71,7 +71,7 @@ final class ContentDecoder {
         used -= known
         var rest = bytes.dropFirst(known)
         while !rest.isEmpty {
-            // Gzip's members follow each other; what else follows is padding.
+            // Gzip members may follow each other; anything else after the end is padding.
             if phase == .after, !isGzip || rest.first != 0x1F { return .goOn }
             try begin(rest, host)
             let (step, result) = inflateOnce(UnsafeRawBufferPointer(rebasing: rest))
@@ -87,7 +87,7 @@ final class ContentDecoder {
         return try drain(host, bytes.count, take)
     }
 
-    /// Output that the decoder still holds after the last input.
+    /// Writes the output that the decoder still holds after the last input.
     private func drain(
         _ host: String, _ count: Int,
         _ take: (UnsafeRawBufferPointer) throws(Failure) -> BodyReceiver.Reception,
@@ -106,10 +106,10 @@ final class ContentDecoder {
         return .goOn
     }
 
-    /// Hands over a piece. Where it isn't taken yet, it is kept until the bytes come again, `count` of which are used
-    /// up.
+    /// Hands over a piece. If `take` pauses, the piece is kept until the bytes come again; `count` of them are consumed
+    /// already.
     ///
-    /// - Returns: nil where more may follow.
+    /// - Returns: nil if more may follow.
     private func give(
         _ size: Int, of count: Int,
         _ take: (UnsafeRawBufferPointer) throws(Failure) -> BodyReceiver.Reception,
@@ -130,7 +130,7 @@ final class ContentDecoder {
         case .after:
             guard inflateReset(&stream) == Z_OK else { throw Self.broken(host) }
         case .before:
-            // Some send zlib's format for `deflate`, as the standard has it, and some the bare one.
+            // Some servers send zlib's format for `deflate`, as the standard requires, and some raw deflate.
             let first = Int(bytes.first ?? 0)
             let isZlib = first & 15 == 8 && first >> 4 <= 7
             guard cinflate_init(&stream, isGzip ? 31 : isZlib ? 15 : -15) == Z_OK else {

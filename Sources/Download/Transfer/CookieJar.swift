@@ -1,7 +1,7 @@
 import CCurl
 import Core
 
-/// The cookies of one of the caller's jobs, shared by its transfers. Used by the curl thread alone, so it needs no
+/// The cookies of one of the caller's jobs, shared by its transfers. Only the curl thread uses it, so it needs no
 /// locks.
 ///
 /// See https://curl.se/libcurl/c/curl_share_setopt.html
@@ -20,7 +20,7 @@ final class CookieJar {
     deinit { curl_share_cleanup(pointer) }
 }
 
-/// The jars used last; those in use live as long as their transfers.
+/// The most recently used jars. Jars in use are also kept by their transfers.
 struct CookieJars {
     private var jars = LRUCache<Int64, CookieJar>(countLimit: 64)
 

@@ -2,26 +2,28 @@ import CCurl
 import Core
 
 extension FailureClass {
-    /// The class of a transfer that libcurl gave up. See https://curl.se/libcurl/c/libcurl-errors.html
+    /// The failure class of a libcurl error. See https://curl.se/libcurl/c/libcurl-errors.html
     ///
-    /// - Parameter inHeaders: whether the final response's headers were still to come.
-    /// - Returns: nil for a fault of the program or the machine.
+    /// - Parameter inHeaders: whether the final response's headers had not ended.
+    /// - Returns: nil for an error of the program or the machine.
     init?(curl code: CURLcode, inHeaders: Bool) {
         let found: FailureClass? =
             switch code {
             case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .dns
             case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY: .connect
             case CURLE_OPERATION_TIMEDOUT: .timeout
-            // A content coding that is broken, of a body that may be whole: worth one more fresh download.
+            // The content coding is broken, but the body may be complete on the server: one fresh download is
+            // worthwhile.
             case CURLE_BAD_CONTENT_ENCODING: .truncated
-            // A body that breaks off is the network's fault, like a connection that ends before it.
+            // An interrupted body is a failure of the network, like a connection that ends before it.
             case CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2,
                 CURLE_HTTP2_STREAM:
                 .connectionLost
-            // The answer is not HTTP; UNSUPPORTED_PROTOCOL is how curl refuses HTTP/0.9, as schemes were checked
-            // before. A crashing or overloaded server does that as well, so it is tried again.
+            // The answer is not HTTP. UNSUPPORTED_PROTOCOL is libcurl's error for HTTP/0.9, since schemes were checked
+            // before. Crashing or overloaded servers answer like this, so it is tried again.
             case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP_RETURNED_ERROR: .connectionLost
-            // The body was refused without a reason: bytes in a protocol that wasn't asked for (101).
+            // The callback refused bytes without a reason of its own: they belong to a protocol that was not requested
+            // (101).
             case CURLE_WRITE_ERROR: .connectionLost
             case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_SHUTDOWN_FAILED, CURLE_USE_SSL_FAILED:
                 .tlsHandshake
@@ -30,7 +32,7 @@ extension FailureClass {
                 .tlsCertificate
             case CURLE_URL_MALFORMAT: .invalidURL
             case CURLE_FILESIZE_EXCEEDED: .tooLarge
-            // How libcurl 7.88 says that one header line is longer than its 100 KiB.
+            // libcurl 7.88 reports this for a header line of more than 100 KiB.
             case CURLE_OUT_OF_MEMORY where inHeaders: .tooLarge
             default: nil
             }
@@ -40,7 +42,7 @@ extension FailureClass {
 }
 
 extension Failure {
-    /// A fault of the program or the machine, which says nothing of the host. It is tried again.
+    /// An error of the program or the machine; it does not count against the host, and is tried again.
     static func internalFault(_ message: String) -> Failure {
         var failure = Failure(.connectionLost, message)
         failure.hasAsked = false

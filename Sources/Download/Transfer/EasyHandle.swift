@@ -1,16 +1,16 @@
 import CCurl
 
-/// The owner of one `CURL` handle, its error text and its header list. Used by the curl thread alone.
+/// Owns one `CURL` handle, its error text and its header list. Only the curl thread uses it.
 ///
 /// See https://curl.se/libcurl/c/curl_easy_setopt.html for every option.
 final class EasyHandle {
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
-    /// Kept for as long as the handle, which must go first.
+    /// Kept for as long as the handle, which must be freed first.
     private(set) var jar: CookieJar?
     private var headers: UnsafeMutablePointer<curl_slist>?
 
-    /// An option that libcurl did not take: out of memory, or a libcurl without the feature.
+    /// libcurl refused an option: out of memory, or built without the feature.
     struct OptionError: Error {
         let code: CURLcode
         /// Its number in curl.h.
@@ -30,11 +30,11 @@ final class EasyHandle {
         errorText.deallocate()
     }
 
-    /// Whether the options that all usual requests share are set, and none of an unusual one.
+    /// Whether the options that usual requests share are set, and no other option.
     var isSetUp = false
 
-    /// Back to no options at all, so that nothing of one request can reach the next. Connections are the multi
-    /// handle's and stay.
+    /// Resets all options, so that no option of one request affects the next. Connections belong to the multi handle
+    /// and stay.
     func reset() throws(OptionError) {
         isSetUp = false
         curl_easy_reset(pointer)
@@ -53,15 +53,15 @@ final class EasyHandle {
         try Self.check(ccurl_set_pointer(pointer, option, value), option)
     }
 
-    /// Sends and keeps cookies. Cookies stay with a handle for good, so no other job can use it.
+    /// Sends and stores cookies. Cookies stay with a handle for good, so no other job can use it.
     func use(_ jar: CookieJar) throws(OptionError) {
         self.jar = jar
         try set(CURLOPT_SHARE, jar.pointer)
-        // An empty name switches the cookies on and reads no file.
+        // An empty name enables cookies without reading a file.
         try set(CURLOPT_COOKIEFILE, "")
     }
 
-    /// Sends these lines, and none of those before.
+    /// Sends these header lines and no earlier ones.
     func set(headers lines: [String]) throws(OptionError) {
         var list: UnsafeMutablePointer<curl_slist>?
         for line in lines {
@@ -73,7 +73,7 @@ final class EasyHandle {
         }
         let old = headers
         headers = list
-        // Only now the old ones are no longer read.
+        // libcurl reads the old list until the new one is set.
         defer { curl_slist_free_all(old) }
         try Self.check(ccurl_set_pointer(pointer, CURLOPT_HTTPHEADER, list), CURLOPT_HTTPHEADER)
     }
@@ -86,7 +86,7 @@ final class EasyHandle {
 
     func text(_ info: CURLINFO) -> String { ccurl_get_text(pointer, info).map { String(cString: $0) } ?? "" }
 
-    /// curl's own message.
+    /// libcurl's own error message.
     func explain(_ code: CURLcode) -> String {
         let detail = String(cString: errorText)
         return detail.isEmpty ? String(cString: curl_easy_strerror(code)) : detail

@@ -1,11 +1,11 @@
 import Core
 import Glibc
 
-/// The connections that transfers have used, and hosts that send unsolicited bytes. Used by the curl thread alone.
+/// The connections that transfers have used, and the hosts that send unsolicited bytes. Used by the curl thread alone.
 ///
-/// HTTP/1.1 has nothing that tells whose answer one is: a second answer that comes late on a connection would be taken
-/// for that of the next request. So a connection on which bytes have come while it was idle isn't used again, and
-/// neither is any other of its host.
+/// HTTP/1.1 does not say which request an answer belongs to: a second answer that arrives late would be taken for the
+/// answer to the next request. So a connection that received bytes while it was idle is not used again, and neither is
+/// any other connection to its host.
 final class KnownConnections {
     /// One connection that is in use or may be used again.
     final class Connection {
@@ -20,10 +20,10 @@ final class KnownConnections {
 
     private var byPort: [CInt: Connection] = [:]
     private var distrusted = LRUCache<String, ContinuousClock.Instant>(countLimit: 10_000)
-    /// For so long a host is distrusted after the last time: it may have been mended.
+    /// How long after its last unsolicited bytes a host is distrusted; its server may be repaired since.
     private static let distrustDuration = Duration.seconds(3_600)
 
-    /// Whether a host's connections are used once only.
+    /// Whether each connection to the host is used only once.
     func distrusts(_ host: String, now: ContinuousClock.Instant = .now) -> Bool {
         guard let since = distrusted.peek(host) else { return false }
         if now - since < Self.distrustDuration { return true }
@@ -37,7 +37,7 @@ final class KnownConnections {
 
     /// The connection between two ports.
     ///
-    /// - Parameter opened: sockets that were opened for it; none where an earlier connection is used again.
+    /// - Parameter opened: the sockets opened for it; empty if an earlier connection is reused.
     func connection(localPort: CInt, remotePort: CInt, opened: [CInt]) -> Connection? {
         if let socket = opened.first(where: { Self.localPort(of: $0) == localPort }) {
             if byPort.count > 8_192 { byPort = byPort.filter { $0.value.users > 0 } }
@@ -51,19 +51,19 @@ final class KnownConnections {
         return known
     }
 
-    /// The bytes that have come on an idle connection.
+    /// The bytes that arrived on an idle connection.
     enum Unasked {
-        /// Or its end and no more, which libcurl sees as well.
+        /// None, or only the connection's end, which libcurl notices too.
         case nothing
-        /// A farewell, or what TLS says of itself: the connection isn't used again, and its host has done nothing
-        /// wrong.
+        /// The end of the session, or TLS's own records. The connection is not used again, and the host is not
+        /// distrusted.
         case other
         /// An answer, or more of one.
         case bytes
     }
 
-    /// - Parameter isSecure: whether it uses TLS. Only TLS can read its records: a ticket
-    ///   for later sessions, which may come at any time, looks like a short answer, and only what is longer is one.
+    /// - Parameter isSecure: whether the connection uses TLS. The records are encrypted, and a session ticket, which
+    ///   may come at any time, looks like a short answer. So only more bytes than that count.
     func unasked(on connection: Connection, isSecure: Bool) -> Unasked {
         guard connection.users == 0, !connection.isMultiplexed else { return .nothing }
         var byte: UInt8 = 0
@@ -72,18 +72,18 @@ final class KnownConnections {
         return isSecure && !Self.hasMuch(connection.socket) ? .other : .bytes
     }
 
-    /// More than what TLS says of itself while a connection is open.
+    /// The most bytes that TLS sends for itself while a connection is open.
     private static let longestOwnRecords = 8 << 10
 
     private static func hasMuch(_ socket: CInt) -> Bool {
         var bytes = [UInt8](repeating: 0, count: longestOwnRecords + 1)
         let count = recv(socket, &bytes, bytes.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
-        // Records of TLS 1.2 that aren't an application's say so (RFC 8446, section 5.1).
+        // TLS 1.2 marks records that are not application data (RFC 8446, section 5.1).
         return count == bytes.count && bytes[0] == 23
     }
 
     private static func hasEnded(_ socket: CInt) -> Bool {
-        // POLLRDHUP, which Glibc's module leaves out.
+        // POLLRDHUP, which Glibc's module does not export.
         let farewell: Int16 = 0x2000
         var entry = pollfd(fd: socket, events: farewell, revents: 0)
         return poll(&entry, 1, 0) > 0 && entry.revents & (farewell | Int16(POLLHUP) | Int16(POLLERR)) != 0

@@ -1,18 +1,18 @@
 import Core
 
-/// A body that broke off, kept so that the next try can go on where it ended (RFC 9110, section 14).
+/// An interrupted body, kept so that the next try can resume it (RFC 9110, section 14).
 struct Partial {
-    /// Whose bytes these are, at the end of all redirects.
+    /// The URL that sent these bytes, at the end of all redirects.
     let url: String
-    /// A strong validator: the bytes are those of this version and no other.
+    /// A strong validator: it identifies the version that the bytes belong to.
     let etag: String
     let writer: BodyWriter
-    /// Bytes of the whole body, where that was said.
+    /// Length of the whole body, if the response announced it.
     let total: Int64?
     var since = ContinuousClock.now
 }
 
-/// All that has to be the same for a later request to resume a body.
+/// The properties of a request that must be the same for a later one to resume its body.
 struct PartialKey: Hashable {
     let beginning: DownloadURL.Origin
     let url: String
@@ -20,7 +20,7 @@ struct PartialKey: Hashable {
     let allowInvalidCertificates: Bool
 
     init(_ queued: QueuedTransfer) {
-        // It decides whether the headers are sent.
+        // The origin decides whether the headers are sent.
         beginning = queued.beginning.origin
         url = queued.url.text
         headers = queued.request.headers.map { "\($0.name.lowercased()): \($0.value)" }.sorted()
@@ -28,7 +28,7 @@ struct PartialKey: Hashable {
     }
 }
 
-/// Bodies that broke off lately: a few, and not for long.
+/// The bodies that were interrupted last: a few, for a limited time.
 struct PartialStore {
     private static let lifetime = Duration.seconds(600)
     private var partials: LRUCache<PartialKey, Partial>
@@ -39,7 +39,7 @@ struct PartialStore {
 
     mutating func take(_ key: PartialKey) -> Partial? { partials.remove(key) }
 
-    /// Asked for again and again, also where nothing is downloaded: each has an open file and its room on the disk.
+    /// Called regularly, even if nothing is downloaded: each partial body has an open file and reserved disk space.
     mutating func forgetOld(now: ContinuousClock.Instant) {
         partials.removeAll { $0.since <= now - Self.lifetime }
     }
@@ -49,11 +49,11 @@ struct PartialStore {
     }
 }
 
-/// `bytes 100-199/200`, of a 206.
+/// The range of a 206, such as `bytes 100-199/200`.
 struct ContentRange: Equatable {
     let first: Int64
     let last: Int64
-    /// Nil for a length that is not known.
+    /// Nil if the length is unknown.
     let total: Int64?
 
     var length: Int64 { last - first + 1 }
@@ -73,18 +73,18 @@ struct ContentRange: Equatable {
     }
 }
 
-/// How long a body has to be that is put together from two responses.
+/// The expected length of a body that is assembled from two responses.
 struct Assembly {
     /// Where the second response begins.
     let start: Int64
     /// Where the second response ends.
     let end: Int64
-    /// Where the body does.
+    /// Where the whole body ends.
     let total: Int64
 
-    /// Nil where the response doesn't go on from the earlier bytes, or the end of the body is unknown.
+    /// Nil if the response does not continue the earlier bytes, or if the end of the body is unknown.
     ///
-    /// - Parameter length: of the response's own body, where it says so.
+    /// - Parameter length: the length of the response's own body, if announced.
     init?(_ range: ContentRange, after partial: Partial, length: Int64?) {
         guard range.first == partial.writer.size, let total = range.total ?? partial.total,
             total == partial.total ?? total, range.last < total, length ?? range.length == range.length

@@ -1,8 +1,8 @@
 import CCurl
 
 extension EasyHandle {
-    /// Sets every option of one hop. Nothing is left over from the hop or the request before: what an unusual one has
-    /// set is taken back before the next, and options that differ between requests are set each time.
+    /// Sets every option of one hop. No option of an earlier hop or request stays: the options of an unusual request
+    /// are reset before the next one, and options that differ between requests are set each time.
     func prepare(_ transfer: Transfer) throws(OptionError) {
         let isUsual = transfer.isUsual
         if !isUsual || !isSetUp {
@@ -20,14 +20,14 @@ extension EasyHandle {
             try set(CURLOPT_USERNAME, authorization.credentials.user)
             try set(CURLOPT_PASSWORD, authorization.credentials.password)
         }
-        // Rather one more stream on a connection than one more connection. Only TLS says at once which protocol it is:
-        // without it the others would wait for the first answer.
+        // Prefers another stream on a connection to another connection. Only TLS negotiates the protocol at once;
+        // without it the other requests would wait for the first answer.
         try set(CURLOPT_PIPEWAIT, transfer.hop.origin.scheme == "https" ? 1 : 0)
         if let time = transfer.queued.request.timeouts.connect {
             try set(CURLOPT_CONNECTTIMEOUT_MS, Int(time.milliseconds))
         }
         if let jar = transfer.jar { try use(jar) }
-        // A range is one of the bytes as they are sent, so they must come as they are.
+        // A range counts the bytes as they are sent, so they must come without a content coding.
         if transfer.isResuming { try Self.check(ccurl_set_text(pointer, CURLOPT_ACCEPT_ENCODING, nil)) }
         if transfer.usesOwnConnection {
             try set(CURLOPT_FRESH_CONNECT, 1)
@@ -39,13 +39,13 @@ extension EasyHandle {
 
     private func setHabits(_ configuration: DownloadConfiguration) throws(OptionError) {
         try set(CURLOPT_NOSIGNAL, 1)
-        // Removing a transfer must not wait for a slow name server: let its resolver thread end by itself.
+        // Removing a transfer must not wait for a slow name server: its resolver thread ends by itself.
         try set(CURLOPT_QUICK_EXIT, 1)
-        // A handle that ended on a shared or failed connection still has its buffer, whose size libcurl 7.88 doesn't
-        // let us set again: then it is as large as it was.
+        // Best effort: a handle that ended on a shared or failed connection still has its buffer, and libcurl 7.88 does
+        // not allow setting its size again. The buffer then keeps its size.
         try? set(CURLOPT_BUFFERSIZE, 256 << 10)
         try set(CURLOPT_CONNECTTIMEOUT_MS, Int(configuration.connectTimeout.milliseconds))
-        // ContentDecoder decodes them, since it also checks that all has come.
+        // ContentDecoder decodes bodies, since it also checks that they are complete.
         try set(CURLOPT_ACCEPT_ENCODING, ContentDecoder.accepted)
         try set(CURLOPT_HTTP_CONTENT_DECODING, 0)
         try set(CURLOPT_USERAGENT, configuration.userAgent)
@@ -53,7 +53,7 @@ extension EasyHandle {
         try set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
         try set(CURLOPT_DNS_CACHE_TIMEOUT, Int(configuration.nameLifetime.components.seconds))
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-        // An empty text, unlike none, keeps the environment's http_proxy and no_proxy out.
+        // An empty text, unlike nil, makes libcurl ignore http_proxy and no_proxy in the environment.
         try set(CURLOPT_PROXY, configuration.proxy ?? "")
         try set(CURLOPT_NOPROXY, "")
     }
@@ -75,7 +75,7 @@ extension EasyHandle {
     }
 
     private func setContext(_ transfer: Transfer) throws(OptionError) {
-        // Unretained: the loop keeps a transfer for as long as its handle is in the multi handle.
+        // Unretained: the loop keeps a transfer while its handle is in the multi handle.
         let context = Unmanaged.passUnretained(transfer).toOpaque()
         try set(CURLOPT_PRIVATE, context)
         try set(CURLOPT_HEADERDATA, context)
@@ -89,7 +89,8 @@ private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer? {
     context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// https://curl.se/libcurl/c/CURLOPT_HEADERFUNCTION.html: any other number than the one given ends the transfer.
+/// https://curl.se/libcurl/c/CURLOPT_HEADERFUNCTION.html: returning any other number than the given one ends the
+/// transfer.
 private func receiveHeaderLine(
     bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?,
 ) -> Int {
@@ -104,13 +105,13 @@ private func receiveBodyBytes(
     let chunk = UnsafeRawBufferPointer(start: bytes, count: size * count)
     switch transfer(context)?.receive(body: chunk) {
     case .goOn: return chunk.count
-    // https://curl.se/libcurl/c/CURLOPT_WRITEFUNCTION.html: the same bytes come again after curl_easy_pause.
+    // https://curl.se/libcurl/c/CURLOPT_WRITEFUNCTION.html: curl_easy_pause delivers the same bytes again.
     case .pause: return Int(ccurl_write_pause())
     case .stop, nil: return -1
     }
 }
 
-/// https://curl.se/libcurl/c/CURLOPT_OPENSOCKETFUNCTION.html: after a bad socket curl tries the host's next address.
+/// https://curl.se/libcurl/c/CURLOPT_OPENSOCKETFUNCTION.html: after a bad socket libcurl tries the host's next address.
 private func openSocket(
     context: UnsafeMutableRawPointer?, purpose: curlsocktype, address: UnsafeMutablePointer<curl_sockaddr>?,
 ) -> curl_socket_t {

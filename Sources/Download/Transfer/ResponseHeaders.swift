@@ -2,7 +2,7 @@
 struct ResponseHeaders {
     private var lengths: [String] = []
     private var encodings: [String] = []
-    /// Raw bytes: origins put Latin-1 and UTF-8 there.
+    /// Raw bytes: origins send Latin-1 and UTF-8 here.
     private(set) var location: [UInt8]?
     private(set) var retryAfter: String?
     private(set) var etag: String?
@@ -18,7 +18,7 @@ struct ResponseHeaders {
     private(set) var contentRange: String?
     private(set) var acceptRanges: String?
 
-    /// Takes in one header line; lines of no interest are passed over.
+    /// Reads one header line; lines without a needed field are skipped.
     mutating func absorb(_ line: UnsafeRawBufferPointer) {
         guard let colon = line.firstIndex(of: 0x3A), let field = Field(name: line[..<colon]) else { return }
         let value = Self.value(line[(colon + 1)...])
@@ -26,7 +26,7 @@ struct ResponseHeaders {
         switch field {
         case .contentLength: lengths.append(text)
         case .transferEncoding: encodings.append(text)
-        // The first one, as curl and browsers do.
+        // The first one counts, as in curl and browsers.
         case .location: location = location ?? value.filter { $0 == 0x20 || Self.isVisible($0) }
         case .retryAfter: retryAfter = text
         case .etag: etag = text
@@ -34,12 +34,12 @@ struct ResponseHeaders {
         case .contentType: contentType = text
         // A list may come in several lines (RFC 9110, section 5.3).
         case .cacheControl: cacheControl = cacheControl.map { $0 + ", " + text } ?? text
-        // Each line of this one is for the robot that it names, and so they are kept apart.
+        // Lines are kept apart, since each applies to the robot that it names.
         case .robots: robots = robots.map { $0 + "\n" + text } ?? text
-        // Two are none (RFC 9111, section 5.3).
+        // Two `Expires` headers count as an invalid one (RFC 9111, section 5.3).
         case .expires: expires = expires.map { $0 + ", " + text } ?? text
         case .date: date = text
-        // Of several the first counts (RFC 9111, section 5.1), of lines as of members of a list.
+        // The first one counts, of lines as of list members (RFC 9111, section 5.1).
         case .age: age = age ?? text
         case .vary: vary = vary.map { $0 + ", " + text } ?? text
         case .contentEncoding: contentEncoding = contentEncoding.map { $0 + ", " + text } ?? text
@@ -70,7 +70,7 @@ struct ResponseHeaders {
 
         init?(name: Slice<UnsafeRawBufferPointer>) {
             guard name.count <= Self.longest else { return nil }
-            // Setting bit 5 makes ASCII letters lower case and leaves the hyphen alone.
+            // Setting bit 5 makes ASCII letters lower case and keeps the hyphen.
             let lower = String(unsafeUninitializedCapacity: name.count) { buffer in
                 buffer.initialize(fromContentsOf: name.lazy.map { $0 | 0x20 })
             }
@@ -80,15 +80,15 @@ struct ResponseHeaders {
 
     var framing: BodyFraming { BodyFraming(lengths: lengths, encodings: encodings) }
 
-    /// Bytes of the body as it is sent, where that is said.
+    /// Length of the body before content decoding, if announced.
     var contentLength: Int64? {
         if case .length(let bytes) = framing { bytes } else { nil }
     }
 
-    /// How long the body is once it is decoded, where that is said.
+    /// Length of the body after content decoding, if announced.
     var decodedLength: Int64? { contentEncoding == nil ? contentLength : nil }
 
-    /// The validator by which parts of a body can be put together, if there is a strong one.
+    /// The validator for assembling parts of a body; nil without a strong one.
     var strongETag: String? {
         guard contentEncoding == nil, acceptRanges?.lowercased() != "none", let etag, etag.hasPrefix("\"") else {
             return nil
@@ -96,14 +96,14 @@ struct ResponseHeaders {
         return etag
     }
 
-    /// Without the space around it and the line's end.
+    /// The value without surrounding spaces and the line's end.
     private static func value(_ bytes: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
         var bytes = bytes.drop { !isVisible($0) }
         while let last = bytes.last, !isVisible(last) { bytes = bytes.dropLast() }
         return bytes
     }
 
-    /// Control characters are never part of a value worth keeping.
+    /// Values with control characters are dropped.
     private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         if bytes.allSatisfy({ $0 == 0x20 || isVisible($0) }) {
             return String(decoding: UnsafeRawBufferPointer(rebasing: bytes), as: UTF8.self)

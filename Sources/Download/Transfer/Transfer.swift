@@ -2,7 +2,7 @@ import CCurl
 import Core
 import SystemPackage
 
-/// A running transfer: its hops on one host, its phase, its limits. Used by the curl thread alone.
+/// A running transfer: its hops on one host, its phase, its limits. Only the curl thread uses it.
 final class Transfer {
     let queued: QueuedTransfer
     let easy: EasyHandle
@@ -10,38 +10,38 @@ final class Transfer {
     let tools: Tools
     let jar: CookieJar?
     var connections: KnownConnections { tools.connections }
-    /// The bytes that an earlier try got of the body.
+    /// The bytes of the body that an earlier try received.
     let resume: Partial?
 
-    /// The URL that is being asked now.
+    /// The URL of the current hop.
     private(set) var hop: DownloadURL
     private(set) var redirects: Int
     var headers = ResponseHeaders()
     var headerBytes = 0
     var phase = Phase.headers
     var guardState = GuardState.untouched
-    /// Nil for a body that comes as it is meant.
+    /// Nil for a body without a content coding.
     var decoder: ContentDecoder?
-    /// Sockets that were opened on this hop.
+    /// Sockets that were opened for this hop.
     var openedSockets: [CInt] = []
     private(set) var connection: KnownConnections.Connection?
-    /// Whether the connection that it was to use has to be another.
+    /// Whether the transfer must use another connection than the one it got.
     private(set) var needsOtherConnection = false
-    /// Whether it shares its connection with nothing before and after it.
+    /// Whether it shares its connection with no other transfer, before or after it.
     private(set) var usesOwnConnection = false
-    /// Where a body that is gone on with has to end.
+    /// The expected length of a resumed body.
     var assembly: Assembly?
-    /// Why the downloader ended the transfer. It outranks libcurl's own error.
+    /// Why the downloader ended the transfer. It overrides libcurl's own error.
     private(set) var cut: Failure?
-    /// Whether it waits for room on the disk: its silence is not the origin's.
+    /// Whether it waits for disk space; then its silence is not the origin's.
     var isPaused = false
-    /// Called, from any thread, when there is room again.
+    /// Called, from any thread, when there is space again.
     var onRoom: @Sendable () -> Void = {}
 
-    /// When it would have begun if its hops had followed each other at once.
+    /// The start time of the chain, as if its hops had followed each other immediately.
     private let started: ContinuousClock.Instant
     private var hopStarted: ContinuousClock.Instant
-    /// The last byte, once there is a connection.
+    /// Time of the last byte, once there is a connection.
     private var lastByte: ContinuousClock.Instant?
 
     /// The caller's functions for bodies, and the connections that all transfers share.
@@ -54,16 +54,16 @@ final class Transfer {
     }
 
     enum Phase {
-        /// Waiting for the end of the final response's headers.
+        /// Waits for the end of the final response's headers.
         case headers
         case body(BodyReceiver)
-        /// The status has decided already; what follows is only read to keep the connection.
+        /// The status has decided the outcome; the rest is read only to keep the connection usable.
         case draining(bytes: Int, until: ContinuousClock.Instant)
     }
 
     enum GuardState {
         case untouched
-        /// Every address so far was refused; the last one.
+        /// Every address so far was refused; this is the last one.
         case refused(String)
         /// At least one address was allowed.
         case allowed
@@ -88,13 +88,13 @@ final class Transfer {
 
     var elapsed: Duration { .now - started }
 
-    /// Bytes that were announced and never asked for again, because the body was refused.
+    /// Announced bytes that were not fetched because the body was refused.
     var savedBytes: Int64 {
         guard let cut, cut.failureClass.isRefusal, let length = headers.contentLength else { return 0 }
         return min(max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T)), Self.maxSavedBytes)
     }
 
-    /// More than an origin sends; it keeps sums of such numbers from overflowing.
+    /// More than an origin sends; it keeps sums of these numbers from overflowing.
     private static let maxSavedBytes: Int64 = 1 << 40
 
     /// The progress of a request with an id; nil in its first second.
@@ -105,7 +105,7 @@ final class Transfer {
     }
 
     func quiet(_ now: ContinuousClock.Instant) -> DownloadScheduler.Quiet {
-        // A connection that was made is no answer yet.
+        // An established connection does not count as an answer.
         DownloadScheduler.Quiet(
             time: now - (lastByte ?? hopStarted), isNew: headerBytes == 0 && redirects == queued.hop.redirects)
     }
@@ -117,14 +117,14 @@ final class Transfer {
 
     func touch() { lastByte = .now }
 
-    /// Goes on to where a redirect leads.
+    /// Follows a redirect on the same host.
     func follow(_ url: DownloadURL) {
         hop = url
         redirects += 1
         beginHop()
     }
 
-    /// Asks once more, on a connection of its own.
+    /// Repeats the request on a new connection.
     func reconnect() {
         needsOtherConnection = false
         usesOwnConnection = true
@@ -146,9 +146,9 @@ final class Transfer {
 
 // The connection of this hop.
 extension Transfer {
-    /// - Returns: whether it may be used: bytes that came before the request would be taken for the answer.
+    /// - Returns: whether it may be used. Bytes that came before the request would be taken for its answer.
     func take(_ connection: KnownConnections.Connection) -> Bool {
-        // On a new one a server may speak first, as TLS and HTTP/2 do.
+        // On a new connection the server may send first, as TLS and HTTP/2 do.
         let unasked = openedSockets.isEmpty ? connections.unasked(on: connection, isSecure: speaksTLS) : .nothing
         if case .nothing = unasked {
             connection.users += 1
@@ -176,24 +176,24 @@ extension Transfer {
 extension Transfer {
     private var isAtOrigin: Bool { hop.origin == queued.beginning.origin }
 
-    /// A redirect's own credentials, or the request's where they were meant for.
+    /// The credentials of a redirect's URL, or the request's own if the hop has their origin.
     var hopAuthorization: Authorization? {
         if let own = hop.credentials { return Authorization(basic: own) }
         guard isAtOrigin else { return nil }
         return queued.request.authorization ?? queued.beginning.credentials.map(Authorization.init(basic:))
     }
 
-    /// Whether nothing is asked of libcurl but what every request asks.
+    /// Whether the request needs only the options that every request needs.
     var isUsual: Bool {
         hopAuthorization == nil && jar == nil && !isResuming && !usesOwnConnection
             && !queued.request.allowInvalidCertificates && queued.request.timeouts.connect == nil
     }
 
-    /// Whether this hop asks for the rest of a body only.
+    /// Whether this hop requests only the rest of a body.
     var isResuming: Bool { resume.map { $0.url == hop.text } ?? false && !queued.request.hasValidators }
 
     private func line(_ header: (name: String, value: String)) -> String {
-        // curl's own syntax for a header without a value ends in a semicolon.
+        // In libcurl's syntax a header without a value ends in a semicolon.
         header.value.isEmpty ? "\(header.name);" : "\(header.name): \(header.value)"
     }
 
@@ -206,7 +206,7 @@ extension Transfer {
         var lines: [String] = []
         if !own.isEmpty {
             let taken = Set(configuration.commonHeaders.map { $0.name.lowercased() })
-            // An empty one takes away what would be sent without it, or else is sent as it is.
+            // An empty header removes the common header of that name; if there is none, it is sent empty.
             lines = own.map { header in
                 header.value.isEmpty && taken.contains(header.name.lowercased()) ? "\(header.name):" : line(header)
             }
@@ -219,7 +219,7 @@ extension Transfer {
     }
 }
 
-// Deadlines. libcurl's own are in whole seconds (silence) or per hop (total).
+// Deadlines. libcurl's own idle timeout has whole seconds, and its total timeout applies to each hop.
 extension Transfer {
     private var totalTimeout: Duration { queued.request.timeouts.total ?? configuration.totalTimeout }
     private var silenceTimeout: Duration { queued.request.timeouts.silence ?? configuration.silenceTimeout }
@@ -231,7 +231,7 @@ extension Transfer {
         return deadline
     }
 
-    /// Called when the deadline has passed. While draining that is no failure.
+    /// Called when the deadline has passed. While draining, that is no failure.
     func expire(now: ContinuousClock.Instant) {
         if case .draining = phase { return }
         if now >= started + totalTimeout {

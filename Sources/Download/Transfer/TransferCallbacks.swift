@@ -3,9 +3,9 @@ import Core
 import Glibc
 import SystemPackage
 
-// libcurl's callbacks. Each returns whether the transfer goes on.
+// libcurl's callbacks. Each returns whether the transfer continues.
 extension Transfer {
-    /// Bodies of errors and redirects are read up to here for the sake of the connection, and no longer than this.
+    /// Bodies of errors and redirects are read up to this length, to keep the connection usable.
     private static let drainBytes = 16 << 10
     private static let drainTime = Duration.seconds(2)
 
@@ -18,7 +18,7 @@ extension Transfer {
                     .tooLarge, "The headers from \(hop.host) are larger than \(configuration.maxHeaderBytes) bytes."))
             return false
         }
-        // Trailers of a chunked body come here too; they change nothing.
+        // Trailers of a chunked body are delivered here too; they change nothing.
         guard case .headers = phase else { return true }
         if line.starts(with: "HTTP/".utf8) {
             headers = ResponseHeaders()
@@ -35,7 +35,7 @@ extension Transfer {
         isPaused = false
         switch phase {
         case .headers:
-            // The body of a challenge that is not going to be answered.
+            // The body of a challenge that the worker will not answer.
             guard isChallenged else { return .stop }
             phase = .draining(bytes: bytes.count, until: .now + Self.drainTime)
             return bytes.count <= Self.drainBytes ? .goOn : .stop
@@ -63,15 +63,15 @@ extension Transfer {
 
     private func endOfHeaders() -> Bool {
         let status = easy.long(CURLINFO_RESPONSE_CODE)
-        // An interim response (100, 103): the real one follows.
+        // An interim response (100, 103): the final one follows.
         if status < 200 { return true }
         let framing = headers.framing
         let length = headers.contentLength ?? 0
-        // libcurl answers a challenge by itself, and then comes another response.
+        // libcurl answers a challenge itself, and another response follows.
         if isChallenged { return true }
         guard (200...299).contains(status) else {
             phase = .draining(bytes: 0, until: .now + Self.drainTime)
-            // A 304 has no body, whatever it says.
+            // A 304 has no body, even if its headers announce one.
             return status == 304 || (length <= Self.drainBytes && framing != .unsound)
         }
         guard framing != .unsound || status == 204 else {
@@ -95,7 +95,7 @@ extension Transfer {
             return false
         }
         let limit = queued.request.maxBodyBytes ?? configuration.maxBodyBytes
-        // A length that overflows is refused, even where only the beginning is wanted.
+        // A length that overflows is refused, even if only the beginning is needed.
         guard length <= limit || (queued.request.takesBeginning && length < .max) else {
             cut(
                 Failure(
@@ -121,7 +121,7 @@ extension Transfer {
         return true
     }
 
-    /// Whether the response says that it isn't for us; one that says that nothing has changed may say so as well.
+    /// Whether the response opts out of our use; a 304 may do so too.
     var isOptedOut: Bool {
         queued.request.respectsRobotsTag && RobotsTag.forbids(headers.robots, agent: configuration.agentName)
     }
@@ -134,8 +134,8 @@ extension Transfer {
         hopAuthorization?.scheme == .digest && easy.long(CURLINFO_RESPONSE_CODE) == 401
     }
 
-    /// The bytes of an earlier try, where this response goes on from there; nil for a part that doesn't fit or wasn't
-    /// asked for.
+    /// The bytes of an earlier try, if this response continues them; nil for a part that does not match or was not
+    /// requested.
     private func earlierBytes() -> (bytes: BodyWriter?, Void)? {
         guard easy.long(CURLINFO_RESPONSE_CODE) == 206 else { return (nil, ()) }
         guard isResuming, let resume else {
@@ -152,7 +152,7 @@ extension Transfer {
     }
 }
 
-// The address guard.
+// The address policy.
 extension Transfer {
     func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
         guard mayConnect(to: address) else { return ccurl_bad_socket() }
@@ -162,7 +162,7 @@ extension Transfer {
         let made = socket(address.pointee.family, type, address.pointee.protocol)
         if made >= 0 { openedSockets.append(made) }
         if made < 0, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) {
-            // This machine's shortage and not the host's fault, as it is for files.
+            // A shortage of this machine, as for files; it does not count against the host.
             let reason = Errno(rawValue: errno)
             cut(Failure(.diskError, "No connection to \(hop.host) can be made: \(reason)."))
         }

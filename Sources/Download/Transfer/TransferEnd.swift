@@ -2,7 +2,7 @@ import CCurl
 import Core
 import Glibc
 
-// The outcome of a transfer when libcurl is done with it.
+// The outcome of a transfer after libcurl has ended it.
 extension Transfer {
     enum End {
         case outcome(DownloadOutcome<BodyFile>)
@@ -23,12 +23,12 @@ extension Transfer {
             guard code == CURLE_OK || receiver.isFull else { return .outcome(.failed(failure(code))) }
             if let decoder, !decoder.isWhole, !receiver.isFull {
                 let message = "The compressed body from \(hop.host) ends early."
-                // Where the protocol doesn't say where it ends, the connection may have broken off.
+                // If the protocol does not mark the end of the body, the connection may have broken off.
                 return .outcome(.failed(with(response: Failure(isFramed ? .truncated : .connectionLost, message))))
             }
             if let assembly, receiver.size != assembly.total {
                 let message = "\(hop.host) sent \(receiver.size) bytes in parts, of \(assembly.total)."
-                // It may be resumed only if it is the announced part.
+                // It may be resumed only if it is exactly the announced part.
                 if receiver.size != assembly.end { _ = receiver.giveUp() }
                 let failureClass: FailureClass = receiver.size < assembly.total ? .connectionLost : .truncated
                 return .outcome(.failed(with(response: Failure(failureClass, message))))
@@ -41,7 +41,7 @@ extension Transfer {
         }
     }
 
-    /// Anything but 2xx: the status alone decides, however its body ended.
+    /// The outcome of a response other than 2xx. Only the status decides, not how its body ended.
     private func status() -> End {
         let status = easy.long(CURLINFO_RESPONSE_CODE)
         if status == 416, isResuming {
@@ -66,8 +66,7 @@ extension Transfer {
         )
     }
 
-    /// What came of a body that broke off, where it can be gone on with: now, or at an earlier try that this one, which
-    /// didn't come as far as a body, says nothing against.
+    /// The bytes of an interrupted body that a later try can resume: this try's, or an earlier try's if this had no body.
     func partial(_ failure: Failure) -> Partial? {
         guard case .body(let receiver) = phase else { return failure.failureClass.tellsOfNoBody ? resume : nil }
         guard [.connectionLost, .timeout, .truncated].contains(failure.failureClass), let etag = headers.strongETag,
@@ -134,7 +133,7 @@ extension Transfer {
         return response
     }
 
-    /// Whether the protocol says where the body ends: HTTP/2 always does.
+    /// Whether the protocol marks the end of the body; HTTP/2 always does.
     private var isFramed: Bool {
         switch headers.framing {
         case .length, .chunked: true
@@ -151,7 +150,7 @@ extension Transfer {
         }
     }
 
-    /// libcurl counts each time from the start of the hop; the differences are the steps' own times.
+    /// libcurl measures each time from the start of the hop; the differences are the times of the steps.
     private func timings() -> DownloadResponse.Timings {
         let resolved = easy.offset(CURLINFO_NAMELOOKUP_TIME_T)
         let connected = easy.offset(CURLINFO_CONNECT_TIME_T)
@@ -173,7 +172,7 @@ extension Transfer.Phase {
 }
 
 extension FailureClass {
-    /// Whether bytes of an earlier try stay usable, if no body has come.
+    /// Whether bytes of an earlier try stay usable after a try that received no body.
     fileprivate var tellsOfNoBody: Bool { treatment == .retry || !isOfItem }
 
     /// Whether the worker refused the body.

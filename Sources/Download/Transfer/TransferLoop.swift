@@ -5,7 +5,7 @@ import Synchronization
 
 /// The curl thread: starts, drives and ends transfers until the scheduler closes.
 ///
-/// Owns the multi handle and everything added to it. Used by that thread alone, but for ``bell``.
+/// Owns the multi handle and the handles in it. Only the curl thread uses it, except for ``bell``.
 final class TransferLoop {
     private let multi: UnsafeMutableRawPointer
     private let configuration: DownloadConfiguration
@@ -15,19 +15,19 @@ final class TransferLoop {
     private var idle: [EasyHandle] = []
     private var jars = CookieJars()
     private var partials: PartialStore
-    /// A slot became free since work was last taken: there may be something to start before sleeping.
+    /// Whether a place became free since the last call for work, so that a request may start before the thread sleeps.
     private var hasFreedSlot = false
     private var lastReport = ContinuousClock.now
     private var hasReported = false
-    /// When silent transfers were last looked for.
+    /// When the loop last looked for stalled transfers.
     private var lastLook = ContinuousClock.now
-    /// Whether one of them may be the first of its host: then they are looked for more often.
+    /// Whether one of them may be the first of its host; then the loop looks more often.
     private var hasUnansweredHosts = false
     /// No transfer's deadline is before this.
     private var nextDeadline: ContinuousClock.Instant?
     private var answers = CompletionBatch()
 
-    /// - Throws: `internalError` when libcurl has no memory or lacks an option.
+    /// - Throws: `internalError` if libcurl has no memory or lacks an option.
     init(_ configuration: DownloadConfiguration, tools: Transfer.Tools) throws(Failure) {
         guard let multi = curl_multi_init() else {
             throw Failure.internalFault("libcurl cannot be started.")
@@ -36,13 +36,13 @@ final class TransferLoop {
         self.configuration = configuration
         self.tools = tools
         partials = PartialStore(bytes: configuration.maxPartialBytes)
-        // Idle connections are kept for every slot twice over: batches go back and forth between a few hosts.
+        // Twice as many idle connections as places: batches go back and forth between a few hosts.
         let connections = max(16, 2 * configuration.concurrency)
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, connections)
     }
 
     deinit {
-        // Only after the last easy handle is gone may the multi handle go.
+        // The multi handle must be freed after the last easy handle.
         idle.removeAll()
         curl_multi_cleanup(multi)
     }
@@ -54,13 +54,13 @@ final class TransferLoop {
         while step(scheduler) {}
         for transfer in Array(running.values) { end(transfer, with: .failed(.stopped()), scheduler) }
         answers.give()
-        // All that may block or fail is done before callers are told that it is over.
+        // Everything that may block or fail comes before the callers are told.
         scheduler.silence()
     }
 }
 
 extension TransferLoop {
-    /// One turn; false when the scheduler is closing.
+    /// One turn; returns false when the scheduler is closing.
     private func step(_ scheduler: DownloadScheduler) -> Bool {
         hasFreedSlot = false
         partials.forgetOld(now: .now)
@@ -89,8 +89,8 @@ extension TransferLoop {
         return true
     }
 
-    /// Gives a transfer that has paused its bytes again. It may pause again; and where they are refused, libcurl says
-    /// so to the caller alone, and would go on.
+    /// Delivers a paused transfer's bytes again; it may pause again. If the bytes are refused, curl_easy_pause returns
+    /// the error, but the transfer would continue.
     private func goOn(_ transfer: Transfer, _ scheduler: DownloadScheduler) {
         let code = curl_easy_pause(transfer.easy.pointer, ccurl_go_on())
         if code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY { finish(transfer, code, scheduler) }
@@ -101,7 +101,7 @@ extension TransferLoop {
             let easy = if let pooled = idle.popLast() { pooled } else { try EasyHandle() }
             let transfer = Transfer(
                 queued, easy: easy, configuration: configuration, tools: tools, jar: try jar(of: queued),
-                // One that wants the beginning only needs none that came before, which may be more than it wants.
+                // A request for only the beginning of a body cannot use earlier bytes, which may be more than it needs.
                 resume: queued.request.hasValidators || queued.request.takesBeginning
                     ? nil : partials.take(PartialKey(queued)),
                 now: .now)
@@ -180,7 +180,7 @@ extension TransferLoop {
         if case .failed(var failure) = outcome {
             failure.host = transfer.queued.host
             outcome = .failed(failure)
-            // `Retry-After` with a final status is about this URL, not about the host.
+            // `Retry-After` with a final status concerns this URL, not the host.
             if failure.failureClass.treatment == .retry { pause = failure.retryAfter }
         }
         let withBody = if case .body = outcome { true } else { false }
@@ -198,7 +198,7 @@ extension TransferLoop {
         transfer.letGoOfConnection()
         curl_multi_remove_handle(multi, transfer.easy.pointer)
         running[transfer.queued.id] = nil
-        // Cookies stay with a handle; and one whose connection failed at once keeps its buffer.
+        // Cookies stay with a handle, and a handle whose connection failed keeps its buffer; neither is reused.
         if transfer.jar == nil, hasAnswered { idle.append(transfer.easy) }
         hasFreedSlot = true
         scheduler.finished(transfer.queued.id, signal, withBody: withBody, pause: pause)
@@ -209,7 +209,7 @@ extension TransferLoop {
 extension TransferLoop {
     private func expireTransfers(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
-        // Looked at each time: a deadline comes nearer when a connection is made, without a callback.
+        // Computed each time: a new connection moves a deadline forward, without a callback.
         nextDeadline = running.values.lazy.map(\.deadline).min()
         guard let nextDeadline, nextDeadline <= now else { return }
         for transfer in Array(running.values) where transfer.deadline <= now {
@@ -219,8 +219,7 @@ extension TransferLoop {
         self.nextDeadline = running.values.map(\.deadline).min()
     }
 
-    /// Once the downloader settles, ends transfers that have got nothing for a while: the worker waits for the last of
-    /// them.
+    /// While the downloader settles, ends transfers that have received nothing for a while.
     ///
     /// - Returns: when the next of them is due.
     private func endSilent(
@@ -243,7 +242,7 @@ extension TransferLoop {
 
     private static let reporting = Duration.seconds(1)
 
-    /// Says how far the long transfers have come, once a second.
+    /// Updates the progress of long transfers, once a second.
     private func report(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
         guard now - lastReport >= Self.reporting else { return }
@@ -254,7 +253,7 @@ extension TransferLoop {
         scheduler.state.withLock { $0.progress = progress }
     }
 
-    /// Looks for transfers that hold a place and get nothing.
+    /// Looks for transfers that hold a place and receive nothing.
     private func listen(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
         guard now - lastLook >= lookEvery else { return }
@@ -267,20 +266,20 @@ extension TransferLoop {
         configuration.patience / (hasUnansweredHosts ? 2 * DownloadScheduler.newHostPatienceDivisor : 2)
     }
 
-    /// Milliseconds until something is due, rounded up so that the thread doesn't wake just before it.
+    /// Milliseconds until the next event, rounded up so that the thread does not wake just before it.
     private func pause(until others: [ContinuousClock.Instant?]) -> CInt {
         let due = ([nextDeadline] + others).compactMap { $0 }.min()
         guard let due else { return 60_000 }
         return CInt(clamping: min(max((due - .now).milliseconds + 1, 0), 60_000))
     }
 
-    /// The multi handle itself failed (memory, a bad descriptor): nothing that runs can be trusted to go on.
+    /// The multi handle itself failed (memory, a bad descriptor): no running transfer can continue reliably.
     private func check(_ code: CURLMcode, _ scheduler: DownloadScheduler) {
         guard code != CURLM_OK else { return }
         let reason = String(cString: curl_multi_strerror(code))
         let failure = Failure.internalFault("libcurl cannot go on: \(reason).")
         for transfer in Array(running.values) { end(transfer, with: .failed(failure), scheduler) }
-        // Should it fail again at once, the thread must not spin.
+        // Keeps the thread from spinning if the call fails again immediately.
         usleep(10_000)
     }
 }

@@ -1,9 +1,9 @@
 import Core
 import Glibc
 
-/// Runs a ``TransferLoop`` on a thread of its own, since libcurl's loop blocks.
+/// Runs a ``TransferLoop`` on its own thread, since libcurl's loop blocks.
 enum TransferThread {
-    /// Handed to the thread, which then owns it.
+    /// Passed to the thread, which then owns it.
     private final class Cargo {
         var loop: TransferLoop?
         let scheduler: DownloadScheduler
@@ -14,13 +14,13 @@ enum TransferThread {
         }
     }
 
-    /// - Throws: `internalError` when no thread can be made.
+    /// - Throws: `internalError` if no thread can be started.
     static func start(_ loop: sending TransferLoop, scheduler: DownloadScheduler) throws(Failure) {
         let cargo = Unmanaged.passRetained(Cargo(loop: loop, scheduler: scheduler))
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         defer { pthread_attr_destroy(&attributes) }
-        // Detached: the scheduler tells when it is over, after everything of curl's is freed.
+        // Detached: the scheduler reports the end, after all of curl's resources are freed.
         pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
         var thread = pthread_t()
         let code = withoutSignals {
@@ -41,7 +41,8 @@ enum TransferThread {
         return nil
     }
 
-    /// A new thread inherits the mask: signals are for the program's own threads, not for libcurl's system calls.
+    /// A new thread inherits the signal mask: signals are for the program's own threads, not for libcurl's system
+    /// calls.
     private static func withoutSignals(_ body: () -> CInt) -> CInt {
         var all = sigset_t()
         var previous = sigset_t()

@@ -2,9 +2,9 @@ internal import Core
 internal import SystemPackage
 import Variants
 
-/// An animated variant on its way. Its file is begun with the first frame, whose size all others must have.
+/// An animated variant that is being written. Its file begins with the first frame, and all frames must have its size.
 final class AnimatedVariant {
-    /// What decides a frame's pixels where there are no effects.
+    /// The properties that determine a frame's pixels if there are no effects.
     struct Geometry: Hashable {
         let placement: Placement
         let position: Position
@@ -20,13 +20,13 @@ final class AnimatedVariant {
     private let scaler = FrameScaler()
     private var sink: (any FrameSink)?
     private var size: PixelSize
-    /// As it was named; from the first frame on, the part of the picture that was found in it.
+    /// As the variant names it; from the first frame on, the part of the picture that was found in that frame.
     private var position: Position
     private var isFixed = false
 
     /// - Parameters:
-    ///   - colours: for those that don't keep the source's.
-    ///   - metadata: what of the source's its policy allows.
+    ///   - colours: the conversion for variants that don't keep the source's profile.
+    ///   - metadata: the source's metadata, as far as the variant's policy allows.
     init(
         plan: VariantPlan, encoding: AnimationEncoding?, loopCount: Int, runner: EffectRunner,
         colours: FrameColours?, metadata: AnimationMetadata,
@@ -45,11 +45,11 @@ final class AnimatedVariant {
         Geometry(placement: plan.placement, position: plan.spec.position, isConverted: colours != nil)
     }
 
-    /// Without `transform-animated-image` an animation is brought to its box, and its effects are left out.
+    /// Without `transform-animated-image` an animation is only brought to its box, and its effects are left out.
     var hasEffects: Bool { !plan.spec.effects.isEmpty && plan.spec.options.flag(.transformAnimatedImage) }
 
     func rendered(_ frame: PixelBuffer) throws(Failure) -> PixelBuffer {
-        // Frames are decoded all the same, since a file that can't be is not passed on.
+        // Frames are decoded anyway, since a damaged file must not be passed through.
         if plan.isPassedThrough { return frame }
         guard hasEffects else {
             try fixPosition(on: frame)

@@ -2,7 +2,7 @@ internal import Core
 internal import SystemPackage
 import Variants
 
-/// How an animated variant is written, and how hard it is pressed.
+/// The format of an animated variant and the strength of its compression.
 struct AnimationEncoding {
     private enum Writer {
         case builtIn(any AnimationSaver)
@@ -13,7 +13,7 @@ struct AnimationEncoding {
     let formatName: String
     /// Lowered until a file is small enough: WebP's quality, GIF's number of colours, a registered coder's quality.
     var strength: Int
-    /// The least that makes sense; nil where there is nothing to lower.
+    /// The lowest useful strength; nil if the format has none.
     let weakest: Int?
     private let writer: Writer
     private let quality: Int?
@@ -29,7 +29,8 @@ struct AnimationEncoding {
         (strength, weakest) = (quality ?? 80, 1)
     }
 
-    /// Ours, also for a plan whose registered coder writes no animations: WebP where no format that moves was named.
+    /// The built-in encoder, also if the plan's registered coder writes no animations: WebP if no format for animations
+    /// was named.
     private init(builtInFor plan: VariantPlan) {
         let format = plan.formats.first(where: \.isAnimated) ?? .webp
         guard let saver = format.imageFormat.definition.saver?.animated(plan.spec) else {
@@ -40,12 +41,13 @@ struct AnimationEncoding {
         (strength, weakest) = (saver.strength, saver.weakest)
     }
 
-    /// Whether a colour profile may stand in it.
+    /// Whether the file can store a colour profile.
     var holdsProfile: Bool { if case .builtIn(let saver) = writer { saver.holdsProfile } else { false } }
 
     /// Begins a file.
     ///
-    /// - Returns: with the encoding it really has: a coder that isn't named and writes no animations gives way to one of ours.
+    /// - Returns: the sink, and the encoding in use: if a coder that the variant does not name writes no animations, a
+    ///   built-in encoder replaces it.
     func begin(
         _ plan: VariantPlan, size: PixelSize, loopCount: Int, _ metadata: AnimationMetadata,
     ) throws(Failure) -> (sink: any FrameSink, encoding: AnimationEncoding) {

@@ -1,25 +1,26 @@
 internal import Core
 internal import SystemPackage
 
-/// Brings an animation under its `max-bytes`: it is encoded anew from its first frame on, less good each time, since
-/// memory for all frames at once is not to be had.
+/// Brings an animation under its `max-bytes`. It encodes the animation again from the first frame on, at a lower
+/// strength each time, since memory cannot hold all frames at once.
 ///
-/// Found by bisection, as for stills. Each try costs as much as the first, so it ends early with the best so far, and after
-/// as many tries on any machine: what comes out depends on nothing but the source and the variant.
+/// It searches by bisection, as for stills. Each try costs as much as the first, so it stops after a fixed number of
+/// tries, with the best file so far. That number is the same on any machine, so the result depends only on the source
+/// and the variant.
 struct AnimationSqueeze {
-    /// Pixels, of frames that are encoded, for all tries together: some 15 s of CPU of the thirty that an image has.
+    /// Maximum encoded pixels of all tries together: some 15 s of the 30 s of CPU that an image has.
     static let allowance = 120_000_000
 
     let most: Int
-    /// Pixels of all frames: of the variant's, and a part of the source's, which are decoded for them.
+    /// The pixels of a try: those of the variant's frames, and a part of the source's, which are decoded for them.
     let cost: Int
-    /// Encodes all of it into the variant's file.
+    /// Encodes the whole animation into the variant's file.
     let encode: (AnimationEncoding) throws(Failure) -> Rendition
 
     /// - Parameters:
     ///   - output: the variant's file, larger than `most` bytes.
-    ///   - encoding: it was written with.
-    /// - Throws: class `encode` where it can't be that small.
+    ///   - encoding: the one with which it was written.
+    /// - Throws: class `encode` if it cannot be that small.
     func fit(_ output: FileDescriptor, _ encoding: AnimationEncoding) throws(Failure) -> Rendition {
         guard let weakest = encoding.weakest else {
             throw failure("and a lossless \(encoding.formatName) has no quality to lower")
@@ -28,7 +29,7 @@ struct AnimationSqueeze {
         var best: (encoding: AnimationEncoding, rendition: Rendition)?
         var written: Int?
         var (low, tooHigh) = (weakest - 1, encoding.strength)
-        // One more than this may be needed to write the best again.
+        // One more try may be needed to write the best file again.
         while tooHigh - low > 1, left > 1 {
             left -= 1
             var next = encoding
@@ -66,7 +67,7 @@ struct AnimationSqueeze {
         Failure(.encode, "it is larger than \(most) bytes, \(why).")
     }
 
-    /// Bytes of a file that was written.
+    /// The size of a written file in bytes.
     static func size(of output: FileDescriptor) throws(Failure) -> Int {
         do {
             return Int(try output.seek(offset: 0, from: .end))

@@ -1,7 +1,7 @@
 internal import Core
 import Variants
 
-/// Turns an animation into animated variants: each frame is decoded once, and goes to all of them.
+/// Transforms an animation into animated variants: each frame is decoded once, for all of them.
 struct AnimationTransformer {
     private let source: DecodedSource
     private let limits: ImageLimits
@@ -54,7 +54,7 @@ struct AnimationTransformer {
         guard let most = plan.spec.options.whole(.maxBytes), !plan.isPassedThrough,
             try AnimationSqueeze.size(of: plan.variant.output) > most
         else { return rendition }
-        // Both are within the limits of an animation.
+        // Both are within the limits for animations.
         let frames = source.facts.frames
         let pixels = frames * rendition.width * rendition.height + frames * source.facts.width * source.facts.height / 4
         let squeeze = AnimationSqueeze(

@@ -2,11 +2,11 @@ internal import CVips
 internal import Core
 import Variants
 
-/// Brings frames to an output's size.
+/// Scales frames to an output's size.
 struct FrameScaler {
-    /// Scaled to exactly `size`; the same buffer where it has that size already.
+    /// Scaled to exactly `size`; the same buffer if it has that size already.
     ///
-    /// Colours are weighed by their alpha; what is opaque stays opaque.
+    /// Colours are weighted by their alpha; opaque frames stay opaque.
     func scaled(_ frame: PixelBuffer, to size: PixelSize) throws(Failure) -> PixelBuffer {
         let from = frame.size
         guard from != size else { return frame }
@@ -36,7 +36,7 @@ struct FrameScaler {
         let picture = try frame.picture()
         let scaled: Picture
         do throws(VipsFailure) {
-            // What is opaque stays so, and takes half of the time without its alpha.
+            // Opaque frames stay opaque, and take half the time without their alpha.
             let source = frame.isOpaque ? try picture.then { pw_vips_first_bands($0, &$1, 3) } : picture
             scaled = try source.resizedByLibvips(to: size)
         } catch {
@@ -45,9 +45,9 @@ struct FrameScaler {
         return try scaled.pixelBuffer()
     }
 
-    /// Scaled, then cropped or padded with nothing.
+    /// Scaled, then cropped or padded with transparency.
     ///
-    /// - Parameter position: fixed: see ``Position/fixed(on:_:)``.
+    /// - Parameter position: a fixed one: see ``Position/fixed(on:_:)``.
     func placed(
         _ frame: PixelBuffer, _ placement: Placement, at position: Position,
     ) throws(Failure) -> PixelBuffer {

@@ -1,25 +1,25 @@
 internal import Core
 
-/// A coder whose files may move. ``ImageCoder/decode(_:limits:)`` gives their first frame.
+/// A coder for a format that may be animated. ``ImageCoder/decode(_:limits:)`` returns the first frame.
 ///
-/// Frames are handled one at a time, so that memory doesn't grow with their number; all of it runs in helper processes.
+/// Frames are handled one at a time, so that memory does not grow with their number. All calls run in helper processes.
 public protocol AnimationCoder: ImageCoder {
-    /// What is known of an animation without decoding a pixel; nil for a file that stands still.
+    /// The facts of an animation, found without decoding a pixel; nil for a still.
     ///
-    /// - Throws: any error for a file that can't be right, as ``ImageCoder/header(of:)``.
+    /// - Throws: any error for an invalid file, as ``ImageCoder/header(of:)``.
     func animation(in bytes: UnsafeRawBufferPointer) throws -> AnimationHeader?
 
-    /// Opens an animation for reading from its first frame on. The header was held to `limits` before.
+    /// Opens an animation for reading from its first frame on. Its header was checked against `limits` before.
     ///
-    /// - Parameter bytes: stay where they are as long as the reader lives.
+    /// - Parameter bytes: valid as long as the reader exists.
     func reader(of bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws -> any AnimationReader
 
     /// Begins an animation of this format.
     ///
     /// - Parameters:
-    ///   - loopCount: how often it plays; 0 is for ever.
-    ///   - quality: 1 to 100, or nil where the variant doesn't say.
-    /// - Returns: nil where animations of this format aren't written.
+    ///   - loopCount: how often it plays; 0 means for ever.
+    ///   - quality: 1 to 100, or nil if the variant names none.
+    /// - Returns: nil if the coder does not write animations.
     func writer(width: Int, height: Int, loopCount: Int, quality: Int?) throws -> (any AnimationWriter)?
 }
 
@@ -27,11 +27,11 @@ extension AnimationCoder {
     public func writer(width: Int, height: Int, loopCount: Int, quality: Int?) throws -> (any AnimationWriter)? { nil }
 }
 
-/// What a coder found of an animation. Its canvas is the ``ImageHeader``'s.
+/// The facts of an animation. Its canvas is the ``ImageHeader``'s.
 public struct AnimationHeader: Hashable, Sendable {
     /// At least 1.
     public var frames: Int
-    /// How often it plays; 0 is for ever.
+    /// How often it plays; 0 means for ever.
     public var loopCount: Int
 
     public init(frames: Int, loopCount: Int) {
@@ -40,10 +40,10 @@ public struct AnimationHeader: Hashable, Sendable {
     }
 }
 
-/// One frame as a viewer sees it: the whole canvas, composed.
+/// One frame as a viewer shows it: the whole canvas, composed.
 public struct ImageFrame: Sendable {
     public var image: RGBAImage
-    /// In milliseconds; 10 and less are taken for 100, as browsers do.
+    /// In milliseconds; 10 and less become 100, as in browsers.
     public var duration: Int
 
     public init(image: RGBAImage, duration: Int) {
@@ -52,15 +52,15 @@ public struct ImageFrame: Sendable {
     }
 }
 
-/// An animation that is read once, from its first frame to its last. Asked from one thread.
+/// Reads an animation once, from its first frame to its last. Called from one thread.
 public protocol AnimationReader: AnyObject {
-    /// - Throws: class `truncated` where the bytes end within the frame; anything else but an ``Failure`` is
+    /// - Throws: class `truncated` if the bytes end within the frame; any error other than a ``Failure`` is
     ///   `bad-image`.
     /// - Returns: nil after the last frame.
     func next() throws -> ImageFrame?
 }
 
-/// An animation that is written once. Asked from one thread.
+/// Writes an animation once. Called from one thread.
 public protocol AnimationWriter: AnyObject {
     /// - Throws: any error; the variant fails with class `encode`.
     func add(_ frame: ImageFrame) throws

@@ -1,41 +1,42 @@
 internal import Core
 
-/// Reads a format that is not read here, or reads one in another way; and writes it, if it likes.
+/// Reads, and optionally writes, a format that is not built in, or a built-in one in another way.
 ///
-/// The bytes come from strangers. ``decode(_:limits:)`` and ``encode(_:quality:)`` run in helper processes, whose crash
-/// costs one image; ``sniff(_:)`` and ``header(of:)`` run in the worker as well, while a body still arrives, and must
-/// not trap on anything. A coder is asked from several threads at once.
+/// The bytes are untrusted. ``decode(_:limits:)`` and ``encode(_:quality:)`` run in helper processes, whose crash costs
+/// one image. ``sniff(_:)`` and ``header(of:)`` also run in the worker, while a body arrives, and must not trap on any
+/// input. A coder is called from several threads at once.
 public protocol ImageCoder: Sendable {
     /// The format's name, as results show it: `farbfeld`.
     var name: String { get }
-    /// Part of every rendition's identity: after a change of the version, renditions are made anew.
+    /// Part of every rendition's identity: a new version makes new renditions.
     var version: String { get }
-    /// As in `image/x-farbfeld`.
+    /// Such as `image/x-farbfeld`.
     var mediaType: String { get }
     /// Without the dot.
     var fileExtension: String { get }
-    /// The bytes that ``sniff(_:)`` needs to say; no body is refused for its signature before so many have come.
+    /// The number of bytes that ``sniff(_:)`` needs. No body is refused by its signature before that many have come.
     var signatureLength: Int { get }
 
-    /// Whether `prefix` begins like this format. A whole signature is asked for: what is said of a prefix of at least
-    /// ``signatureLength`` bytes must not change with more of them.
+    /// Whether `prefix` begins like this format. The answer for a prefix of at least ``signatureLength`` bytes must not
+    /// change when more bytes come.
     func sniff(_ prefix: UnsafeRawBufferPointer) -> Bool
 
-    /// What the header says; nil while more bytes are needed.
+    /// The facts in the header; nil if more bytes are needed.
     ///
-    /// - Throws: any error for a header that can't be right. It is class `bad-image` unless it is an ``Failure``.
+    /// - Throws: any error for an invalid header. It is class `bad-image` unless it is a ``Failure``.
     func header(of prefix: UnsafeRawBufferPointer) throws -> ImageHeader?
 
-    /// All pixels. The header's size was held to `limits` before; anything else that is allocated is held to them here.
+    /// Decodes all pixels. The header's size was checked against `limits` before; this call must check any other
+    /// allocation.
     ///
-    /// - Throws: class `truncated` where the bytes end early; anything else but an ``Failure`` is `bad-image`.
+    /// - Throws: class `truncated` if the bytes end early; any error other than a ``Failure`` is `bad-image`.
     /// - Returns: an image of the header's size.
     func decode(_ bytes: UnsafeRawBufferPointer, limits: ImageLimits) throws -> RGBAImage
 
-    /// A file of this format, for a variant that names none and whose source was read by this coder.
+    /// Encodes a file of this format, for a variant that names no format and whose source this coder has read.
     ///
-    /// - Parameter quality: 1 to 100, or nil where the variant doesn't say.
-    /// - Returns: nil where this format isn't written; the variant is PNG or JPEG then.
+    /// - Parameter quality: 1 to 100, or nil if the variant names none.
+    /// - Returns: nil if the coder does not write files; then the variant is PNG or JPEG.
     func encode(_ image: RGBAImage, quality: Int?) throws -> [UInt8]?
 }
 
@@ -43,7 +44,7 @@ extension ImageCoder {
     public func encode(_ image: RGBAImage, quality: Int?) throws -> [UInt8]? { nil }
 }
 
-/// What a coder found in a header. Files of several frames give their first.
+/// The facts in a header. For files of several frames, those of the first.
 public struct ImageHeader: Hashable, Sendable {
     /// In pixels, upright.
     public var width: Int
@@ -58,10 +59,10 @@ public struct ImageHeader: Hashable, Sendable {
     }
 }
 
-// A registered coder's answers, held to what it promised.
+// Checks a registered coder's answers against its header.
 
 extension AnimationCoder {
-    /// Nil for a file that stands still.
+    /// Nil for a still.
     func checkedAnimation(
         in bytes: UnsafeRawBufferPointer, _ header: ImageHeader,
     ) throws(Failure) -> AnimationFacts? {
@@ -81,7 +82,7 @@ extension AnimationCoder {
 }
 
 extension ImageCoder {
-    /// Nil while more bytes are needed.
+    /// Nil if more bytes are needed.
     func checkedHeader(
         of prefix: UnsafeRawBufferPointer, limits: ImageLimits,
     ) throws(Failure) -> ImageHeader? {
@@ -113,7 +114,7 @@ extension ImageCoder {
         return image
     }
 
-    /// - Returns: nil where the format isn't written.
+    /// - Returns: nil if the coder does not write files.
     func checkedFile(of image: RGBAImage, quality: Int?) throws(Failure) -> [UInt8]? {
         do {
             return try encode(image, quality: quality)

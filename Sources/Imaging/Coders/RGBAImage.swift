@@ -1,13 +1,14 @@
 internal import CVips
 
-/// Pixels of red, green, blue and alpha, a byte each, in sRGB and not premultiplied: by rows from the top, without gaps.
+/// Pixels of red, green, blue and alpha, a byte each, in sRGB and not premultiplied: row by row from the top, without
+/// gaps.
 public struct RGBAImage: Hashable, Sendable {
     public let width: Int
     public let height: Int
-    /// Four for each pixel.
+    /// Four bytes for each pixel.
     public var pixels: [UInt8] { didSet { assert(pixels.count == oldValue.count, "an image keeps its size") } }
 
-    /// Nil where the sides are not positive, or `pixels` has not four bytes for each pixel.
+    /// Nil if a side is not positive, or if `pixels` does not have four bytes for each pixel.
     public init?(width: Int, height: Int, pixels: [UInt8]) {
         guard width > 0, height > 0, width <= .max / 4 / height, pixels.count == width * height * 4 else { return nil }
         self.width = width
@@ -28,18 +29,18 @@ extension RGBAImage {
         self.init(width: size.width, height: size.height, pixels: try rgba.withPixels { Array($0) })
     }
 
-    /// - Parameter hasAlpha: whether an alpha channel stays where no pixel can be seen through.
+    /// - Parameter hasAlpha: whether to keep the alpha channel if all pixels are opaque.
     func picture(hasAlpha: Bool) throws(VipsFailure) -> Picture {
         try withoutNeedlessAlpha(Picture(rgba: pixels, PixelSize(width: width, height: height)), hasAlpha)
     }
 
-    /// With the metadata of the picture that it was made from, and an alpha where that has one.
+    /// With the metadata of the picture from which it was made, and an alpha if that has one.
     func picture(from original: Picture) throws(VipsFailure) -> Picture {
         let target = try original.asRGBA().inBytes().emptyCopy(of: PixelSize(width: width, height: height))
         let failed = pixels.withUnsafeBufferPointer { bytes in
             (0..<height).contains { y in
                 guard let start = bytes.baseAddress else { return true }
-                let line = UnsafeMutablePointer(mutating: start + 4 * width * y)  // It is only read.
+                let line = UnsafeMutablePointer(mutating: start + 4 * width * y)  // libvips only reads it.
                 return target.lend { vips_image_write_line($0, CInt(y), line) } != 0
             }
         }

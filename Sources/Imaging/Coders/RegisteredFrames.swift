@@ -1,7 +1,7 @@
 internal import Core
 internal import SystemPackage
 
-/// A registered coder's animation, held to what its header promised.
+/// A registered coder's animation, checked against its header.
 final class RegisteredFrameSource: FrameSource {
     let canvas: PixelSize
     let loopCount: Int
@@ -56,14 +56,14 @@ final class RegisteredFrameSource: FrameSource {
     }
 }
 
-/// An animation that a registered coder writes.
+/// Writes an animation with a registered coder.
 final class RegisteredFrameSink: FrameSink {
     private let name: String
     private let size: PixelSize
     private let writer: any AnimationWriter
     private let descriptor: FileDescriptor
 
-    /// Nil where the coder writes no animations.
+    /// Nil if the coder does not write animations.
     init?(
         _ coder: any AnimationCoder, _ descriptor: FileDescriptor, size: PixelSize, loopCount: Int, quality: Int?,
     ) throws(Failure) {

@@ -1,19 +1,19 @@
 internal import Core
 
-/// How large an image may be before it is refused unseen.
+/// Limits that the worker checks before it decodes an image.
 public struct ImageLimits: Codable, Hashable, Sendable {
-    /// Width times height of one frame, judged from the header before a pixel is decoded. Each rendition is held to it
-    /// as well.
+    /// Width times height of one frame, checked by the header before a pixel is decoded. Each rendition has the same
+    /// limit.
     public var pixels: Int = 100_000_000
-    /// Maximum frames of an animation. Its first frame alone may always be used.
+    /// Maximum frames of an animation. A still variant may use the first frame of a longer one.
     public var frames: Int = 1_000
-    /// Frames times the pixels of the canvas, for an animation that stays one: what all of it costs to decode.
+    /// Frames times pixels of the canvas, for an animation that stays one: the cost of decoding all of it.
     public var animationPixels: Int = 250_000_000
-    /// Bytes that a decoder may hold which can't deliver its rows one by one: the coefficients of a progressive JPEG,
-    /// an interlaced PNG, all pixels of a HEIC. What a helper may allocate, less what its libraries and the pixels of
-    /// variants need; a HEIC or AVIF may have some 83 million pixels so.
+    /// Memory limit for decoders that cannot stream: the coefficients of a progressive JPEG, an interlaced PNG, all
+    /// pixels of a HEIC. It is a helper's memory limit without the needs of its libraries and of the variants' pixels;
+    /// it allows a HEIC or AVIF of some 83 million pixels.
     public var decoderBytes: Int = 720 << 20
-    /// Scans of a progressive JPEG. Encoders write about ten; each costs a pass over the whole picture.
+    /// Maximum scans of a progressive JPEG. Encoders write about ten; each costs a pass over the whole picture.
     public var scans: Int = 100
 
     public init(
@@ -27,7 +27,7 @@ public struct ImageLimits: Codable, Hashable, Sendable {
         self.scans = scans
     }
 
-    /// What is missing has its default: limits may have been written before animations had any.
+    /// Missing values have their defaults, since the text may have been written before animations had limits.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         let usual = ImageLimits()
@@ -38,7 +38,7 @@ public struct ImageLimits: Codable, Hashable, Sendable {
         scans = try values.decodeIfPresent(Int.self, forKey: .scans) ?? usual.scans
     }
 
-    /// What is wrong with an image of this size, if anything.
+    /// The failure for an image of this size if it exceeds a limit.
     func objection(width: Int, height: Int) -> Failure? {
         guard width > 0, height > 0 else {
             return Failure(.badImage, "The header says \(width)×\(height) pixels.")
@@ -50,9 +50,9 @@ public struct ImageLimits: Codable, Hashable, Sendable {
         )
     }
 
-    /// What is wrong with an animation on a canvas that is itself within the limit, if anything.
+    /// The failure for an animation that exceeds a limit; its canvas alone is within them.
     ///
-    /// - Parameter drawn: the pixels of all frames' own rectangles, which may be larger than the canvas.
+    /// - Parameter drawn: the sum of the pixels of all frames' own rectangles, which may be larger than the canvas.
     func objection(frames count: Int, of canvas: PixelSize, drawn: Int = 0) -> Failure? {
         guard count <= frames else {
             return Failure(.tooManyPixels, "The animation has \(count) frames, and the limit is \(frames).")

@@ -6,17 +6,17 @@ internal import Core
     import Musl
 #endif
 
-/// Pixels of red, green, blue and alpha, eight bits each, straight and not premultiplied, row by row without gaps.
+/// Pixels of red, green, blue and alpha, eight bits each, not premultiplied, row by row without gaps.
 ///
-/// The one owner of its memory. Not for sharing between threads.
+/// The only owner of its memory. Not for sharing between threads.
 final class PixelBuffer {
     let size: PixelSize
     private let start: UnsafeMutablePointer<Pixel>
 
-    /// Transparent black.
+    /// Initialised to transparent black.
     ///
-    /// - Throws: class `transform` where there is no memory for it: a size that passed the limits may still be too
-    ///   much for a process with a limit of its own.
+    /// - Throws: class `transform` if there is no memory for it: a size within the limits may still be too much for a
+    ///   process with a memory limit.
     init(_ size: PixelSize) throws(Failure) {
         guard let memory = calloc(max(1, size.pixels), MemoryLayout<Pixel>.stride) else {
             throw Failure(.transform, "There is no memory for \(size.width)×\(size.height) pixels.")
@@ -59,9 +59,9 @@ final class PixelBuffer {
     var isOpaque: Bool { lend { pixels in pixels.allSatisfy { $0.alpha == 255 } } }
 }
 
-/// One pixel as it lies in memory: red first, alpha last. Compared as one number, which is what most code does to it.
+/// One pixel as it is in memory: red first, alpha last. Stored as one number, since most code compares pixels.
 struct Pixel: Hashable {
-    /// As libwebp and libvips read it; all systems this runs on are little-endian.
+    /// The layout of libwebp and libvips; all supported systems are little-endian.
     private(set) var bits: UInt32 = 0
 
     init() {}
@@ -82,7 +82,7 @@ struct Pixel: Hashable {
     }
 }
 
-/// A rectangle in pixels, from the upper left; it may lie outside of what it is about.
+/// A rectangle in pixels, relative to the upper left corner; it may lie outside of its picture.
 struct PixelRectangle: Hashable {
     var left = 0
     var top = 0
@@ -93,7 +93,8 @@ struct PixelRectangle: Hashable {
         (self.left, self.top, self.width, self.height) = (left, top, width, height)
     }
 
-    /// The smallest with all places that count, in rows from the top; one pixel where none does.
+    /// The smallest rectangle with all places for which `counts` returns true, by rows from the top; one pixel if there
+    /// is none.
     @inline(__always)
     init(around counts: (Int) -> Bool, in size: PixelSize) {
         self.init(width: 1, height: 1)

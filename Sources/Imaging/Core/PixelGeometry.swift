@@ -5,21 +5,22 @@ struct PixelSize: Hashable, Sendable {
     var width: Int
     var height: Int
 
-    /// As it is stored, when the picture is shown turned by a quarter.
+    /// The stored size of a picture that is shown turned by a quarter.
     var transposed: PixelSize { PixelSize(width: height, height: width) }
 
-    /// The largest of this shape whose pixels take no more than so many bytes as RGBA; never less than 1×1.
+    /// The largest size of this shape whose RGBA pixels take at most this many bytes; at least 1×1.
     func scaledDown(toBytes bytes: Int) -> PixelSize {
         let most = Double(max(1, bytes / 4))
         guard Double(pixels) > most else { return self }
         let factor = (most / Double(pixels)).squareRoot()
         let width = max(1, Int(Double(width) * factor))
         let height = max(1, Int(Double(height) * factor))
-        // A line can't get thinner, so it gets shorter.
+        // A line of one pixel cannot get thinner, so it gets shorter.
         return PixelSize(width: min(width, max(1, Int(most) / height)), height: min(height, max(1, Int(most) / width)))
     }
 
-    /// Headers may claim anything, and none of their numbers has more than 63 bits: the largest there is where it doesn't fit.
+    /// The number of pixels. Headers may claim any sides of up to 63 bits; if the product overflows, this is the
+    /// largest number.
     var pixels: Int {
         let (product, overflow) = width.multipliedReportingOverflow(by: height)
         return overflow ? .max : product
@@ -28,7 +29,7 @@ struct PixelSize: Hashable, Sendable {
 
 /// How a picture is brought to a variant's size: first scaled, then cropped or padded around its centre.
 ///
-/// In each axis `output` smaller than `scaled` means a crop, larger means padding.
+/// An axis in which `output` is smaller than `scaled` is cropped; one in which it is larger is padded.
 struct Placement: Hashable, Sendable {
     var scaled: PixelSize
     var output: PixelSize
@@ -38,18 +39,19 @@ struct Placement: Hashable, Sendable {
 }
 
 extension Placement {
-    /// Where a picture of `source` pixels, as it is seen, ends up.
+    /// The result for an upright picture of `source` pixels.
     ///
     /// The rules, with the numbers rounded to the nearest pixel and never below one:
     ///
-    /// - One side empty: proportionate, whatever the fit.
-    /// - `inside`: the largest that fits into the box; `outside`: the smallest that covers it; both keep the aspect.
+    /// - One side empty: proportionate, with any fit.
+    /// - `inside`: the largest size that fits into the box; `outside`: the smallest that covers it; both keep the
+    ///   aspect.
     /// - `cover`: `outside`, then cropped to the box. `contain`: `inside`, then padded to the box.
     /// - `fill`: stretched to the box.
     ///
-    /// Without `enlarge` no axis is ever scaled up, as with sharp's `withoutEnlargement`: what would have grown keeps
-    /// its size. `cover` of a source that is too small in one axis therefore is the box clipped to the source, and
-    /// has another aspect than the box; `fill` stretches only the axes that shrink; `contain` pads to the whole box.
+    /// Without `enlarge` no axis is ever scaled up, as with sharp's `withoutEnlargement`; an axis that would grow keeps
+    /// its size. So if the source is too small in one axis, `cover` gives the box clipped to the source, with another
+    /// aspect than the box; `fill` stretches only the axes that shrink; `contain` pads to the whole box.
     init(of source: PixelSize, width: Int?, height: Int?, fit: VariantSpec.Fit, enlarge: Bool) {
         let most = enlarge ? Double.infinity : 1
         guard let width, let height else {
@@ -90,8 +92,8 @@ extension PixelSize {
 }
 
 extension Position {
-    /// Where a picture lies in a box that is larger in an axis, or sticks out of one that is smaller: its left top
-    /// corner, below zero for what is cut off. What looks at pixels is taken for the centre here.
+    /// The left top corner of a picture in a box: positive where the box is larger, negative where the picture is
+    /// cropped. Positions that depend on pixels count as the centre here.
     func place(of picture: PixelSize, in box: PixelSize) -> (left: Int, top: Int) {
         let point: (x: Double, y: Double)
         switch self {
@@ -109,13 +111,13 @@ extension Position {
         )
     }
 
-    /// The room left over, divided.
+    /// The share of the free space that lies before the picture.
     private static func shared(_ share: Double, _ length: Int, _ room: Int) -> Int {
         room >= length
             ? Int((Double(room - length) * share).rounded(.down)) : -Int((Double(length - room) * share).rounded(.down))
     }
 
-    /// The point in the middle of the box, as far as the ends allow.
+    /// Puts the point into the middle of the box, as far as the picture's edges allow.
     private static func around(_ share: Double, _ length: Int, _ room: Int) -> Int {
         guard length > room else { return shared(share, length, room) }
         let start = Int((Double(length) * share - Double(room) / 2).rounded(.down))

@@ -7,9 +7,9 @@ import SystemPackage
     import Musl
 #endif
 
-/// A regular file's bytes, mapped: no copy is made, no offset moves, and the caller's descriptor stays open.
+/// A regular file's bytes, mapped into memory: not copied, and the caller's descriptor stays open with its offset.
 ///
-/// The file must not shrink while it is mapped. Sources are complete before they get here, and never change.
+/// The file must not shrink while it is mapped. Sources are complete before they are mapped, and never change.
 struct SourceMapping: ~Copyable {
     private let bytes: UnsafeRawBufferPointer
 
@@ -21,7 +21,7 @@ struct SourceMapping: ~Copyable {
         if let start = bytes.baseAddress { munmap(UnsafeMutableRawPointer(mutating: start), bytes.count) }
     }
 
-    /// Lends the bytes. Nothing that reads them may outlive `body`.
+    /// Lends the bytes, which must not be used after `body`.
     func lend<Result>(_ body: (UnsafeRawBufferPointer) throws(Failure) -> Result) throws(Failure) -> Result {
         try body(bytes)
     }
@@ -45,7 +45,7 @@ struct SourceMapping: ~Copyable {
     }
 }
 
-/// Bounds-checked reading: every read past the end is nil, whatever offset a file names.
+/// Bounds-checked reading: every read past the end is nil, with any offset that a file names.
 struct ByteReader {
     let bytes: UnsafeRawBufferPointer
 
@@ -73,12 +73,12 @@ struct ByteReader {
         offset >= 0 && length >= 0 && offset <= bytes.count && length <= bytes.count - offset
     }
 
-    /// An unsigned number of `length` bytes, most significant first; of eight bytes, nil when it doesn't fit an Int.
+    /// An unsigned number of `length` bytes, most significant first; nil if eight bytes do not fit an Int.
     func big(_ length: Int, at offset: Int) -> Int? {
         number(length, at: offset) { $0 }
     }
 
-    /// The same, least significant first.
+    /// The same, least significant byte first.
     func little(_ length: Int, at offset: Int) -> Int? {
         number(length, at: offset) { length - 1 - $0 }
     }
@@ -90,16 +90,16 @@ struct ByteReader {
         return Int(exactly: value)
     }
 
-    /// Whether they are fewer than a signature and begin like one of `starts`.
+    /// Whether the bytes are fewer than a signature and are a prefix of one of `starts`.
     func mayBecome(_ starts: [[UInt8]]) -> Bool {
         count < 12 && starts.contains { has(Array($0.prefix(count)), at: 0) }
     }
 
-    /// Whether nothing but zeros follows.
+    /// Whether only zeros follow.
     func isPadding(from end: Int) -> Bool { end >= count || bytes[max(0, end)...].allSatisfy { $0 == 0 } }
 }
 
-/// What the bytes so far say of the dimensions.
+/// The dimensions, as far as the bytes so far contain them.
 enum HeaderFinding: Equatable {
     case needsMore
     case broken(String)

@@ -2,15 +2,13 @@ internal import CVips
 internal import Core
 
 extension DecodedSource {
-    /// Upright, in web colours and in memory: a picture for each of `sizes`, of that size but where the source itself is
-    /// smaller.
+    /// A picture for each of `sizes`, upright, in web colours and in memory. Each has its size, or the source's if that
+    /// is smaller.
     ///
-    /// Each has the pixels that it would have if it were the only one: what is shared is the work, where several are cut
-    /// from the same rows. All decoding happens in here, so that whatever fails is the source's fault and not the
-    /// encoder's.
+    /// Each has the same pixels as if it were the only one; only the work is shared, if several are made from the same
+    /// rows. All decoding happens here, so that every failure here is the source's and not the encoder's.
     ///
-    /// - Parameter keepingProfile: leaves the colours as the embedded profile tells of them, where any encoder could
-    ///   write them so.
+    /// - Parameter keepingProfile: keeps the colours of the embedded profile, unless no encoder could write them.
     func pixels(for sizes: [PixelSize], keepingProfile: Bool = false) throws(Failure) -> [Picture] {
         let wanted = sizes.map {
             PixelSize(width: min(facts.width, $0.width), height: min(facts.height, $0.height))
@@ -54,7 +52,7 @@ extension DecodedSource {
         }
     }
 
-    /// What can be seen of a damaged file that a library gives up on.
+    /// The visible part of a damaged file that its library refuses.
     private func beginning(_ format: any FormatDefinition, _ header: Picture) throws(Failure) -> Picture? {
         do throws(VipsFailure) {
             guard
@@ -69,7 +67,7 @@ extension DecodedSource {
         }
     }
 
-    /// - Parameter whole: a picture that is in memory.
+    /// - Parameter whole: a picture in memory.
     private func scaled(
         _ name: String, to sizes: [PixelSize], _ whole: () throws(VipsFailure) -> Picture,
     ) throws(Failure) -> [Picture] {
@@ -91,7 +89,7 @@ extension DecodedSource {
         }
     }
 
-    // MARK: - What libvips decodes
+    // MARK: - Decoding by libvips
 
     private func ofLibrary(
         _ format: any FormatDefinition, _ header: Picture, _ sizes: [PixelSize], keepingProfile: Bool,
@@ -116,7 +114,7 @@ extension DecodedSource {
         return sizes.compactMap { pictures[$0] }
     }
 
-    /// One decode, and what is cut from it; judged, where libraries only warn.
+    /// One decode and the pictures made from it. Checks for damage of which libraries only warn.
     private func decoded(
         _ format: any FormatDefinition, _ header: Picture, _ scale: DecodeScale, _ sizes: [PixelSize],
     ) throws(Failure) -> [Picture] {
@@ -124,7 +122,7 @@ extension DecodedSource {
         let damage: Failure?
         do throws(VipsFailure) {
             let watch = DecodeWatch(isAlone: isAlone)
-            // Pixels are read from the top, once: for a second time the file is opened anew.
+            // Pixels can be read once, from the top; a second decode opens the file again.
             let loaded =
                 try scale == .full && opening.isFirst()
                 ? header : Picture(of: bytes, as: format, scale: scale, isLenient: isLenient)
@@ -143,7 +141,7 @@ extension DecodedSource {
         return pictures
     }
 
-    /// Whether the picture that was opened for its header may still be decoded. Not for sharing between threads.
+    /// Whether the picture that was opened for its header can still be decoded. Not for sharing between threads.
     final class Opening {
         private var isTaken = false
 
@@ -155,7 +153,7 @@ extension DecodedSource {
 }
 
 extension DecodedSource {
-    /// The facts, with what the decoded pixels tell besides.
+    /// The facts, with those computed from decoded pixels.
     ///
     /// - Parameter base: upright, in web colours and in memory, of any size.
     func facts(with base: Picture) throws(Failure) -> ImageFacts {
@@ -163,7 +161,7 @@ extension DecodedSource {
         do throws(VipsFailure) {
             facts.placeholders = try base.placeholders(width: facts.width, height: facts.height)
         } catch {
-            throw error.error(.transform, "The placeholders could not be told")
+            throw error.error(.transform, "The placeholders could not be computed")
         }
         return facts
     }

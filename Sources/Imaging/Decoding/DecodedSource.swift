@@ -1,38 +1,38 @@
 internal import CVips
 internal import Core
 
-/// A source whose header was read, and its pixels at the size they are needed.
+/// A source with its header read; decodes its pixels at the needed size.
 struct DecodedSource {
     let facts: ImageFacts
     /// Nil for a still.
     let animation: AnimationFacts?
-    /// As decoders get them.
+    /// The bytes that the decoder gets.
     let bytes: UnsafeRawBufferPointer
-    /// As the origin sent them.
+    /// The bytes as the origin sent them.
     private let original: UnsafeRawBufferPointer
-    /// Has the bytes where they are not the original ones.
+    /// Owns the bytes if they differ from the original ones.
     private let opened: OpenedFile?
     let reading: Reading
     let limits: ImageLimits
     let isAlone: Bool
-    /// What can be seen of a damaged file is taken.
+    /// Whether to accept the visible part of a damaged file.
     let isLenient: Bool
-    /// Of a file whose format decodes the first frame alone; nil for a still.
+    /// The number of frames, if the format decodes only the first frame; nil for a still.
     let frameCount: Int?
-    /// Whether the header's picture has been decoded: its rows come once.
+    /// Whether the header's picture has been decoded, since its rows can be read once.
     let opening = Opening()
 
-    /// What decodes it: a library, or a coder of our own or the program's.
+    /// The decoder: a library, a built-in coder or a registered one.
     enum Reading {
         case library(any FormatDefinition, header: Picture)
         case coder(any ImageCoder, ImageHeader)
     }
 
-    /// Reads the header and holds it to the limits.
+    /// Reads the header and checks it against the limits.
     ///
     /// - Parameters:
-    ///   - isAlone: no other thread of this process uses libvips.
-    ///   - isLenient: the file is known to be damaged, and what can be seen of it is wanted.
+    ///   - isAlone: whether no other thread of this process uses libvips.
+    ///   - isLenient: whether the file is known to be damaged, and its visible part is accepted.
     init(
         _ bytes: UnsafeRawBufferPointer, limits: ImageLimits, coders: CoderRegistry = CoderRegistry(),
         isAlone: Bool = false, isLenient: Bool = false,
@@ -73,12 +73,12 @@ struct DecodedSource {
             frames: animation?.frames ?? frameCount ?? header.frames, hasAlpha: header.hasAlpha)
     }
 
-    /// The coder that reads it; nil where a library does.
+    /// The coder that decodes it; nil if a library does.
     var coder: (any ImageCoder)? {
         if case .coder(let coder, _) = reading { coder } else { nil }
     }
 
-    /// The frames of what is an animation, from the first on, upright.
+    /// The frames of an animation, from the first on, upright.
     ///
     /// - Throws: class `too-many-pixels`, `truncated` or `bad-image`.
     func frames(limits: ImageLimits) throws(Failure) -> any FrameSource {
@@ -103,12 +103,12 @@ struct DecodedSource {
         throw Failure(.transform, "Animated \(facts.formatName) is not supported.")
     }
 
-    /// What brings the frames of an animation to sRGB; nil where there is nothing to do.
+    /// Converts the frames of an animation to sRGB; nil if they need no conversion.
     var frameColours: FrameColours? {
         if case .library(_, let header) = reading { FrameColours(header) } else { nil }
     }
 
-    /// What an animation keeps of it.
+    /// The metadata that an animated variant keeps.
     func animationMetadata(_ policy: MetadataPolicy) throws(Failure) -> AnimationMetadata {
         guard case .library(let format, _) = reading else { return AnimationMetadata() }
         do throws(VipsFailure) {
@@ -118,18 +118,18 @@ struct DecodedSource {
         }
     }
 
-    /// Small, and large enough for what is told of every picture.
+    /// A small size that is large enough for the placeholders.
     var glimpse: PixelSize {
         PixelSize(width: facts.width, height: facts.height).scaledDown(toBytes: 4 * Miniature.side * Miniature.side)
     }
 
-    /// In all, as the origin sent it.
+    /// Size of the original file in bytes.
     var byteCount: Int { original.count }
 
-    /// Lends the file's bytes, as the origin sent them.
+    /// Lends the original bytes.
     func lend<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result { try body(original) }
 
-    /// Whether it is stored upright, in web colours, and with no more metadata than `policy` keeps.
+    /// Whether the pixels are stored upright and in web colours, and the file has no more metadata than `policy` keeps.
     func isPlain(_ policy: MetadataPolicy) -> Bool {
         guard case .library(let format, let header) = reading else { return true }
         guard header.orientation <= 1, header.isWithin(policy) else { return false }
@@ -145,7 +145,7 @@ struct DecodedSource {
         throw Failure(.truncated, "The file ends within the signature of an image.")
     }
 
-    /// A failure that may be for want of memory is our limit's, and not the file's fault.
+    /// Replaces a failure that lack of memory may have caused by the failure of our own limit.
     func judged(_ error: Failure) -> Failure {
         guard error.failureClass == .badImage, case .library(let format, _) = reading else { return error }
         let cost = format.cost(ByteReader(bytes), limits: limits).bytes
@@ -155,7 +155,7 @@ struct DecodedSource {
 }
 
 extension Coder {
-    /// Nil where a library decodes it.
+    /// Nil if a library decodes it.
     fileprivate func ownCoder(takesBeginning: Bool) -> (any ImageCoder)? {
         switch self {
         case .registered(let coder): coder
@@ -163,7 +163,7 @@ extension Coder {
         }
     }
 
-    /// Nil where only its coder knows it.
+    /// Nil if only its coder knows the cost.
     fileprivate func cost(of bytes: UnsafeRawBufferPointer, limits: ImageLimits) -> DecoderCost? {
         if case .builtIn(let format) = self { DecoderCost(bytes, as: format, limits: limits) } else { nil }
     }

@@ -1,17 +1,17 @@
-/// What an image's header says, and what its pixels told if any were decoded.
+/// The facts in an image's header, and those of its pixels if any were decoded.
 public struct ImageFacts: Codable, Hashable, Sendable {
-    /// ``ImageFormat``'s, or that of a registered coder.
+    /// The name of an ``ImageFormat`` or of a registered coder.
     public let formatName: String
-    /// In pixels, as seen: after its orientation is applied. Of the first frame.
+    /// In pixels, upright: after its EXIF orientation was applied. Of the first frame.
     public let width: Int
     public let height: Int
     /// Frames or pages; 1 for a still.
     public let frames: Int
     /// Whether there is an alpha channel, used or not.
     public let hasAlpha: Bool
-    /// Nil where no pixel was decoded.
+    /// Nil if no pixel was decoded.
     public var placeholders: Placeholders?
-    /// What is wrong with a file of which something was made all the same; nil where it is whole.
+    /// The damage of a file that was accepted with it; nil for an undamaged file.
     public var damage: String?
 
     public init(
@@ -25,17 +25,17 @@ public struct ImageFacts: Codable, Hashable, Sendable {
         self.placeholders = placeholders
     }
 
-    /// Nil where only a registered coder knows it.
+    /// Nil for a format of a registered coder.
     public var format: ImageFormat? { ImageFormat(rawValue: formatName) }
 }
 
-/// A variant as it was written.
+/// A variant that was written.
 public struct Rendition: Codable, Hashable, Sendable {
     public let name: String
     /// In pixels.
     public let width: Int
     public let height: Int
-    /// ``ImageFormat``'s, or that of a registered coder.
+    /// The name of an ``ImageFormat`` or of a registered coder.
     public let formatName: String
 
     public init(name: String, width: Int, height: Int, format: ImageFormat) {
@@ -49,14 +49,14 @@ public struct Rendition: Codable, Hashable, Sendable {
         self.formatName = formatName
     }
 
-    /// Nil where only a registered coder knows it.
+    /// Nil for a format of a registered coder.
     public var format: ImageFormat? { ImageFormat(rawValue: formatName) }
 }
 
-/// What a transform found and made.
+/// The result of a transform: the source's facts and the renditions.
 public struct TransformReport: Codable, Hashable, Sendable {
     public let facts: ImageFacts
-    /// In the order they were asked for.
+    /// In the order of the request.
     public let renditions: [Rendition]
 
     public init(facts: ImageFacts, renditions: [Rendition]) {
@@ -65,12 +65,12 @@ public struct TransformReport: Codable, Hashable, Sendable {
     }
 }
 
-/// What may be wrong with a source that something is made of all the same.
+/// The damage that is accepted in a source.
 public struct DecodeTolerance: Codable, Hashable, Sendable {
-    /// The later frames of an animation are judged by the file's structure alone where no variant moves.
+    /// Whether the later frames of an animation are checked only by the file's structure, if no variant is animated.
     public var firstFrameSuffices: Bool
-    /// Of a damaged JPEG, PNG, GIF, WebP, BMP or QOI the pixels that can be decoded are taken, and
-    /// ``ImageFacts/damage`` says so.
+    /// Whether the decodable pixels of a damaged JPEG, PNG, GIF, WebP, BMP or QOI are accepted. ``ImageFacts/damage``
+    /// then describes the damage.
     public var acceptsDamage: Bool
 
     public init(firstFrameSuffices: Bool = false, acceptsDamage: Bool = false) {

@@ -1,18 +1,18 @@
 internal import Core
 
-/// A file that a library has opened for its header, and the bytes that it is to be decoded from.
+/// A file whose header a library has read, and the bytes from which it is decoded.
 ///
-/// They are the file's own but where something in it would keep a library from pixels that browsers show: metadata that
-/// are broken or too large, and a GIF's screen that its first frame doesn't fit on.
+/// The bytes are the file's own, unless something in it would make a library fail although browsers show the pixels:
+/// broken or oversized metadata, or a GIF's screen that does not hold its first frame.
 struct OpenedFile {
     let header: Picture
     let bytes: UnsafeRawBufferPointer
-    /// Has the bytes where they are not the file's.
+    /// Owns the bytes if they are not the file's own.
     let patch: PatchedBytes?
-    /// Has what the header was read from, where that is neither.
+    /// Owns the bytes from which the header was read, if they are neither the file's nor the patch's.
     private let stub: PatchedBytes?
 
-    /// - Parameter file: must stay where it is as long as the picture, and what is made from it, is in use.
+    /// - Parameter file: must stay valid as long as the picture, or one made from it, is used.
     init(
         _ file: UnsafeRawBufferPointer, _ format: ImageFormat, limits: ImageLimits, coders: CoderRegistry,
         isLenient: Bool = false,
@@ -24,7 +24,7 @@ struct OpenedFile {
         do throws(VipsFailure) {
             header = try Picture(of: (stub ?? patch)?.bytes ?? file, as: definition, isLenient: isLenient)
         } catch {
-            // Metadata are never a reason to refuse pixels.
+            // Best effort: metadata are no reason to refuse pixels, so a failed try is followed by one without them.
             patch = definition.hidingMetadata(file)
             guard let readable = patch,
                 let picture = try? Picture(of: readable.bytes, as: definition, isLenient: isLenient)
@@ -42,7 +42,7 @@ struct OpenedFile {
         }
     }
 
-    /// Before libvips sees it: some of its loaders allocate by the header.
+    /// Checked before libvips opens the file, since some of its loaders allocate memory by the header.
     private static func checkCost(
         _ file: UnsafeRawBufferPointer, _ format: any FormatDefinition, limits: ImageLimits, coders: CoderRegistry,
     ) throws(Failure) {

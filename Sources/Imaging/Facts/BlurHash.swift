@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// A blur in a few dozen characters, which apps and web pages turn into a picture while the real one is on its way.
+/// A blurred picture in a few dozen characters, which apps and web pages show while they load the real one.
 ///
-/// Written from the description of the algorithm, <https://github.com/woltapp/blurhash/blob/master/Algorithm.md>.
+/// Implements the algorithm described in <https://github.com/woltapp/blurhash/blob/master/Algorithm.md>.
 struct BlurHash: Equatable {
     let text: String
 
     /// - Parameters:
     ///   - picture: its alpha is ignored.
-    ///   - columns: waves across, 1 to 9; so are `rows` down.
+    ///   - columns: waves across, 1 to 9; the same for `rows`, down.
     init(of picture: Miniature, columns: Int, rows: Int) {
         precondition((1...9).contains(columns) && (1...9).contains(rows))
         let waves = (0..<3).map { channel in
@@ -28,7 +28,7 @@ struct BlurHash: Equatable {
             }.joined()
     }
 
-    /// One of 19 steps for −1…1, closer to each other around 0.
+    /// One of 19 steps for −1…1, which are closer to each other around 0.
     private static func step(_ value: Double) -> Int {
         let root = value < 0 ? -sqrt(-value) : sqrt(value)
         return max(0, min(18, Int((root * 9 + 9.5).rounded(.down))))
@@ -61,7 +61,7 @@ struct BlurHash: Equatable {
 }
 
 extension Miniature {
-    /// A channel as amounts of light.
+    /// A channel in linear light.
     fileprivate func linearPlane(_ channel: Int) -> Plane {
         let table = BlurHash.toLinear
         return Plane(

@@ -4,8 +4,8 @@ struct Miniature: Equatable {
     let height: Int
     let bytes: [UInt8]
 
-    /// The longer side, in pixels. ThumbHash takes up to 100; what is kept of a picture here has no finer waves than
-    /// eight to a side.
+    /// The longer side, in pixels. ThumbHash accepts up to 100; the hashes here need no finer waves than eight to a
+    /// side.
     static let side = 64
 
     /// - Parameter bytes: four for each of `width` × `height` pixels, by rows.
@@ -16,9 +16,9 @@ struct Miniature: Equatable {
         self.bytes = bytes
     }
 
-    /// Looks at 4×4 points in each pixel's place and takes their mean, weighed by their alpha.
+    /// Samples 4×4 points for each pixel and takes their mean, weighted by their alpha.
     ///
-    /// Points, because a filter over all of a large picture would take longer than all that is told from it.
+    /// It samples points, since filtering all of a large picture would take longer than computing the hashes.
     ///
     /// - Parameters:
     ///   - pixels: by rows, a byte a channel.
@@ -51,7 +51,7 @@ struct Miniature: Equatable {
         }
     }
 
-    /// Without transparency, as formats without it show it.
+    /// Without transparency, as formats without alpha show it.
     var onWhite: Miniature {
         var flat = bytes
         for pixel in stride(from: 0, to: flat.count, by: 4) {
@@ -64,16 +64,16 @@ struct Miniature: Equatable {
         return Miniature(width: width, height: height, bytes: flat)
     }
 
-    /// Points looked at in each pixel's place, along each axis.
+    /// Sampled points for each pixel along each axis.
     private static let points = 4
 
-    /// Where to look along an axis of `length`, ``points`` times for each of `count` pixels.
+    /// The positions to sample along an axis of `length`, ``points`` for each of `count` pixels.
     private static func points(_ count: Int, of length: Int) -> [Int] {
         (0..<(count * points)).map { (2 * $0 + 1) * length / (2 * count * points) }
     }
 }
 
-/// The mean of points, each as heavy as it is opaque.
+/// The mean of points, weighted by their alpha.
 private struct WeightedMean {
     private var red = 0, green = 0, blue = 0, alpha = 0, count = 0
 
@@ -88,7 +88,7 @@ private struct WeightedMean {
         count += 1
     }
 
-    /// What can't be seen has no colour: black, and transparent.
+    /// Fully transparent pixels become transparent black.
     func write(to bytes: inout [UInt8]) {
         let weight = max(1, alpha)
         for sum in [red, green, blue] { bytes.append(UInt8((sum + weight / 2) / weight)) }

@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// 64 bits that pictures which look alike share, whatever their size, format and quality.
+/// A hash of 64 bits that is similar for pictures that look alike, at any size, format and quality.
 ///
 /// The DCT hash of Christoph Zauner's thesis, <https://www.phash.org/docs/pubs/thesis_zauner.pdf>, in the form of
 /// Python's `imagehash.phash`: brightness of 32×32 pixels, its 8×8 lowest waves by rows, and a bit for each that is
 /// above their median, most significant first. Copies differ in a few bits, others in about 32.
 struct PerceptualHash: Equatable {
-    /// Of the square it is told from, in pixels.
+    /// The side of the square from which it is computed, in pixels.
     static let side = 32
 
     let bits: UInt64
@@ -17,7 +17,7 @@ struct PerceptualHash: Equatable {
     var signed: Int64 { Int64(bitPattern: bits) }
 
     /// - Parameter picture: ``side`` pixels wide and high; its alpha is ignored.
-    /// - Returns: nil for a picture without structure. The bits of one would be noise, and all such pictures alike.
+    /// - Returns: nil for a picture without structure: its bits would be noise, and all such pictures would be alike.
     init?(of picture: Miniature) {
         precondition(picture.width == Self.side && picture.height == Self.side)
         let waves = picture.brightness.waves(columns: 8, rows: 8, phase: 0.5)
@@ -30,12 +30,12 @@ struct PerceptualHash: Equatable {
 
     func distance(to other: PerceptualHash) -> Int { (bits ^ other.bits).nonzeroBitCount }
 
-    /// The mean amplitude, in steps of 255, that a wave needs to count as structure: about one visible step.
+    /// The mean amplitude that counts as structure, in steps of 255: about one visible step.
     private static let faintest = 0.5
 }
 
 extension Miniature {
-    /// By the weights of ITU-R BT.601, which JPEG uses.
+    /// Uses the weights of ITU-R BT.601, as JPEG does.
     fileprivate var brightness: Plane {
         Plane(
             width: width, height: height,
@@ -46,12 +46,12 @@ extension Miniature {
     }
 }
 
-/// The waves that a picture is taken apart into: `wave` half turns over `count` pixels.
+/// The cosine waves of a picture: `wave` half turns over `count` pixels.
 struct CosineTable {
     private let values: [Double]
     private let count: Int
 
-    /// - Parameter phase: where in its pixel a wave is measured: 0.5 is the middle.
+    /// - Parameter phase: the point of a pixel at which a wave is measured; 0.5 is the middle.
     init(waves: Int, over count: Int, phase: Double) {
         self.count = count
         values = (0..<(waves * count)).map { index in
@@ -63,15 +63,15 @@ struct CosineTable {
     subscript(wave: Int, place: Int) -> Double { values[wave * count + place] }
 }
 
-/// Brightness, or a channel of colour, as numbers.
+/// Brightness or a colour channel, as numbers.
 struct Plane {
     let width: Int
     let height: Int
     let values: [Double]
 
-    /// How strong each wave is in it: sums over all pixels, one row of the result for each wave down the picture.
+    /// The amplitude of each wave: sums over all pixels, one row of the result for each wave down the picture.
     ///
-    /// Rows first, then columns: the waves of both axes are independent.
+    /// Rows first, then columns: the waves of the two axes are independent.
     func waves(columns: Int, rows: Int, phase: Double) -> [Double] {
         let across = CosineTable(waves: columns, over: width, phase: phase)
         let down = CosineTable(waves: rows, over: height, phase: phase)

@@ -1,13 +1,13 @@
-/// What stands for a picture before it is there, or where it need not be: a colour, two blurs and a hash to compare by.
+/// Stand-ins for a picture that is not loaded: a colour, two blurred versions and a hash for comparisons.
 ///
-/// Told from pixels that were decoded for a variant anyway, so it costs a few hundred microseconds and no second
-/// decoding. Of the first frame.
+/// Computed from pixels that were decoded for a variant, so they cost a few hundred microseconds and no second decode.
+/// Of the first frame.
 public struct Placeholders: Codable, Hashable, Sendable {
-    /// `#rrggbb`; nil where every pixel is transparent.
+    /// `#rrggbb`; nil if every pixel is transparent.
     public let dominantColour: String?
-    /// 4×3 components, 28 characters. What is transparent counts as white.
+    /// 4×3 components, 28 characters. Transparent pixels count as white.
     public let blurHash: String
-    /// Base64, up to 32 characters. Knows the aspect ratio and the alpha.
+    /// Base64, up to 32 characters, with aspect ratio and alpha.
     public let thumbHash: String
     /// 64 bits, most significant first; nil for a picture without structure. See ``PerceptualHash``.
     public let perceptualHash: Int64?
@@ -29,8 +29,8 @@ public struct Placeholders: Codable, Hashable, Sendable {
 }
 
 extension Picture {
-    /// - Parameter width: of the source, as is `height`: what was decoded may have another shape, where two variants
-    ///   want different ones.
+    /// - Parameter width: of the source; so is `height`. The decoded picture may have another shape, if two variants
+    ///   need different ones.
     func placeholders(width: Int, height: Int) throws(VipsFailure) -> Placeholders {
         let from = storedSize
         let side = Double(Miniature.side)
@@ -49,18 +49,18 @@ extension Picture {
     }
 }
 
-/// The colour that most of a picture has.
+/// The most common colour of a picture.
 ///
-/// As sharp's `stats().dominant`: colours are counted in coarse cells of the colour cube, and the fullest cell wins.
-/// Here a cell has 32 steps to a side, which makes 8×8×8 of them, a pixel counts as much as it is opaque, and the answer
-/// is the mean of the cell rather than its middle, so that a picture of one colour has exactly that one.
+/// Like sharp's `stats().dominant`: it counts the pixels in coarse cells of the colour cube, and the fullest cell wins.
+/// Here there are 8×8×8 cells of 32 steps a side, a pixel counts by its alpha, and the result is the mean of the cell
+/// and not its middle, so that a picture of one colour has exactly that colour.
 /// See <https://sharp.pixelplumbing.com/api-input#stats>.
 struct DominantColour: Equatable {
     let red: Int
     let green: Int
     let blue: Int
 
-    /// Nil where every pixel is transparent.
+    /// Nil if every pixel is transparent.
     init?(of picture: Miniature) {
         var cells = [Cell](repeating: Cell(), count: 512)
         let bytes = picture.bytes
@@ -68,7 +68,7 @@ struct DominantColour: Equatable {
             let (red, green, blue) = (Int(bytes[pixel]), Int(bytes[pixel + 1]), Int(bytes[pixel + 2]))
             cells[(red >> 5) << 6 | (green >> 5) << 3 | blue >> 5].add(red, green, blue, weight: Int(bytes[pixel + 3]))
         }
-        // The first of two that are equally full, so that the answer is always the same.
+        // Of two equally full cells the first, so that the result is always the same.
         guard let fullest = cells.max(by: { $0.weight < $1.weight }), fullest.weight > 0 else { return nil }
         let half = fullest.weight / 2
         red = (fullest.red + half) / fullest.weight

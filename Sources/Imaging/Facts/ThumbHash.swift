@@ -1,7 +1,7 @@
-/// A blur like ``BlurHash``, but with the aspect ratio and the alpha, and truer colours, in some 25 bytes.
+/// A blurred picture like ``BlurHash``, with aspect ratio and alpha and truer colours, in some 25 bytes.
 ///
-/// Evan Wallace's algorithm, <https://evanw.github.io/thumbhash/>: brightness, two differences of colours and the alpha
-/// as the strength of their lowest waves, four bits each.
+/// Evan Wallace's algorithm, <https://evanw.github.io/thumbhash/>: the amplitudes of the lowest waves of brightness,
+/// two colour differences and the alpha, four bits each.
 struct ThumbHash: Equatable {
     let bytes: [UInt8]
 
@@ -10,7 +10,7 @@ struct ThumbHash: Equatable {
         precondition(picture.width <= 100 && picture.height <= 100)
         let planes = ColourPlanes(of: picture)
         let longer = Double(max(picture.width, picture.height))
-        // Fewer for brightness where the alpha needs room.
+        // Brightness has fewer waves if there is alpha.
         let limit = planes.hasAlpha ? 5.0 : 7.0
         let columns = max(1, Int((limit * Double(picture.width) / longer).rounded()))
         let rows = max(1, Int((limit * Double(picture.height) / longer).rounded()))
@@ -46,25 +46,25 @@ struct ThumbHash: Equatable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// 0…1 in whole steps up to `top`.
+    /// Maps 0…1 to whole steps up to `top`.
     private static func quantised(_ value: Double, _ top: Double) -> Int {
         Int((max(0, min(1, value)) * top).rounded())
     }
 
-    /// Two to a byte, the first in its lower half.
+    /// Two values in a byte, the first in its lower half.
     private static func halves(_ values: [Int]) -> [UInt8] {
         stride(from: 0, to: values.count, by: 2).map { index in
             UInt8(values[index] | (index + 1 < values.count ? values[index + 1] << 4 : 0))
         }
     }
 
-    /// The waves of a plane: the mean, and the others in 0…1 around the strongest.
+    /// The waves of a plane: the mean, and the others scaled to 0…1 by the strongest.
     private struct Channel {
         let mean: Double
         let scale: Double
         let details: [Double]
 
-        /// - Parameter columns: waves across; of these only the upper left triangle is kept.
+        /// - Parameter columns: waves across; only the upper left triangle of the waves is kept.
         init(_ plane: Plane, columns: Int, rows: Int) {
             let pixels = Double(plane.width * plane.height)
             let waves = plane.waves(columns: columns, rows: rows, phase: 0.5).map { $0 / pixels }
@@ -82,7 +82,7 @@ struct ThumbHash: Equatable {
     }
 }
 
-/// What ThumbHash keeps of colours: brightness, yellow against blue, red against green, and the alpha.
+/// The planes of ThumbHash: brightness, yellow against blue, red against green, and the alpha.
 private struct ColourPlanes {
     let brightness: Plane
     let yellow: Plane
@@ -90,7 +90,7 @@ private struct ColourPlanes {
     let alpha: Plane
     let hasAlpha: Bool
 
-    /// Puts the picture on its own average colour, so that transparent parts add no waves.
+    /// Composes the picture on its own average colour, so that transparent parts add no waves.
     init(of picture: Miniature) {
         let bytes = picture.bytes
         let alpha = stride(from: 3, to: bytes.count, by: 4).map { Double(bytes[$0]) / 255 }

@@ -1,10 +1,10 @@
 import Variants
 
-/// A format that is decoded here; ``VariantSpec/Output`` has those that are written.
+/// A format that is decoded here; ``VariantSpec/Output`` has the formats that are written.
 public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
     case jpeg, png, webp, gif, tiff, heic, avif, jxl, bmp, qoi
 
-    /// The one list of all formats.
+    /// The only list of all formats.
     var definition: any FormatDefinition {
         switch self {
         case .jpeg: JPEGFormat()
@@ -25,33 +25,33 @@ public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
     /// Without the dot.
     public var fileExtension: String { definition.fileExtension }
 
-    /// The format whose whole signature `prefix` begins with, or nil.
+    /// The format whose whole signature is at the beginning of `prefix`, or nil.
     ///
-    /// Sixteen bytes are enough, eighteen for BMP, but for an ISO container of the neutral brands `mif1` and `msf1`:
-    /// whether that is HEIC or AVIF stands further on in its first box, and HEIC is assumed until that is seen.
+    /// Sixteen bytes are enough, and eighteen for BMP. An exception is an ISO container of the neutral brands `mif1`
+    /// and `msf1`: a later brand in its first box says whether it is HEIC or AVIF, and HEIC is assumed until then.
     public static func sniff(_ prefix: UnsafeRawBufferPointer) -> ImageFormat? {
         let reader = ByteReader(prefix)
         return bySignature.first { $0.definition.begins(reader) }
     }
 
-    /// Those in boxes come last, since another's signature may stand before a box's name.
+    /// Formats in boxes come last, since another format's signature may stand before a box's name.
     private static let bySignature =
         allCases.filter { !$0.definition.isInBoxes } + allCases.filter(\.definition.isInBoxes)
 
-    /// Whether these bytes, too few to say, may yet turn out to be an image.
+    /// Whether these bytes, which are too few to decide, may be the beginning of an image.
     static func mayBegin(_ prefix: UnsafeRawBufferPointer) -> Bool {
         let reader = ByteReader(prefix)
         return allCases.contains { $0.definition.mayBegin(reader) }
     }
 }
 
-/// The picture with which each format shows that it works.
+/// The picture with which each format is tested.
 enum SampleImage {
     static func bytes(of format: ImageFormat) -> [UInt8] { format.definition.sampleBytes }
 }
 
 extension VariantSpec.Output {
-    /// Formats that are written are read as well, under the same name.
+    /// Every written format can be read too, under the same name.
     var imageFormat: ImageFormat {
         guard let format = ImageFormat(rawValue: rawValue) else { preconditionFailure("\(self) can't be read") }
         return format

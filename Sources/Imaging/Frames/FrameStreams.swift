@@ -1,50 +1,50 @@
 internal import CVips
 internal import Core
 
-/// One frame as a viewer sees it.
+/// One frame as a viewer shows it.
 struct AnimationFrame {
     /// The whole canvas, composed. Changes with the next frame.
     let pixels: PixelBuffer
     /// In milliseconds, above 10.
     let duration: Int
 
-    /// SDWebImage's rule, and the browsers': what is too short to be meant is a tenth of a second.
+    /// Durations that are too short become a tenth of a second, as in SDWebImage and browsers.
     ///
-    /// - Parameter duration: as the file has it, in milliseconds.
+    /// - Parameter duration: as in the file, in milliseconds.
     init(_ pixels: PixelBuffer, lasting duration: Int) {
         self.pixels = pixels
         self.duration = duration <= 10 ? 100 : duration
     }
 }
 
-/// An animation that is decoded frame by frame, once, from the first to the last.
+/// Decodes an animation frame by frame, once, from the first to the last.
 ///
-/// What it needs of memory does not depend on the number of frames. Not for sharing between threads.
+/// Its memory does not depend on the number of frames. Not for sharing between threads.
 protocol FrameSource: AnyObject {
     var canvas: PixelSize { get }
-    /// How often it plays; 0 is for ever.
+    /// How often it plays; 0 means for ever.
     var loopCount: Int { get }
     var frameCount: Int { get }
 
-    /// - Throws: class `truncated` where the bytes end within the frame, `bad-image` where it can't be decoded.
+    /// - Throws: class `truncated` if the bytes end within the frame, `bad-image` if it cannot be decoded.
     /// - Returns: nil after the last frame.
     func next() throws(Failure) -> AnimationFrame?
 }
 
-/// What an animation is, found without decoding a pixel.
+/// The facts of an animation, found without decoding a pixel.
 struct AnimationFacts: Equatable {
     var canvas: PixelSize
-    /// With one whose data are cut short.
+    /// Including a frame whose data are cut.
     var frames: Int
-    /// Of a GIF: without one whose data are cut short.
+    /// For a GIF: without a frame whose data are cut.
     var wholeFrames = 0
-    /// How often it plays; 0 is for ever.
+    /// How often it plays; 0 means for ever.
     var loopCount: Int
-    /// Pixels of all frames' own rectangles.
+    /// The sum of the pixels of all frames' own rectangles.
     var drawnPixels: Int
-    /// The canvas is what is seen of a still, too.
+    /// Whether a still of the format shows the canvas too.
     var isCanvasOfStill = false
-    /// The bytes end within a frame, or within what belongs to the next one.
+    /// Whether the bytes end within a frame, or within data for the next one.
     var endsEarly: Bool
 
     init(canvas: PixelSize, frames: Int = 0, loopCount: Int = 1, drawnPixels: Int = 0, endsEarly: Bool = false) {
@@ -55,10 +55,10 @@ struct AnimationFacts: Equatable {
         self.endsEarly = endsEarly
     }
 
-    /// More than a still: there are several frames, or the file ends in what comes after the first.
+    /// Whether there are several frames, or the file ends in data after the first.
     var isAnimation: Bool { frames > 1 || endsEarly && wholeFrames > 0 }
 
-    /// To be asked before anything is allocated by what the header says.
+    /// Must be called before any memory is allocated by the header.
     func check(_ limits: ImageLimits) throws(Failure) {
         if let objection = objection(limits) { throw objection }
     }
@@ -70,16 +70,16 @@ struct AnimationFacts: Equatable {
             ?? limits.objection(frames: frames, of: canvas, drawn: drawnPixels)
     }
 
-    /// An animation that is cut short is no image, even where only its first frame is wanted.
+    /// A cut animation is refused, even if only its first frame is needed.
     func checkEnd() throws(Failure) {
         guard endsEarly else { return }
         throw Failure(.truncated, "The animation ends within or after its frame \(frames).")
     }
 }
 
-/// An animation that is written frame by frame, once.
+/// Writes an animation frame by frame, once.
 ///
-/// What it needs of memory beyond its encoded bytes does not depend on the number of frames.
+/// Its memory besides the encoded bytes does not depend on the number of frames.
 protocol FrameSink: AnyObject {
     /// - Parameters:
     ///   - pixels: of the sink's size. May change afterwards.
@@ -87,25 +87,25 @@ protocol FrameSink: AnyObject {
     /// - Throws: class `encode`.
     func add(_ pixels: PixelBuffer, duration: Int) throws(Failure)
 
-    /// Writes the frames that were not written yet, and ends the file. No frame can be added afterwards.
+    /// Writes the remaining frames, and ends the file. No frame can be added afterwards.
     ///
-    /// - Throws: class `encode`, also where no frame was added.
+    /// - Throws: class `encode`, also if no frame was added.
     func finish() throws(Failure)
 }
 
-/// What an animation keeps of its source's metadata, as a still of the same source would.
+/// The metadata that an animation keeps of its source, the same as a still of that source.
 struct AnimationMetadata {
-    /// An ICC profile that frames weren't converted from; empty for none, as the others.
+    /// The ICC profile of frames that were not converted; empty for none, like the other fields.
     var profile: [UInt8] = []
     /// The directory of tags, without the word before it.
     var exif: [UInt8] = []
     var xmp: [UInt8] = []
-    /// Whose picture it is, for a format that has no tags.
+    /// Artist and Copyright, for a format without tags.
     var comment: String?
 
     init() {}
 
-    /// What a GIF holds of a picture whose metadata are no more than may stay.
+    /// The metadata that a GIF stores of a picture with no more than the allowed metadata.
     init(ofPlain picture: Picture) {
         comment = CopyrightBlock(picture.text)?.comment
         xmp = picture.withBlob(VIPS_META_XMP_NAME) { Array($0) } ?? []

@@ -1,7 +1,7 @@
 internal import CVips
 internal import Core
 
-/// Frames turned and mirrored as EXIF's orientation says, once, before anything else is done to them.
+/// Turns and mirrors frames by EXIF's orientation, before anything else is done to them.
 final class UprightFrames: FrameSource {
     let canvas: PixelSize
     let loopCount: Int
@@ -39,7 +39,7 @@ final class UprightFrames: FrameSource {
         return AnimationFrame(shown, lasting: frame.duration)
     }
 
-    /// Where a stored pixel is seen. TIFF 6.0, section 8, "Orientation".
+    /// The place of a stored pixel in the upright picture. TIFF 6.0, section 8, "Orientation".
     @inline(__always)
     private func seen(_ x: Int, _ y: Int, _ width: Int, _ height: Int) -> (column: Int, row: Int) {
         switch orientation {
@@ -54,14 +54,14 @@ final class UprightFrames: FrameSource {
     }
 }
 
-/// Brings frames to sRGB by their file's profile, as stills are.
+/// Converts frames to sRGB by their file's profile, like stills.
 ///
-/// A profile that can't be used changes nothing: every browser shows the animation all the same.
+/// A profile that cannot be used changes nothing, since browsers show the animation anyway.
 final class FrameColours {
-    /// Owns the profile's bytes; nil once they turned out to be of no use.
+    /// Owns the profile's bytes; nil if they cannot be used.
     private var source: Picture?
 
-    /// Nil where there is nothing to convert.
+    /// Nil if there is nothing to convert.
     ///
     /// - Parameter source: may have a profile.
     init?(_ source: Picture) {
@@ -78,7 +78,7 @@ final class FrameColours {
         let picture = try frame.picture()
         let converted: Picture
         do throws(VipsFailure) {
-            // Lent, and not copied for every frame.
+            // Lent, not copied for every frame.
             _ = source.withColourProfile { profile in
                 picture.lend {
                     vips_image_set_blob(

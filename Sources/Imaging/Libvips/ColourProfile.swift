@@ -1,14 +1,14 @@
-/// An ICC profile, as far as telling whether it is sRGB, whose conversion can be skipped.
+/// Reads an ICC profile to find out whether it is sRGB, so that the conversion can be skipped.
 ///
-/// Judged by its numbers, not its name: the primaries and the curve of a matrix profile (ICC.1:2010, sections 7 to 10).
-/// False where in doubt; then the conversion runs, and changes nothing that can be seen.
+/// It checks the numbers and not the name: the primaries and the curve of a matrix profile (ICC.1:2010, sections 7 to
+/// 10). If in doubt it answers no; then the conversion runs without visible change.
 struct ColourProfile {
     private let reader: ByteReader
 
     init(_ bytes: UnsafeRawBufferPointer) { reader = ByteReader(bytes) }
 
-    /// Whether it is a whole profile of a device, of grey where the picture has one channel of colour, else of red, green and
-    /// blue: encoders refuse others, and libjxl ends the process over some of them. ICC.1:2010, 7.2 and 7.3.
+    /// Whether it is a complete device profile: for grey if the picture has one colour channel, otherwise for red,
+    /// green and blue. Encoders refuse others, and libjxl ends the process over some of them. ICC.1:2010, 7.2 and 7.3.
     func isWhole(channels: Int) -> Bool {
         guard reader.big(4, at: 0) == reader.count, reader.has("acsp", at: 36),
             reader.has(channels < 3 ? "GRAY" : "RGB ", at: 16),
@@ -24,16 +24,16 @@ struct ColourProfile {
         }
     }
 
-    /// Whether it is a profile at all, and tells of red, green and blue.
+    /// Whether it is a profile, for red, green and blue.
     var isOfRGB: Bool { reader.has("acsp", at: 36) && reader.has("RGB ", at: 16) }
 
     var isSRGB: Bool {
         reader.has("RGB ", at: 16) && hasPrimaries && ["rTRC", "gTRC", "bTRC"].allSatisfy(isSRGBCurve)
-            // A profile with tables is used by them and not by its matrix.
+            // A profile with tables is applied by its tables, not by its matrix.
             && tag("A2B0") == nil && tag("A2B1") == nil
     }
 
-    /// IEC 61966-2-1, adapted to D50 as every profile's are.
+    /// IEC 61966-2-1, adapted to D50 as in every profile.
     private static let primaries: [(String, [Double])] = [
         ("rXYZ", [0.4361, 0.2225, 0.0139]), ("gXYZ", [0.3851, 0.7169, 0.0971]), ("bXYZ", [0.1431, 0.0606, 0.7141]),
     ]
@@ -82,7 +82,7 @@ struct ColourProfile {
         }
     }
 
-    /// sRGB's curve by a table, as pow() is all that a math library would be imported for.
+    /// sRGB's curve for a table; pow() would be the only need for a math library.
     private static func linear(_ value: Double) -> Double {
         value <= 0.04045 ? value / 12.92 : power24((value + 0.055) / 1.055)
     }

@@ -1,6 +1,6 @@
 internal import CVips
 
-/// An EXIF block that says whose picture it is, and nothing else.
+/// An EXIF block with only Artist and Copyright.
 ///
 /// libvips makes one from the single fields for JPEG, but not for every format. TIFF 6.0, section 2: a header, one
 /// directory of ASCII entries, their text. https://www.cipa.jp/std/documents/e/DC-X008-Translation-2019-E.pdf
@@ -10,7 +10,7 @@ struct CopyrightBlock {
     /// By libvips' names for the fields.
     static let tags: [(name: String, tag: UInt16)] = [("exif-ifd0-Artist", 0x013B), ("exif-ifd0-Copyright", 0x8298)]
 
-    /// - Parameter field: what libvips has of a name: the text, and then in brackets the same with its type and length.
+    /// - Parameter field: libvips' value of a field: the text, and then in brackets the text with its type and length.
     init?(_ field: (String) -> String?) {
         for (name, tag) in Self.tags {
             guard let text = field(name).flatMap(Self.text), !text.isEmpty else { continue }
@@ -19,7 +19,7 @@ struct CopyrightBlock {
         if entries.isEmpty { return nil }
     }
 
-    /// `Ann (Ann, ASCII, 4 components, 4 bytes)` is `Ann`. Of a copyright libexif repeats more than the text:
+    /// Returns `Ann` for `Ann (Ann, ASCII, 4 components, 4 bytes)`. For a copyright libexif repeats more than the text:
     /// `Ann (Ann (Photographer) - [None] (Editor), ASCII, …)`.
     private static func text(_ field: String) -> String? {
         let bytes = Array(field.utf8)
@@ -34,7 +34,7 @@ struct CopyrightBlock {
         return (same ?? longer).map { String(decoding: bytes[..<$0], as: UTF8.self) }
     }
 
-    /// For formats without tags: a line for each.
+    /// For formats without tags: a line for each field.
     var comment: String {
         entries.map { entry in
             let name = entry.tag == 0x013B ? "Artist" : "Copyright"
@@ -42,13 +42,13 @@ struct CopyrightBlock {
         }.joined(separator: "\n")
     }
 
-    /// With the six bytes before it that say what it is.
+    /// With the six bytes before it that mark an EXIF block.
     var bytes: [UInt8] {
         var directory = little(UInt16(entries.count))
         var texts: [UInt8] = []
         let start = 8 + 2 + 12 * entries.count + 4
         for entry in entries {
-            // Four bytes or fewer stand in the entry itself.
+            // Four bytes or fewer are stored in the entry itself.
             let isShort = entry.text.count <= 4
             let place =
                 isShort ? entry.text + [0, 0, 0, 0].dropLast(entry.text.count) : little(UInt32(start + texts.count))
@@ -82,7 +82,7 @@ extension Picture {
         }
     }
 
-    /// Its EXIF block, without those of ``CopyrightBlock/tags`` that were taken off the picture.
+    /// Its EXIF block, without fields of ``CopyrightBlock/tags`` that were removed from the picture.
     var exifBlock: ExifBlock? {
         let gone = Set(CopyrightBlock.tags.filter { text($0.name) == nil }.map(\.tag))
         return withBlob(VIPS_META_EXIF_NAME) { ExifBlock($0) { !gone.contains($0) } } ?? nil

@@ -1,15 +1,15 @@
 internal import CVips
 internal import SystemPackage
 
-/// An encoded file in memory, its own or a library's.
+/// An encoded file in memory, which it or a library owns.
 final class EncodedFile {
     private let bytes: UnsafeRawBufferPointer
     private let free: (UnsafeRawPointer) -> Void
-    /// Ours, before and behind the library's.
+    /// Our own bytes before and after the library's.
     private let head: [UInt8]
     private let tail: [UInt8]
 
-    /// - Parameter free: gives the memory back to whom it came from.
+    /// - Parameter free: returns the memory to its owner.
     init(
         owning bytes: UnsafeRawBufferPointer, head: [UInt8] = [], tail: [UInt8] = [],
         free: @escaping (UnsafeRawPointer) -> Void,

@@ -1,7 +1,7 @@
-/// The tags of an EXIF block, for the formats into which libvips 8.14 writes none: TIFF and JPEG XL.
+/// The tags of an EXIF block, for formats into which libvips 8.14 writes none: TIFF and JPEG XL.
 ///
-/// EXIF 2.32 is a TIFF without pixels: a main directory, and one each for the camera and the place. Nothing of it can be
-/// trusted. https://www.cipa.jp/std/documents/e/DC-X008-Translation-2019-E.pdf
+/// EXIF 2.32 is a TIFF without pixels: a main directory, and one each for the camera and the location. Its bytes are
+/// untrusted. https://www.cipa.jp/std/documents/e/DC-X008-Translation-2019-E.pdf
 struct ExifBlock {
     struct Entry: Equatable {
         let tag: UInt16
@@ -16,10 +16,10 @@ struct ExifBlock {
     private var place: [Entry] = []
 
     /// - Parameters:
-    ///   - bytes: with or without the six bytes before it that say what it is, and the four before those that say in
-    ///     a box how many they are.
-    ///   - isKept: asked for each tag of the main directory.
-    /// - Returns: nil where nothing in it can be read.
+    ///   - bytes: may begin with the six bytes that mark an EXIF block, and before these with the four bytes of its
+    ///     length in a box.
+    ///   - isKept: called for each tag of the main directory.
+    /// - Returns: nil if nothing in it can be read.
     init?(_ bytes: UnsafeRawBufferPointer, where isKept: (UInt16) -> Bool) {
         guard let start = Self.header(ByteReader(bytes)) else { return nil }
         var directories = ExifDirectories(UnsafeRawBufferPointer(rebasing: bytes[start...]))
@@ -33,7 +33,7 @@ struct ExifBlock {
         if main.isEmpty, camera.isEmpty, place.isEmpty { return nil }
     }
 
-    /// Whether it begins like one, whatever follows.
+    /// Whether it begins like an EXIF block.
     static func isBlock(_ bytes: UnsafeRawBufferPointer) -> Bool { header(ByteReader(bytes)) != nil }
 
     /// Where the TIFF in it begins.
@@ -49,8 +49,8 @@ struct ExifBlock {
         return value.reversed().reduce(0) { $0 << 8 | Int($1) }
     }
 
-    /// Where pixels lie and of what kind they are, how the picture is turned, other blocks, pointers: they belong to the
-    /// file the block came from.
+    /// Whether a tag belongs to the file that the block came from: the location and type of pixels, the orientation,
+    /// other blocks, pointers.
     private static func describesTheFile(_ tag: UInt16) -> Bool {
         switch tag {
         case 254...269, 273...304, 317...347, 512...532, 700, 33723, 34377, 34675: true
@@ -62,10 +62,9 @@ struct ExifBlock {
     /// As a file of its own.
     var bytes: [UInt8] { Array("II".utf8) + [0x2A, 0, 8, 0, 0, 0] + directory(at: 8) }
 
-    /// The directories and what they point at, as they must lie `start` bytes into a TIFF of least significant bytes
-    /// first.
+    /// The directories and their values, for the offset `start` in a little-endian TIFF.
     ///
-    /// - Parameter present: twelve bytes each, of tags that the main directory has besides; of two, theirs stay.
+    /// - Parameter present: further tags of the main directory, twelve bytes each; they override tags of the block.
     func directory(at start: Int, with present: [(tag: UInt16, bytes: [UInt8])] = []) -> [UInt8] {
         let taken = Set(present.map(\.tag))
         let entries = main.filter { !taken.contains($0.tag) }
@@ -89,14 +88,14 @@ struct ExifBlock {
         return table(lines) + values
     }
 
-    /// By their tags, as TIFF wants them, and no further directory.
+    /// Sorted by tag, as TIFF requires, without a further directory.
     private static func table(_ lines: [(tag: UInt16, bytes: [UInt8])]) -> [UInt8] {
         little(UInt16(lines.count)) + lines.sorted { $0.tag < $1.tag }.flatMap(\.bytes) + [0, 0, 0, 0]
     }
 }
 
 extension ExifBlock.Entry {
-    /// Twelve bytes. A value of more than four is put behind `values`, which begin at `start`.
+    /// Twelve bytes. A value of more than four bytes is appended to `values`, which begin at `start`.
     fileprivate func line(values: inout [UInt8], at start: Int) -> [UInt8] {
         let head = little(tag) + little(type) + little(count)
         if value.count <= 4 { return head + value + [UInt8](repeating: 0, count: 4 - value.count) }
@@ -113,10 +112,10 @@ private func little<Number: FixedWidthInteger>(_ number: Number) -> [UInt8] {
 struct ExifDirectories {
     private let reader: ByteReader
     private let isLittle: Bool
-    /// Bytes of values that may still be read: entries that all point at the same place cost memory only once.
+    /// Bytes of values that may still be read, so that entries that all point at the same place do not multiply memory.
     private var budget = 1 << 20
 
-    /// Where the first one is; nil where this is no TIFF.
+    /// Offset of the first directory; nil if this is no TIFF.
     let first: Int?
 
     init(_ bytes: UnsafeRawBufferPointer) {
@@ -126,13 +125,13 @@ struct ExifDirectories {
         first = isTIFF ? isLittle ? reader.little(4, at: 4) : reader.big(4, at: 4) : nil
     }
 
-    /// Those that can be read.
+    /// The entries that can be read.
     mutating func entries(at offset: Int) -> [ExifBlock.Entry] {
         guard let count = number(2, at: offset), count <= Self.maxCount else { return [] }
         return (0..<count).compactMap { entry(at: offset + 2 + 12 * $0) }
     }
 
-    /// More than there are tags.
+    /// Maximum entries, more than there are tags.
     private static let maxCount = 1_000
 
     private mutating func entry(at offset: Int) -> ExifBlock.Entry? {
@@ -158,7 +157,7 @@ struct ExifDirectories {
         isLittle ? reader.little(length, at: offset) : reader.big(length, at: offset)
     }
 
-    /// Bytes of a value of each type, and of the numbers it is made of.
+    /// The size of a value of each type, and of the numbers in it.
     private static let units: [Int: (size: Int, word: Int)] = [
         1: (1, 1), 2: (1, 1), 3: (2, 2), 4: (4, 4), 5: (8, 4), 6: (1, 1), 7: (1, 1), 8: (2, 2), 9: (4, 4),
         10: (8, 4), 11: (4, 4), 12: (8, 8),

@@ -7,13 +7,13 @@ import Variants
     import Musl
 #endif
 
-// What changes each channel by its own value alone.
+// Effects that change each channel by its own value alone.
 
 extension Picture {
-    /// What is transparent stays so, and half transparent pixels get the colour that they would have as opaque ones.
+    /// Transparent pixels stay so, and half-transparent ones get the colour that they would have as opaque ones.
     func tinted(_ colour: Colour, blend: BlendMode) throws(VipsFailure) -> Picture {
         let coloured = bands < 3 ? try then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_sRGB) } : self
-        // With one colour for the whole picture each channel's new value hangs on its old one alone.
+        // With one colour for the whole picture, each channel's new value depends only on its old one.
         let entries = Self.tints(colour, blend)
         return try coloured.onColours { colours throws(VipsFailure) in try colours.mapped(by: entries, channels: 3) }
     }
@@ -24,7 +24,7 @@ extension Picture {
         return try onColours { colours throws(VipsFailure) in try colours.mapped(by: entries, channels: 1) }
     }
 
-    /// - Parameter entries: what becomes of each value that a channel may have, for one channel or each.
+    /// - Parameter entries: the new value for each old one, for one channel or for each.
     private func mapped(by entries: [UInt8], channels: Int) throws(VipsFailure) -> Picture {
         let table = try Picture { result in
             result = entries.withUnsafeBytes {
@@ -35,7 +35,7 @@ extension Picture {
         return try then { picture, result in table.lend { pw_vips_maplut(picture, &result, $0) } }
     }
 
-    /// Red, green and blue for each value that a channel may have.
+    /// Red, green and blue for each value of a channel.
     private static func tints(_ colour: Colour, _ blend: BlendMode) -> [UInt8] {
         let opacity = Double(colour.alpha) / 255
         return (0...255).flatMap { value in

@@ -2,7 +2,8 @@ internal import CVips
 import Variants
 
 extension Colour {
-    /// For an image of 1 to 4 channels, by libvips' counting. Grey images get the colour's lightness (ITU-R BT.709).
+    /// The colour's values for an image of 1 to 4 channels, in libvips' order. Grey images get its lightness (ITU-R
+    /// BT.709).
     func channels(_ count: Int) -> [Double] {
         let colour = [Double(red), Double(green), Double(blue)]
         let grey = 0.2126 * colour[0] + 0.7152 * colour[1] + 0.0722 * colour[2]
@@ -12,7 +13,7 @@ extension Colour {
     var isGrey: Bool { red == green && green == blue }
 }
 
-// What is done to pixels that are upright, in web colours and in memory. Each gives the same again.
+// Effects on pixels that are upright, in web colours and in memory; their results are so too.
 
 extension Picture {
     /// Three channels and an alpha.
@@ -21,7 +22,7 @@ extension Picture {
         return coloured.hasAlpha ? coloured : try coloured.then { pw_vips_add_alpha($0, &$1) }
     }
 
-    /// With channels enough for `colour`: an alpha where it can be seen through, colours where it isn't grey.
+    /// Adds the channels that `colour` needs: an alpha if it is transparent, colours if it is not grey.
     func ready(for colour: Colour) throws(VipsFailure) -> Picture {
         if !colour.isGrey, bands < 3 || colour.alpha < 255 { return try asRGBA() }
         return colour.alpha < 255 && !hasAlpha ? try then { pw_vips_add_alpha($0, &$1) } : self
@@ -36,21 +37,21 @@ extension Picture {
         return try changed.then { changed, result in alpha.lend { pw_vips_join_bands(changed, &result, $0) } }
     }
 
-    /// Runs `body` on colours weighed by their alpha, for whatever mixes neighbours. They are fractions, or little would
-    /// be left of a colour that is hardly seen.
+    /// Runs `body` on colours weighted by their alpha, for effects that mix neighbours. They are floating point, since
+    /// integers would lose the colours of nearly transparent pixels.
     func premultiplied(_ body: (Picture) throws(VipsFailure) -> Picture) throws(VipsFailure) -> Picture {
         guard hasAlpha else { return try body(self) }
         return try body(then { pw_vips_premultiply($0, &$1) })
             .then { pw_vips_unpremultiply($0, &$1) }.inBytes()
     }
 
-    /// Rounded: a cast would cut off.
+    /// Rounds; a cast would truncate.
     func inBytes() throws(VipsFailure) -> Picture {
         bandFormat == VIPS_FORMAT_UCHAR ? self : try then { pw_vips_linear($0, &$1, 1, 0.5) }
     }
 
-    /// - Parameters: in this picture's pixels; what sticks out is cut off.
-    /// - Throws: where nothing is left.
+    /// - Parameters: in this picture's pixels; parts outside of it are cut off.
+    /// - Throws: if nothing is left.
     func cropped(left: Int, top: Int, width: Int, height: Int) throws(VipsFailure) -> Picture {
         let size = storedSize
         let right = min(size.width, left + width)
@@ -65,7 +66,7 @@ extension Picture {
 
     /// Clockwise.
     ///
-    /// - Parameter grows: whether the canvas grows with it; else what turns out of it is cut off.
+    /// - Parameter grows: whether the canvas grows; if not, corners outside of it are cut off.
     func rotated(by degrees: Double, grows: Bool, background: Colour) throws(VipsFailure) -> Picture {
         let size = storedSize
         let turns = (degrees / 90).truncatingRemainder(dividingBy: 4)
@@ -75,7 +76,7 @@ extension Picture {
             return grows ? turned : try turned.clipped(to: size, background)
         }
         let canvas = try ready(for: background)
-        // What comes in from outside is weighed as the picture is.
+        // The background is weighted by its alpha, like the picture.
         let weight = canvas.hasAlpha ? Double(background.alpha) / 255 : 1
         let channels = background.channels(canvas.bands)
         let colours = canvas.hasAlpha ? channels.count - 1 : channels.count
@@ -86,7 +87,7 @@ extension Picture {
         return try grows ? turned.inMemory() : turned.inMemory().clipped(to: size, background)
     }
 
-    /// The middle, with room around it where it is smaller.
+    /// The middle part, padded where the picture is smaller.
     func clipped(to size: PixelSize, _ background: Colour) throws(VipsFailure) -> Picture {
         guard storedSize != size else { return self }
         let canvas = try ready(for: background)
@@ -157,14 +158,14 @@ extension Picture {
     }
 
     func composite(_ over: Picture, at place: (x: Int, y: Int)) throws(VipsFailure) -> Picture {
-        // In bytes libvips would cut off what it should round.
+        // In bytes, libvips would truncate instead of rounding.
         let over = try over.then { pw_vips_cast($0, &$1, VIPS_FORMAT_FLOAT) }
         return try then { pw_vips_cast($0, &$1, VIPS_FORMAT_FLOAT) }.then { base, result in
             over.lend { pw_vips_composite(base, &result, $0, CInt(place.x), CInt(place.y)) }
         }.inBytes().inMemory()
     }
 
-    /// The alpha times `opacity`. Of RGBA only.
+    /// Multiplies the alpha by `opacity`. Only for RGBA.
     func faded(to opacity: Double) throws(VipsFailure) -> Picture {
         let alpha = try then { pw_vips_band($0, &$1, 3) }.then { pw_vips_linear($0, &$1, opacity, 0.5) }
         return try then { pw_vips_first_bands($0, &$1, 3) }.then { colours, result in

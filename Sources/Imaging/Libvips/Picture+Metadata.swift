@@ -1,11 +1,11 @@
 internal import CVips
 import Variants
 
-/// What of a source's metadata goes into a variant.
+/// The source's metadata that a variant keeps.
 struct MetadataPolicy: Hashable {
     /// EXIF, XMP and IPTC.
     var keepsAll: Bool
-    /// Whose picture it is.
+    /// Artist and Copyright.
     var keepsCopyright: Bool
     /// The colour profile.
     var keepsProfile: Bool
@@ -18,19 +18,19 @@ struct MetadataPolicy: Hashable {
 }
 
 extension Picture {
-    /// Whether there is anything an encoder would write besides pixels.
+    /// Whether an encoder would write anything besides pixels.
     var hasMetadata: Bool { metadataFields.contains { Self.written.contains($0) || Self.copyright.contains($0) } }
 
-    /// Texts, which only a PNG holds.
+    /// Whether there are texts, which only PNG stores.
     var hasTexts: Bool { metadataFields.contains { $0.hasPrefix("png-comment-") } }
 
     fileprivate static let written = [VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, VIPS_META_ICC_NAME]
 
-    /// EXIF's names of whose picture it is: kept unless a variant says otherwise, since taking them off is forbidden in
-    /// many places.
+    /// EXIF's names for Artist and Copyright: kept unless a variant says otherwise, since the law forbids removing them
+    /// in many countries.
     fileprivate static let copyright = CopyrightBlock.tags.map(\.name)
 
-    /// libvips' names for all that it knows of the picture.
+    /// libvips' names for all metadata of the picture.
     var metadataFields: [String] {
         guard let fields = lend({ vips_image_get_fields($0) }) else { return [] }
         defer { g_strfreev(fields) }
@@ -43,7 +43,8 @@ extension Picture {
         return names
     }
 
-    /// - Parameter isUnwanted: asked for each by its name. Names that are no text are removed: no encoder takes them.
+    /// - Parameter isUnwanted: called for each name. Names that are not valid text are removed, since no encoder
+    ///   accepts them.
     private func removeFields(where isUnwanted: (String) -> Bool) {
         guard let fields = lend({ vips_image_get_fields($0) }) else { return }
         defer { g_strfreev(fields) }
@@ -54,9 +55,9 @@ extension Picture {
         }
     }
 
-    /// Whether it is a PNG's text whose key PNG's encoder would refuse, which is stricter than its decoder.
+    /// Whether it is a PNG text whose key PNG's encoder would refuse; the encoder is stricter than the decoder.
     ///
-    /// W3C PNG, 11.3.3.1: 1 to 79 characters that can be seen, with single spaces between; here of ASCII.
+    /// W3C PNG, 11.3.3.1: 1 to 79 visible characters with single spaces between them; here only ASCII.
     private static func isUnwritable(_ name: String) -> Bool {
         guard name.hasPrefix("png-comment-") else { return false }
         let key = name.utf8.dropFirst("png-comment-".utf8.count).drop { $0 != UInt8(ascii: "-") }.dropFirst()
@@ -67,7 +68,7 @@ extension Picture {
     /// The same pixels with no more metadata than `policy` allows.
     func withMetadata(_ policy: MetadataPolicy) throws(VipsFailure) -> Picture {
         let picture = try then { pw_vips_copy($0, &$1) }
-        // Encoders that add to a block give up where it is none.
+        // Encoders that add to an invalid block fail.
         if let isExif = withBlob(VIPS_META_EXIF_NAME, ExifBlock.isBlock), !isExif {
             picture.removeFields { $0 == VIPS_META_EXIF_NAME }
         }
@@ -76,7 +77,7 @@ extension Picture {
         return picture
     }
 
-    /// Whether there is no metadata that `policy` would take off, and no colours it would change.
+    /// Whether `policy` would remove no metadata and convert no colours.
     func isWithin(_ policy: MetadataPolicy) -> Bool {
         guard policy.keepsProfile || bandFormat == VIPS_FORMAT_UCHAR && interpretation != VIPS_INTERPRETATION_CMYK
         else {
@@ -87,7 +88,7 @@ extension Picture {
 
     func takeExif(of other: Picture) {
         other.withBlob(VIPS_META_EXIF_NAME) { set(VIPS_META_EXIF_NAME, to: $0) }
-        // How the picture is turned is said elsewhere.
+        // The orientation is stored elsewhere.
         for name in other.metadataFields where name.hasPrefix("exif-ifd") && name != "exif-ifd0-Orientation" {
             var value = GValue()
             guard other.lend({ vips_image_get($0, name, &value) }) == 0 else { continue }
@@ -96,7 +97,7 @@ extension Picture {
         }
     }
 
-    /// EXIF and XMP, where there is none yet. Only for a picture that no other one was made from.
+    /// Adds EXIF and XMP if there is none yet. Only for a picture from which no other one was made.
     func takeMetadata(of other: Picture) {
         takeExif(of: other)
         other.withBlob(VIPS_META_XMP_NAME) { set(VIPS_META_XMP_NAME, to: $0) }
@@ -118,8 +119,8 @@ extension MetadataPolicy {
             || name == VIPS_META_IMAGEDESCRIPTION || name == "jpeg-thumbnail-data"
     }
 
-    /// Of a PNG's texts, which libvips calls `png-comment-`, their number, and their key: those that EXIF has tags for,
-    /// and EXIF itself, as some programs write it.
+    /// Whether it is one of a PNG's texts (libvips calls them `png-comment-`, their number, and their key) for which
+    /// EXIF has tags, or EXIF itself, as some programs write it.
     private static func saysWhose(_ name: String) -> Bool {
         guard name.hasPrefix("png-comment-") else { return false }
         let key = name.split(separator: "-", maxSplits: 3).last?.lowercased() ?? ""

@@ -3,7 +3,7 @@ internal import Core
 import Variants
 
 extension Picture {
-    /// Runs the recipe and keeps the pixels, so that decoding happens here and nowhere later.
+    /// Runs the recipe and keeps the pixels, so that decoding happens here and not later.
     func inMemory() throws(VipsFailure) -> Picture {
         try Picture { result in
             result = lend { vips_image_copy_memory($0) }
@@ -11,10 +11,11 @@ extension Picture {
         }
     }
 
-    /// Scaled to exactly `size` with Lanczos 3. Colours are weighed by their alpha, or transparent pixels would bleed
-    /// into the visible ones.
+    /// Scaled to exactly `size` with Lanczos 3. Colours are weighted by their alpha; otherwise transparent pixels would
+    /// bleed into visible ones.
     ///
-    /// Ours shrinks what web pictures are; libvips does the rest: what grows, and what has more bits or channels.
+    /// The built-in resampler shrinks pictures of eight bits and up to four channels. libvips does the rest: enlarging,
+    /// and more bits or channels.
     func resized(to size: PixelSize) throws(VipsFailure) -> Picture {
         guard storedSize != size else { return self }
         return canBeShrunk(to: size) ? try shrunk(to: size) : try resizedByLibvips(to: size)
@@ -33,7 +34,7 @@ extension Picture {
             .then { pw_vips_cast($0, &$1, format) }
     }
 
-    /// Turned as its orientation says, once: the tag is gone afterwards.
+    /// Turned by its orientation, once: the tag is removed.
     func upright() throws(VipsFailure) -> Picture {
         guard orientation > 1 else { return self }
         return try then { pw_vips_autorot($0, &$1) }.inMemory()
@@ -42,8 +43,9 @@ extension Picture {
     /// Cropped or padded to `placement.output`.
     ///
     /// - Parameters:
-    ///   - position: which part stays, or where in the room it stands.
-    ///   - transparent: pad with nothing, for which an alpha is added where there is none; else with `background`.
+    ///   - position: the part that stays, or the place in the free space.
+    ///   - transparent: whether to pad with transparency, which adds an alpha if there is none; otherwise with
+    ///     `background`.
     func placed(
         _ placement: Placement, at position: Position, transparent: Bool, background: Colour,
     ) throws(VipsFailure) -> Picture {
@@ -69,7 +71,7 @@ extension Picture {
         }
     }
 
-    /// Whether all samples, of however many bits, are made of such bytes and no others.
+    /// Whether all samples, of any number of bits, consist of these bytes only.
     func consists(of bytes: ClosedRange<UInt8>) throws(Failure) -> Bool {
         do throws(VipsFailure) {
             let memory = try inMemory()
@@ -86,30 +88,31 @@ extension Picture {
 extension Position {
     private var looksAtPixels: Bool { self == .attention || self == .entropy }
 
-    /// Found once, for all pictures that follow this one: a window that looked at each of them would jump.
+    /// Fixes the position in this picture for all that follow it; a window that was searched in each of them would
+    /// jump.
     ///
-    /// - Parameter picture: of the size it is cropped from.
-    /// - Returns: a point in the middle of the window where this position looks at pixels.
+    /// - Parameter picture: of the size from which it is cropped.
+    /// - Returns: a point in the middle of the window, if the position depends on pixels.
     func fixed(on picture: Picture, _ placement: Placement) throws(VipsFailure) -> Position {
         guard looksAtPixels, placement.isCropped else { return self }
         let window = try picture.cropped(to: placement, at: self)
-        // libvips says where the picture would begin in what is left of it.
+        // libvips returns the offset of the picture in the cropped part.
         let (left, top) = window.lend { (-Int(vips_image_get_xoffset($0)), -Int(vips_image_get_yoffset($0))) }
         return .focus(
             x: Self.point(left, of: placement.output.width, in: placement.scaled.width),
             y: Self.point(top, of: placement.output.height, in: placement.scaled.height))
     }
 
-    /// Half a pixel further than the middle, so that rounding down comes back to `start`.
+    /// Half a pixel after the middle, so that rounding down gives `start` again.
     private static func point(_ start: Int, of length: Int, in whole: Int) -> Double {
         (Double(start) + Double(length) / 2 + 0.5) / Double(whole)
     }
 }
 
 extension Picture {
-    /// Without the border that is like the top left pixel. A picture that is nothing but border stays as it is.
+    /// Without the border that is like the top left pixel. A picture that is all border stays as it is.
     ///
-    /// libvips' own search takes what is one pixel wide for noise, and needs three pixels a side.
+    /// libvips' own search ignores details of one pixel as noise, and needs three pixels a side.
     func trimmed(threshold: Double) throws(VipsFailure) -> Picture {
         guard let area = try content(threshold: threshold) else { return self }
         return try then {
@@ -119,8 +122,8 @@ extension Picture {
         }
     }
 
-    /// What differs from the top left pixel by more than `threshold`, in alpha or in a colour. Colours are weighed by their
-    /// alpha: what can't be seen has none.
+    /// The part that differs from the top left pixel by more than `threshold`, in alpha or in a colour. Colours are
+    /// weighted by their alpha, so fully transparent pixels have none.
     private func content(threshold: Double) throws(VipsFailure) -> Content? {
         let weighed = hasAlpha ? try then { pw_vips_premultiply($0, &$1) }.inBytes() : self
         let (size, bands) = (storedSize, bands)
@@ -128,14 +131,14 @@ extension Picture {
     }
 }
 
-/// The smallest rectangle that has all pixels which are unlike the first.
+/// The smallest rectangle with all pixels that differ from the first.
 private struct Content {
     let rows: Range<Int>
     let columns: Range<Int>
 
-    /// Nil where all are alike.
+    /// Nil if all are alike.
     ///
-    /// - Parameter threshold: of whole steps; a difference that is no more is none.
+    /// - Parameter threshold: in whole steps; a difference up to it does not count.
     init?(of pixels: UnsafeRawBufferPointer, _ size: PixelSize, bands: Int, threshold: Int) {
         func isUnlike(_ x: Int, _ y: Int) -> Bool {
             let place = (y * size.width + x) * bands

@@ -2,7 +2,7 @@ internal import CVips
 internal import Core
 
 extension Picture {
-    /// Lends all pixels, row by row, channels side by side. Of eight bits a channel only.
+    /// Lends all pixels, row by row, with interleaved channels. Only for eight bits a channel.
     func withPixels<Result>(
         _ body: (UnsafeRawBufferPointer) throws(VipsFailure) -> Result,
     ) throws(VipsFailure) -> Result {
@@ -17,7 +17,7 @@ extension Picture {
 }
 
 extension PixelBuffer {
-    /// A copy that libvips can work on.
+    /// A copy that libvips can process.
     func picture() throws(Failure) -> Picture {
         do throws(VipsFailure) {
             return try lend { (pixels) throws(VipsFailure) in
@@ -47,13 +47,14 @@ extension Picture {
 }
 
 extension Picture {
-    /// Whether ``shrunk(to:)`` takes this picture: eight bits a channel, four channels at most, and no side grows.
+    /// Whether ``shrunk(to:)`` supports this picture: eight bits a channel, at most four channels, and no side that
+    /// grows.
     func canBeShrunk(to size: PixelSize) -> Bool {
         let from = storedSize
         return bandFormat == VIPS_FORMAT_UCHAR && bands <= 4 && size.width <= from.width && size.height <= from.height
     }
 
-    /// Scaled down in memory, whole lines at a time: a picture that is still to be decoded is never held at full size.
+    /// Scaled down in memory, line by line: a picture that must still be decoded is never held at full size.
     func shrunk(to size: PixelSize) throws(VipsFailure) -> Picture {
         let shrink = try RowShrink(of: self, to: size)
         try eachRow { row throws(VipsFailure) in try shrink.take(row) }
@@ -62,7 +63,7 @@ extension Picture {
 
     /// A picture of each size, in memory.
     ///
-    /// - Parameter again: opens this one anew, for what can't be had in one pass.
+    /// - Parameter again: opens this picture again, for sizes that cannot be made in one pass.
     func resized(
         toEach sizes: [PixelSize], again: () throws(VipsFailure) -> Picture,
     ) throws(VipsFailure) -> [Picture] {
@@ -70,7 +71,7 @@ extension Picture {
             return try sizes.map { (size) throws(VipsFailure) in try resized(to: size).inMemory() }
         }
         guard sizes.allSatisfy(canBeShrunk) else {
-            // To hold all of it would be much: such pictures have sixteen bits, or more.
+            // Not held as a whole, which would need much memory: such pictures have sixteen bits or more.
             var pictures: [Picture] = []
             for size in sizes {
                 let opened = try pictures.isEmpty ? self : again()
@@ -85,7 +86,7 @@ extension Picture {
         return shrinks.map(\.target)
     }
 
-    /// With this one's metadata and kind of pixels, in memory, for its lines to be written.
+    /// An empty picture in memory with this one's metadata and pixel format, to which lines are written.
     func emptyCopy(of size: PixelSize) throws(VipsFailure) -> Picture {
         try Picture { result in
             result = vips_image_new_memory()
@@ -99,7 +100,7 @@ extension Picture {
         }
     }
 
-    /// Lends the rows from the top, each once, decoding as they are needed.
+    /// Lends the rows from the top, each once, and decodes them as they are needed.
     private func eachRow(_ body: (UnsafePointer<UInt8>) throws(VipsFailure) -> Void) throws(VipsFailure) {
         let size = storedSize
         guard let region = lend({ vips_region_new($0) }) else { throw VipsFailure.take() }
@@ -119,10 +120,10 @@ extension Picture {
     private static let strip = 16
 }
 
-/// A smaller picture that is made of another's rows, which come once and from the top.
+/// Makes a smaller picture from another's rows, which come once and from the top.
 private final class RowShrink {
     let target: Picture
-    /// Nil where the size stays.
+    /// Nil if the size stays the same.
     private var resampler: Resampler?
     private let line: UnsafeMutablePointer<UInt8>
     private var written: CInt = 0
@@ -138,7 +139,7 @@ private final class RowShrink {
     deinit { line.deallocate() }
 
     func take(_ row: UnsafePointer<UInt8>) throws(VipsFailure) {
-        guard resampler != nil else { return try write(UnsafeMutablePointer(mutating: row)) }  // It is only read.
+        guard resampler != nil else { return try write(UnsafeMutablePointer(mutating: row)) }  // Only read.
         resampler?.take(row)
         while resampler?.hasLine == true {
             resampler?.give(line)

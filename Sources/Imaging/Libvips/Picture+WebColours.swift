@@ -1,9 +1,9 @@
 internal import CVips
 
 extension Picture {
-    /// Eight bits a channel in sRGB, or grey; with the alpha it has.
+    /// Eight bits a channel in sRGB, or grey; with its alpha.
     ///
-    /// - Parameter keepingProfile: of RGB and grey, only the bits are made fewer.
+    /// - Parameter keepingProfile: for RGB and grey, only reduces the bits.
     func inWebColours(keepingProfile: Bool = false) throws(VipsFailure) -> Picture {
         let stored = try inWholeNumbers()
         var picture =
@@ -20,21 +20,21 @@ extension Picture {
         if picture.bandFormat != VIPS_FORMAT_UCHAR {
             picture = try picture.then { pw_vips_cast($0, &$1, VIPS_FORMAT_UCHAR) }
         }
-        // A TIFF may have channels no encoder knows.
+        // A TIFF may have channels that no encoder knows.
         if picture.bands > 4 { picture = try picture.then { pw_vips_first_bands($0, &$1, 3) } }
         return isConverted ? try picture.withoutProfile() : picture
     }
 
-    /// Whether its profile means anything to the formats that are written.
+    /// Whether the written formats can use its profile.
     private var isEncodable: Bool { interpretation != VIPS_INTERPRETATION_CMYK && !isLab }
 
-    /// What these numbers mean is the same everywhere, whatever profile is there too.
+    /// CIELAB numbers have a fixed meaning, with any profile.
     private var isLab: Bool {
         interpretation == VIPS_INTERPRETATION_LAB || interpretation == VIPS_INTERPRETATION_LABS
     }
 
-    /// Nil where there is no profile, where it is sRGB already, and where libvips can't use it: a broken profile is no
-    /// reason to refuse a picture that every browser shows.
+    /// Nil if there is no profile, if it is sRGB already, or if libvips cannot use it: browsers show pictures with a
+    /// broken profile, so they are not refused.
     private func throughItsProfile() throws(VipsFailure) -> Picture? {
         guard !isLab, let isSRGB = withColourProfile({ ColourProfile($0).isSRGB }), !(isSRGB && bands >= 3) else {
             return nil
@@ -46,7 +46,8 @@ extension Picture {
         }
     }
 
-    /// Without a profile the inks are unknown. Browsers take what black leaves of each colour's light.
+    /// Without a profile the inks are unknown. Like browsers, this multiplies each colour's light by the share that
+    /// black leaves.
     private func cmykAsBrowsersShowIt() throws(VipsFailure) -> Picture {
         let light = try then { pw_vips_light_of_inks($0, &$1) }
         guard bands > 4 else { return light }
@@ -55,7 +56,7 @@ extension Picture {
         return try light.then { light, result in alpha.lend { pw_vips_join_bands(light, &result, $0) } }
     }
 
-    /// Without a profile that is none of these channels, or through which not even one pixel can be converted.
+    /// Without a profile that does not fit these channels, or with which not even one pixel can be converted.
     private func withoutBrokenProfile() throws(VipsFailure) -> Picture {
         guard let isWhole = withColourProfile({ ColourProfile($0).isWhole(channels: bands) }) else { return self }
         guard isWhole, canBeConverted else { return try withoutProfile() }
@@ -74,7 +75,7 @@ extension Picture {
         }
     }
 
-    /// The profile is of colours that these pixels no longer have.
+    /// Removes the profile, which describes colours that these pixels no longer have.
     private func withoutProfile() throws(VipsFailure) -> Picture {
         let copy = try then { pw_vips_copy($0, &$1) }
         copy.lend { _ = vips_image_remove($0, VIPS_META_ICC_NAME) }
@@ -82,10 +83,10 @@ extension Picture {
     }
 }
 
-// MARK: - Samples that are no bytes
+// MARK: - Samples that are not bytes
 
 extension Picture {
-    /// Whether its samples are numbers that stand for colours: some TIFFs hold heights or waves.
+    /// Whether its samples are colours: some TIFFs store heights or waves.
     var isOfColours: Bool {
         switch bandFormat {
         case VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT, VIPS_FORMAT_UINT, VIPS_FORMAT_FLOAT, VIPS_FORMAT_DOUBLE: true
@@ -95,8 +96,9 @@ extension Picture {
 
     /// Eight or sixteen bits a channel, or CIELAB.
     ///
-    /// Fractions are 0 to 1: as the profile says where there is one; else linear light where libvips says so, which is
-    /// colours. Where they are more than 2 on average they must be 0 to 255, as libvips writes them.
+    /// Floating point has the range 0 to 1: by the profile if there is one; otherwise linear light if libvips says so,
+    /// which it does for colours. If the samples are more than 2 on average, the range is 0 to 255, as libvips writes
+    /// it.
     private func inWholeNumbers() throws(VipsFailure) -> Picture {
         switch bandFormat {
         case VIPS_FORMAT_UINT: return try inSixteenBits(1 / 65_537)

@@ -1,16 +1,16 @@
 internal import CVips
 
-/// An image of libvips: a header and a recipe for pixels, which run only when pixels are read.
+/// An image of libvips: a header and a recipe for pixels. The recipe runs only when pixels are read.
 ///
-/// The one owner of its reference. Operations hold references to their inputs themselves, so a picture may go away
-/// before what was made from it. Not for sharing between threads.
+/// The only owner of its reference. Operations hold references to their inputs themselves, so a picture may be released
+/// before those made from it. Not for sharing between threads.
 final class Picture {
     private let image: UnsafeMutablePointer<VipsImage>
-    /// What its loader reads.
+    /// The source that its loader reads.
     private let source: UnsafeMutablePointer<VipsSource>?
 
     /// - Parameters:
-    ///   - source: what `make` reads. The picture takes over the caller's reference.
+    /// - source: the source that `make` reads. The picture takes the caller's reference.
     ///   - make: a libvips call that stores a new reference and returns 0, or returns −1.
     init(
         reading source: UnsafeMutablePointer<VipsSource>? = nil,
@@ -20,7 +20,7 @@ final class Picture {
         var result: UnsafeMutablePointer<VipsImage>?
         guard make(&result) == 0, let result else {
             if let result { g_object_unref(result) }
-            // Nothing else is set yet, so `deinit` will not run.
+            // No other property is set yet, so `deinit` will not run.
             if let source { g_object_unref(source) }
             throw VipsFailure.take()
         }
@@ -39,7 +39,7 @@ final class Picture {
     }
 
     convenience init(rgba pixels: [UInt8], _ size: PixelSize) throws(VipsFailure) {
-        // The array's own function knows no typed errors.
+        // The array's own function does not support typed errors.
         let made = pixels.withUnsafeBytes { bytes in
             Result { () throws(VipsFailure) in try Picture(rgba: bytes, size) }
         }
@@ -57,7 +57,7 @@ final class Picture {
         if let source { g_object_unref(source) }
     }
 
-    /// How far into the file its loader came; nil for what was loaded from no file.
+    /// The loader's offset in the file; nil for a picture that was not loaded from a file.
     var bytesRead: Int? { source.map { Int($0.pointee.read_position) } }
 
     /// Lends the image for one call. The pointer must not outlive it.
@@ -73,7 +73,7 @@ final class Picture {
     }
 }
 
-// MARK: - What the header says
+// MARK: - Facts of the header
 
 extension Picture {
     /// As stored: before its orientation is applied.
@@ -86,23 +86,23 @@ extension Picture {
     var bandFormat: VipsBandFormat { lend { vips_image_get_format($0) } }
     var interpretation: VipsInterpretation { lend { vips_image_get_interpretation($0) } }
 
-    /// The tag's value, 1 to 8; 1 where it is missing or means nothing.
+    /// The tag's value, 1 to 8; 1 if it is missing or invalid.
     var orientation: Int { lend { Int(vips_image_get_orientation($0)) } }
 
-    /// Whether width and height change places when it is shown.
+    /// Whether width and height are swapped when it is shown.
     var isTurnedByAQuarter: Bool { orientation >= 5 }
 
     var seenSize: PixelSize { isTurnedByAQuarter ? storedSize.transposed : storedSize }
 
-    /// Frames or pages in the whole file, of which only the first is loaded.
+    /// Frames or pages in the whole file; only the first is loaded.
     var frames: Int { lend { max(1, Int(vips_image_get_n_pages($0))) } }
 
-    /// Runs `body` with the embedded colour profile, or returns nil where there is none.
+    /// Runs `body` with the embedded colour profile, or returns nil if there is none.
     func withColourProfile<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
         withBlob(VIPS_META_ICC_NAME, body)
     }
 
-    /// Runs `body` with a block of metadata, by libvips' name for it, or returns nil where there is none.
+    /// Runs `body` with a block of metadata, by libvips' name for it, or returns nil if there is none.
     func withBlob<Result>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
         lend { image in
             var data: UnsafeRawPointer?

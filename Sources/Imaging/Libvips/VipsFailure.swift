@@ -1,11 +1,11 @@
 import CVips
 internal import Core
 
-/// A libvips call that returned −1: its words, of no class yet. Only where the call stands decides the class.
+/// A libvips call that returned −1, with its message and without a class; the caller decides the class.
 struct VipsFailure: Error {
     let text: String
 
-    /// Takes libvips' words: its error buffer is shared by all threads, so it is copied and cleared in one call.
+    /// Takes libvips' message. All threads share its error buffer, so it is copied and cleared in one call.
     /// https://www.libvips.org/API/8.14/libvips-VipsError.html#vips-error-buffer-copy
     static func take() -> VipsFailure {
         let buffer = vips_error_buffer_copy()
@@ -14,29 +14,29 @@ struct VipsFailure: Error {
         return VipsFailure(text: text.isEmpty ? "libvips gave no reason" : text)
     }
 
-    /// Clears libvips' buffer of messages.
+    /// Clears libvips' error buffer.
     static func forget() { vips_error_clear() }
 
-    /// Whether there are messages in libvips' buffer: of a warning, if nothing has failed.
+    /// Whether libvips' error buffer has messages; if no call has failed, of a warning.
     static var hasWords: Bool { vips_error_buffer().pointee != 0 }
 
-    /// A sentence that begins with ours and quotes libvips.
+    /// A sentence with our own beginning that quotes libvips.
     func error(_ code: FailureClass, _ what: String) -> Failure {
         Failure(code, "\(what): \(text)")
     }
 }
 
-/// Notices what libraries only warn of while one picture is decoded.
+/// Notices warnings of libraries while one picture is decoded.
 ///
-/// libvips leaves the words of libjpeg's warnings in its error buffer though the call went well. All threads of a process
-/// share it, and its own calls clear it, so it tells something where one thread alone uses libvips.
+/// libvips leaves libjpeg's warnings in its error buffer although the call succeeded. All threads of a process share
+/// the buffer, and libvips' own calls clear it, so it is reliable only if a single thread uses libvips.
 struct DecodeWatch {
     private let isAlone: Bool
     private let damages: CInt
 
     /// Begins before the decode.
     ///
-    /// - Parameter isAlone: no other thread of this process uses libvips.
+    /// - Parameter isAlone: whether no other thread of this process uses libvips.
     init(isAlone: Bool) {
         self.isAlone = isAlone
         VipsFailure.forget()
@@ -46,13 +46,14 @@ struct DecodeWatch {
     /// Whether there was a warning, or another thread may have had one.
     var mayHaveWarned: Bool { !isAlone || VipsFailure.hasWords }
 
-    /// Whether libjpeg warned of a picture within the file. Where others use libvips too, it can't be told whose it was.
+    /// Whether libjpeg warned of a picture inside the file. If other threads use libvips too, this is unknown, and
+    /// false.
     var hasDamagedParts: Bool { isAlone && Self.damageCount != damages }
 
-    /// How often a picture within another file, such as a TIFF, was found to be damaged JPEG data: libtiff only warns.
+    /// How often JPEG data inside another file, such as a TIFF, were damaged: libtiff only warns of it.
     private static var damageCount: CInt { pw_vips_load_count(counter) }
 
-    /// Counted by libvips' threads, for as long as the process lives.
+    /// Counted by libvips' threads, until the process ends.
     nonisolated(unsafe) static let counter: UnsafeMutablePointer<CInt> = {
         let count = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
         count.initialize(to: 0)
@@ -66,14 +67,15 @@ struct DecodeWatch {
     import Musl
 #endif
 
-/// Whether a decoder may have failed for want of memory, which libraries hardly tell from damage.
+/// Finds out whether a decoder failed for lack of memory, which libraries hardly distinguish from damage.
 ///
-/// Asked once they have given back what they held: what they needed at once is then to be had, or it never was.
+/// Called after the decoder has released its memory: if the memory that it needs cannot be allocated now either, there
+/// was a lack of it.
 enum MemoryShortage {
     /// - Parameters:
-    ///   - each: bytes of a pixel, as it is delivered.
+    ///   - each: bytes of a decoded pixel.
     ///   - cost: bytes that the decoder holds besides.
-    /// - Returns: class `too-many-pixels`, with the number; nil where there is room.
+    /// - Returns: class `too-many-pixels`, with the number of bytes; nil if there is enough memory.
     static func objection(_ format: String, _ size: PixelSize, each: Int, cost: Int) -> Failure? {
         let pixels = size.pixels.multipliedReportingOverflow(by: each)
         let total = pixels.partialValue.addingReportingOverflow(cost)
@@ -86,7 +88,7 @@ enum MemoryShortage {
     }
 
     private static func isRoom(for bytes: Int) -> Bool {
-        // Nothing is touched, so nothing is used; but what `RLIMIT_DATA` would refuse is refused.
+        // The memory is not touched, so none is used; but an allocation beyond `RLIMIT_DATA` fails.
         guard bytes < 1 << 46,
             let place = mmap(nil, max(1, bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
             place != MAP_FAILED

@@ -1,6 +1,6 @@
-/// At most 256 opaque colours and where each of them stands, for as many look-ups as there are pixels.
+/// At most 256 opaque colours and their indices, for one lookup for each pixel.
 ///
-/// A hash table with open addressing, four times as large as it may get full.
+/// A hash table with open addressing, four times as large as its maximum number of entries.
 struct ColourTable {
     static let maxCount = 256
     private static let slots = 1024
@@ -11,12 +11,12 @@ struct ColourTable {
 
     init() {}
 
-    /// - Parameter colours: opaque; those past the 256th are left out.
+    /// - Parameter colours: opaque; those after the 256th are left out.
     init(_ colours: [Pixel]) {
         for colour in colours where !insert(colour) { return }
     }
 
-    /// The colours of all pixels but the transparent black ones; nil where they are more than 256.
+    /// The colours of all pixels except transparent black ones; nil if there are more than 256.
     init?(of pixels: UnsafeMutableBufferPointer<Pixel>) {
         var last = Pixel()
         for pixel in pixels where pixel != last && pixel != Pixel() {
@@ -32,7 +32,7 @@ struct ColourTable {
 
     func contains(allOf other: ColourTable) -> Bool { other.colours.allSatisfy { index(of: $0) != nil } }
 
-    /// - Returns: false where it is full.
+    /// - Returns: false if it is full.
     private mutating func insert(_ colour: Pixel) -> Bool {
         let slot = slot(of: colour)
         guard keys[slot] == 0 else { return true }
@@ -43,7 +43,7 @@ struct ColourTable {
         return true
     }
 
-    /// Where it stands, or where it would. Opaque colours are never 0, which marks an empty slot.
+    /// The slot of a colour, or the free slot for it. Opaque colours are never 0, which marks a free slot.
     private func slot(of colour: Pixel) -> Int {
         var slot = Int((colour.bits &* 0x9E37_79B1) >> 22)
         while keys[slot] != 0, keys[slot] != colour.bits { slot = (slot + 1) & (Self.slots - 1) }
@@ -51,13 +51,13 @@ struct ColourTable {
     }
 }
 
-/// The colours of a palette, and which of them is the nearest to any other.
+/// The colours of a palette, and the nearest of them to any other colour.
 ///
-/// Answers are kept, so it pays to ask the same one for all that is shown with a palette. Not for sharing between threads.
+/// Results are cached, so use one instance for all pixels of a palette. Not for sharing between threads.
 final class NearestColours {
     /// 1 to 256.
     let colours: [Pixel]
-    /// Of each cell of 64 steps a channel, found when first asked for; −1 until then.
+    /// For each cell of 64 steps a channel the nearest colour; −1 until it is first requested.
     private var cells = [Int16](repeating: -1, count: 1 << 18)
 
     /// - Parameter colours: 1 to 256.
@@ -75,9 +75,9 @@ final class NearestColours {
         return best.index
     }
 
-    /// How far, on average, pixels are from their nearest colours: squared, with the eye's weights.
+    /// The mean distance of pixels to their nearest colours: squared, with the eye's weights.
     ///
-    /// - Parameter pixels: opaque ones; transparent black doesn't count. One in `step` is looked at.
+    /// - Parameter pixels: opaque ones; transparent black ones are skipped. One in `step` is measured.
     func meanDistance(of pixels: UnsafeMutableBufferPointer<Pixel>, step: Int = 1) -> Double {
         var (sum, count) = (0, 0)
         for place in stride(from: 0, to: pixels.count, by: step) where pixels[place] != Pixel() {
@@ -89,7 +89,7 @@ final class NearestColours {
         return count == 0 ? 0 : Double(sum) / Double(count)
     }
 
-    /// Squared, with the eye's weights for the three, roughly: 3, 6 and 1.
+    /// Squared, with the eye's approximate weights of the three channels: 3, 6 and 1.
     static func distance(_ red: Int, _ green: Int, _ blue: Int, _ colour: Pixel) -> Int {
         let (r, g, b) = (red - colour.red, green - colour.green, blue - colour.blue)
         return 3 * r * r + 6 * g * g + b * b

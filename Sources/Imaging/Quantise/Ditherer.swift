@@ -1,8 +1,9 @@
-/// Shows pixels with the colours of a palette, what is lost in one passed on to its neighbours (Floyd and Steinberg).
+/// Shows pixels with the colours of a palette, and passes each pixel's error on to its neighbours (Floyd and
+/// Steinberg).
 struct Ditherer {
     private let nearest: NearestColours
     private let isSpreading: Bool
-    /// Errors passed on to the row below, red, green and blue of each pixel, in sixteenths; one pixel more on both ends.
+    /// Errors for the row below, red, green and blue of each pixel, in sixteenths; with one more pixel at both ends.
     private var below: [Int]
     private var current: [Int]
 
@@ -19,8 +20,8 @@ struct Ditherer {
     /// Rows come from top to bottom.
     ///
     /// - Parameters:
-    ///   - row: opaque pixels, or transparent black, which becomes `transparent` and passes nothing on.
-    ///   - indices: as many as the row has pixels.
+    ///   - row: opaque pixels, or transparent black ones, which become `transparent` and pass on no error.
+    ///   - indices: one for each pixel of the row.
     mutating func dither(
         _ row: Slice<UnsafeMutableBufferPointer<Pixel>>, into indices: UnsafeMutableBufferPointer<UInt8>,
         transparent: UInt8,
@@ -54,10 +55,9 @@ struct Ditherer {
 
     private static func corrected(_ value: Int, _ sixteenths: Int) -> Int { min(max(value + sixteenths / 16, 0), 255) }
 
-    /// Most is let go: what is passed on breaks up bands, and is noise that each frame has anew. At three eighths films
-    /// are nearest to what they were, and as small as without any.
-    /// With fewer than 32 colours what is let go is too much to be broken up: dots are all that would be seen, and files
-    /// grow by a tenth.
+    /// The part of an error that is passed on. Dithering breaks up bands, but adds noise that changes with each frame.
+    /// With three eighths films are nearest to their original, and as small as without dithering. With fewer than 32
+    /// colours even that shows only as dots, and files grow by a tenth.
     private func kept(_ lost: Int) -> Int { isSpreading ? lost * 3 / 8 : 0 }
 
     private mutating func spread(_ lost: Int, at place: Int) {

@@ -1,5 +1,5 @@
-/// Chooses the colours that a picture of many is shown with: the box of colours that varies most is cut in two where
-/// that helps most, until there are enough.
+/// Chooses the colours for a picture with too many: it repeatedly cuts the box of colours that varies most at the best
+/// place, until there are enough boxes.
 struct WuQuantiser {
     private let moments: ColourMoments
 
@@ -8,7 +8,7 @@ struct WuQuantiser {
     }
 
     /// - Parameter most: at least 1.
-    /// - Returns: at most as many, opaque and different; none for a picture without opaque pixels.
+    /// - Returns: at most that many different opaque colours; none for a picture without opaque pixels.
     func colours(atMost most: Int) -> [Pixel] {
         var boxes = [ColourBox()]
         var variances = [Double.infinity]
@@ -27,13 +27,13 @@ struct WuQuantiser {
         return ColourTable(boxes.compactMap { moments.sum($0).mean }).colours
     }
 
-    /// A box of a single step is never cut: what is in it is nearly one colour.
+    /// A box of a single step is never cut, since it is nearly one colour.
     private func variance(_ box: ColourBox) -> Double {
         let isSingle = ColourBox.axes.allSatisfy { box[keyPath: $0].count <= 1 }
         return isSingle ? 0 : moments.sum(box).variance
     }
 
-    /// The two parts that are the nearest to their means, or nil where all pixels are on one side of every cut.
+    /// The two parts with the least variance, or nil if all pixels are on one side of every cut.
     private func cut(_ box: ColourBox) -> (ColourBox, ColourBox)? {
         let whole = moments.sum(box)
         var best: (weight: Double, parts: (ColourBox, ColourBox))?
@@ -62,15 +62,15 @@ struct ColourMoments {
         var red = 0
         var green = 0
         var blue = 0
-        /// Of the squares of all three.
+        /// Of the squares of all three channels.
         var squares = 0
 
-        /// What is lost when all of them become their mean.
+        /// The loss if all of them become their mean.
         var variance: Double {
             count == 0 ? 0 : Double(squares) - weight
         }
 
-        /// What is won by having a colour of their own.
+        /// The gain if they get a colour of their own.
         var weight: Double {
             guard count > 0 else { return 0 }
             return Double(red * red + green * green + blue * blue) / Double(count)
@@ -109,7 +109,7 @@ struct ColourMoments {
     static let side = 33
     private var sums = [Sum](repeating: Sum(), count: side * side * side)
 
-    /// - Parameter pixels: opaque, or transparent black, which counts for nothing.
+    /// - Parameter pixels: opaque, or transparent black ones, which are skipped.
     init(of pixels: UnsafeMutableBufferPointer<Pixel>) {
         sums.withUnsafeMutableBufferPointer { sums in
             for pixel in pixels where pixel != Pixel() {
@@ -153,7 +153,7 @@ struct ColourMoments {
     }
 }
 
-/// A box of colours in steps of the histogram: above the lower bounds, up to and with the upper ones.
+/// A box of colours in steps of the histogram: above the lower bounds, up to and including the upper ones.
 struct ColourBox {
     var red = 0..<(ColourMoments.side - 1)
     var green = 0..<(ColourMoments.side - 1)

@@ -1,6 +1,6 @@
-/// The coders, in order: the one that was registered last is asked first, and the built-in formats last.
+/// The coders in order: the one that was registered last is asked first, and the built-in formats last.
 ///
-/// A value: it is made once at a program's start, and given to the worker and to its helpers alike.
+/// A value: a program makes it once when it starts, and gives it to the worker and its helpers.
 public struct CoderRegistry: Sendable {
     /// A coder in the list, as `worker doctor` shows it.
     public struct Listing: Hashable, Sendable {
@@ -23,30 +23,31 @@ public struct CoderRegistry: Sendable {
         coders.append(.registered(coder))
     }
 
-    /// In the order they are asked.
+    /// In the order in which they are asked.
     public var listing: [Listing] { coders.reversed().map(\.listing) }
 
-    /// What else than a source and a spec decides a rendition's bytes; part of the identity a cache files it under.
+    /// The versions that determine a rendition's bytes besides its source and spec; part of the identity under which it
+    /// is cached.
     public var version: String {
         let registered = coders.compactMap { coder in
             if case .registered(let coder) = coder { "\(coder.name) \(coder.version)" } else { nil }
         }
-        // The built-in decoders change with the pipeline's number. BMP's has always been named besides.
+        // A change of a built-in decoder raises the pipeline's number. BMP's version has always been listed separately.
         return ([ImagingRuntime.coderVersion, "bmp 1"] + registered).joined(separator: " ")
     }
 
-    /// The names of the coders that programs have registered, and that variants may ask for; sorted.
+    /// The names of registered coders, which variants may name; sorted.
     public var registeredNames: [String] {
         coders.compactMap { if case .registered(let coder) = $0 { coder.name } else { nil } }.sorted()
     }
 
-    /// The one registered last under this name.
+    /// The coder that was registered last under this name.
     func coder(named name: String) -> (any ImageCoder)? {
         for case .registered(let coder) in coders.reversed() where coder.name == name { return coder }
         return ImageFormat(rawValue: name)?.definition.coder(takesBeginning: false)
     }
 
-    /// The first that knows these bytes, or nil.
+    /// The first coder that recognises these bytes, or nil.
     func coder(for prefix: UnsafeRawBufferPointer) -> Coder? {
         let format = ImageFormat.sniff(prefix)
         return coders.last { coder in
@@ -57,7 +58,7 @@ public struct CoderRegistry: Sendable {
         }
     }
 
-    /// The bytes that the slowest of them needs to say no.
+    /// The number of bytes after which every coder has decided.
     var signatureLength: Int {
         coders.reduce(16) { longest, coder in
             switch coder {
@@ -96,23 +97,23 @@ enum Coder: Sendable {
     }
 }
 
-/// Changes pictures in a way that isn't built in. Variants ask for it as `delegate:NAME:ARGUMENT`.
+/// Changes pictures in a way that is not built in. Variants name it as `delegate:NAME:ARGUMENT`.
 ///
 /// Runs in helper processes, one image at a time in each, so a crash costs one image.
 public protocol ImageTransform: Sendable {
     /// 1 to 64 ASCII letters, digits, `.`, `_` and `-`.
     var name: String { get }
-    /// Part of every rendition's identity: after a change of the version, renditions are made anew.
+    /// Part of every rendition's identity: a new version makes new renditions.
     var version: String { get }
 
     /// - Parameters:
-    ///   - image: may come back in another size, within the limit of pixels.
-    ///   - argument: what the variant says behind the name; empty where it says nothing. The author of the job writes it.
+    ///   - image: the result may have another size, within the limit of pixels.
+    ///   - argument: the variant's text after the name; may be empty. The author of the job writes it.
     /// - Throws: any error; the item fails with class `delegate` and the error's description.
     func transform(_ image: RGBAImage, argument: String) throws -> RGBAImage
 }
 
-/// What a program adds to the built-in coders and effects. Its worker and its helpers must be given the same.
+/// The coders and effects that a program adds to the built-in ones. Its worker and its helpers must get the same.
 public struct ImagingExtensions: Sendable {
     public var coders = CoderRegistry()
     private var transforms: [String: any ImageTransform] = [:]
@@ -122,7 +123,7 @@ public struct ImagingExtensions: Sendable {
         for transform in transforms { register(transform) }
     }
 
-    /// Takes the place of one of the same name.
+    /// Replaces a transform of the same name.
     public mutating func register(_ transform: some ImageTransform) {
         transforms[transform.name] = transform
     }

@@ -1,11 +1,11 @@
 public import Core
 public import SystemPackage
 
-/// Judges an image by its first bytes while it is still arriving, so that a transfer that is going to be refused ends
-/// there and then.
+/// Checks an image by its first bytes while it is still arriving, so that the transfer of a refused image ends
+/// immediately.
 ///
-/// TIFF, HEIC, AVIF and JPEG XL may keep their dimensions anywhere in the file: where they have not come with the first
-/// bytes, a file is accepted by its signature, and ``Transformer`` holds them to the limit before it decodes a pixel.
+/// TIFF, HEIC, AVIF and JPEG XL may keep their dimensions anywhere in the file. If the first bytes do not have them, a
+/// file is accepted by its signature, and ``Transformer`` checks the limit before it decodes a pixel.
 public struct HeaderInspector: Sendable {
     private let limits: ImageLimits
     private let coders: CoderRegistry
@@ -15,8 +15,8 @@ public struct HeaderInspector: Sendable {
         self.coders = coders
     }
 
-    /// - Parameter prefix: the image from its first byte on, as much as has arrived. Longer prefixes of the same image
-    ///   never turn `refuse` into anything else.
+    /// - Parameter prefix: the image's bytes so far, from the first on. More bytes of the same image never change
+    ///   `refuse` into another verdict.
     public func inspect(_ prefix: UnsafeRawBufferPointer) -> BodyVerdict {
         let reader = ByteReader(prefix)
         switch coders.coder(for: prefix) {
@@ -28,7 +28,7 @@ public struct HeaderInspector: Sendable {
         }
     }
 
-    /// The pixels of an acceptable image, as far as its first bytes tell, and before it is turned upright.
+    /// The size of an acceptable image, if its first bytes contain it, before it is turned upright.
     public func size(_ prefix: UnsafeRawBufferPointer) -> (width: Int, height: Int)? {
         let registered: (any ImageCoder)?
         switch coders.coder(for: prefix) {
@@ -38,7 +38,7 @@ public struct HeaderInspector: Sendable {
             if let size = format.definition.size(ByteReader(prefix))?.pixelSize { return (size.width, size.height) }
             registered = format.definition.coder(takesBeginning: false)
         }
-        // `inspect` has told what is wrong with it.
+        // Best effort: `inspect` has reported the error.
         let header = try? registered?.checkedHeader(of: prefix, limits: limits)
         return header.map { ($0.width, $0.height) }
     }
@@ -75,8 +75,8 @@ public struct HeaderInspector: Sendable {
     }
 }
 
-/// Tells what a decoder would hold of a picture besides the rows it delivers, so that several large ones are not decoded
-/// at once.
+/// Estimates the memory that a decoder needs besides the rows it delivers, so that several large pictures are not
+/// decoded at once.
 public struct DecoderEstimate: Sendable {
     private let limits: ImageLimits
 
@@ -84,9 +84,9 @@ public struct DecoderEstimate: Sendable {
         self.limits = limits
     }
 
-    /// - Returns: bytes; 0 for what is decoded row by row, and for what can't be read.
+    /// - Returns: bytes; 0 for a picture that is decoded row by row, and for one that cannot be read.
     public func bytes(_ source: FileDescriptor) -> Int {
-        // Its decoder finds the same, and says it.
+        // Best effort: the decoder meets the same error and reports it.
         let cost = try? SourceMapping(source).lend { bytes throws(Failure) in
             ImageFormat.sniff(bytes).map { DecoderCost(bytes, as: $0, limits: limits).bytes } ?? 0
         }

@@ -3,21 +3,22 @@ internal import CVips
 import CWebP
 public import Core
 
-/// The image libraries of this process: started once, shut to all but the decoders meant, and their versions.
+/// The image libraries of this process: started once, with all but the needed decoders blocked, and their versions.
 public enum ImagingRuntime {
-    /// Starts libvips, if it isn't yet. Any thread may call it, any number of times.
+    /// Starts libvips if it is not running. May be called from any thread, any number of times.
     ///
-    /// One thread for each pipeline, no cache of operations, no warnings on stderr, and every loader blocked but those
-    /// of ``ImageFormat``.
+    /// One thread for each pipeline, no cache of operations, no warnings on standard error, and every loader blocked
+    /// except those of ``ImageFormat``.
     ///
-    /// - Throws: class `transform` when libvips can't start, or a loader could not be opened or shut.
+    /// - Throws: class `transform` if libvips cannot start, or if a loader cannot be allowed or blocked.
     public static func start() throws(Failure) {
         try outcome.get()
-        // Messages of earlier calls that were handled, such as a loader's first try, don't explain a later failure.
+        // Clears messages of earlier calls that were handled, such as a loader's first try, since they do not explain a
+        // later failure.
         VipsFailure.forget()
     }
 
-    /// Evaluated once, by the first thread that asks; others wait for it.
+    /// Evaluated once, by the first thread that reads it; others wait for it.
     private static let outcome = Result { () throws(Failure) in
         pw_vips_silence_log(DecodeWatch.counter)
         guard pw_vips_init("worker") == 0 else {
@@ -28,7 +29,7 @@ public enum ImagingRuntime {
         try allowOnlyOurLoaders()
     }
 
-    /// libvips' own list of untrusted loaders leaves some open, so the block begins at the root of all of them.
+    /// libvips' own list of untrusted loaders leaves some allowed, so all loaders are blocked from the root on.
     private static func allowOnlyOurLoaders() throws(Failure) {
         vips_operation_block_set("VipsForeignLoad", 1)
         let ours = ImageFormat.allCases.compactMap(\.definition.loaderClass)
@@ -41,20 +42,20 @@ public enum ImagingRuntime {
         }
     }
 
-    /// Loaders that read other files or run interpreters; missing ones are as good as blocked.
+    /// Loaders that read other files or run interpreters; missing ones count as blocked.
     private static let mustBeBlocked = [
         "VipsForeignLoadSvgSource", "VipsForeignLoadPdfSource", "VipsForeignLoadMagickFile",
         "VipsForeignLoadMagickBuffer", "VipsForeignLoadOpenslideSource", "VipsForeignLoadHeifFile",
         "VipsForeignLoadJpegFile",
     ]
 
-    /// What else than a variant's spec decides its bytes; part of the identity a cache files it under.
+    /// The versions that determine a variant's bytes besides its spec; part of the identity under which it is cached.
     public static var coderVersion: String {
         let parts = versions.filter { ["vips", "webp", "gif"].contains($0.name) }.map { "\($0.name) \($0.version)" }
         return (parts + ["pipeline \(pipeline)"]).joined(separator: " ")
     }
 
-    /// Raised with every change that makes other pixels or other bytes of the same source and spec.
+    /// Raised with every change that makes other pixels or bytes from the same source and spec.
     private static let pipeline = 11
 
     /// The libraries, by name.
@@ -69,6 +70,6 @@ public enum ImagingRuntime {
         ]
     }
 
-    /// Bytes of pixels that libvips holds now: none between transforms.
+    /// Bytes of pixels that libvips holds now; 0 between transforms.
     static var pixelBytes: Int { vips_tracked_get_mem() }
 }

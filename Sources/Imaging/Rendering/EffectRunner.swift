@@ -4,14 +4,14 @@ import Variants
 
 /// Applies a variant's effects to its picture, one after the other.
 struct EffectRunner {
-    /// Pictures that effects name, decoded, upright and in web colours.
+    /// The other pictures that effects name, decoded, upright and in web colours.
     let assets: [String: Picture]
-    /// The most pixels a picture may have on its way.
+    /// Maximum pixels of a picture between effects.
     let limits: ImageLimits
-    /// Has the transforms that effects name.
+    /// The registered transforms that effects name.
     let extensions: ImagingExtensions
 
-    /// - Throws: class `transform`, with the effect's name; `delegate` where it is a transform of the program's own.
+    /// - Throws: class `transform`, with the effect's name; `delegate` for a registered transform.
     func apply(_ effect: Effect, to picture: Picture) throws(Failure) -> Picture {
         let result = try effect.kind == .delegate ? delegated(effect, picture) : builtIn(effect, picture)
         let size = result.storedSize
@@ -88,7 +88,7 @@ struct EffectRunner {
         }
     }
 
-    /// Scaled to a share of the picture's width, and never out of its bounds.
+    /// Scales the watermark to a share of the picture's width, and never beyond its bounds.
     private func watermarked(_ effect: Effect, _ picture: Picture) throws(VipsFailure) -> Picture {
         guard let mark = assets[effect.word("image")] else {
             throw VipsFailure(text: "its image '\(effect.word("image"))' was not handed over")
@@ -118,7 +118,7 @@ struct EffectRunner {
 }
 
 extension EffectRunner {
-    /// Hands the picture to the program's own transform. Metadata stay as they are.
+    /// Calls a registered transform. Metadata stay unchanged.
     ///
     /// - Throws: class `delegate`.
     func delegated(_ effect: Effect, _ picture: Picture) throws(Failure) -> Picture {

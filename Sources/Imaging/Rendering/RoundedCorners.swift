@@ -1,19 +1,19 @@
 internal import Glibc
 import Variants
 
-/// Which part of each pixel a rectangle with round corners covers: 0 to 1, smooth along its edge.
+/// The share of each pixel that a rectangle with round corners covers: 0 to 1, smooth along its edge.
 struct RoundedCorners {
     let size: PixelSize
-    /// In pixels; no more than half of the shorter side takes effect.
+    /// In pixels; at most half of the shorter side has an effect.
     let radius: Double
     let corners: Set<String>
 
-    /// - Parameter inset: how far inside the edge the rectangle is drawn; its corners keep their centres.
+    /// - Parameter inset: the distance of the rectangle from the edge; its corners keep their centres.
     func coverage(x: Int, y: Int, inset: Double = 0) -> Double {
         min(max(0.5 - distance(Double(x) + 0.5, Double(y) + 0.5) - inset, 0), 1)
     }
 
-    /// From the edge in pixels, negative inside. (The usual signed distance of a rounded box.)
+    /// Distance from the edge in pixels, negative inside. (The usual signed distance of a rounded box.)
     private func distance(_ x: Double, _ y: Double) -> Double {
         let half = (width: Double(size.width) / 2, height: Double(size.height) / 2)
         let vertical = y < half.height ? "top" : "bottom"
@@ -46,7 +46,7 @@ extension Picture {
 }
 
 extension RoundedCorners {
-    /// Only these pixels can change.
+    /// Whether the pixel is near the edge; only such pixels can change.
     fileprivate func isNearEdge(x: Int, y: Int, within margin: Double) -> Bool {
         let margin = Int(min(margin.rounded(.up), 1e6))
         return x < margin || y < margin || x >= size.width - margin || y >= size.height - margin

@@ -2,7 +2,7 @@ internal import Core
 public import SystemPackage
 public import Variants
 
-/// A variant, and the file it goes into.
+/// A variant, and the file for it.
 public struct VariantOutput: Sendable {
     public let spec: VariantSpec
     /// Open for writing, and empty. It stays open.
@@ -14,28 +14,28 @@ public struct VariantOutput: Sendable {
     }
 }
 
-/// One variant of one picture: what is done to its pixels and how they are encoded.
+/// One variant of one picture: the operations on its pixels, and its encoding.
 struct VariantPlan {
     let variant: VariantOutput
-    /// The formats it may be written in, of which the smallest file is taken. At least one.
+    /// The candidate formats; the smallest file is kept. At least one.
     let formats: [VariantSpec.Output]
-    /// Where nothing but the box changes the picture's size.
+    /// The placement, if only the box changes the picture's size.
     let placement: Placement
     let metadata: MetadataPolicy
     /// Whether all frames of an animation are written, and not only its first.
     let isMoving: Bool
-    /// Whether the source's own bytes are what was asked for.
+    /// Whether the source's own bytes already equal the variant.
     let isPassedThrough: Bool
-    /// The coder that is asked to write it: the one that is named, or the source's where no format is.
+    /// The registered coder that writes it: the named one, or the source's if the variant names no format.
     let ownCoder: (any ImageCoder)?
     private let source: DecodedSource
-    /// The source's, or what is left of it where large images are scaled down.
+    /// The source's size, reduced if large images are scaled down.
     private let sourceSize: PixelSize
     private let limits: ImageLimits
 
     var spec: VariantSpec { variant.spec }
 
-    /// - Throws: class `transform` where the result would pass a limit; `delegate` where it names a coder that isn't
+    /// - Throws: class `transform` if the result would exceed a limit; `delegate` if it names a coder that is not
     ///   registered.
     init(
         _ variant: VariantOutput, of source: DecodedSource, limits: ImageLimits, coders: CoderRegistry,
@@ -74,19 +74,19 @@ struct VariantPlan {
         spec.coderName == nil ? formats.contains(where: \.isAnimated) : coder is any AnimationCoder
     }
 
-    /// The pixels that a base must have for this variant. Who passes through only looks whether they are all there.
+    /// The minimum size of a base for this variant. Passing through only checks that all pixels are there.
     var neededSize: PixelSize {
         if isPassedThrough { return source.glimpse }
         return spec.effectsInOrder.first?.kind == .resize ? placement.scaled : sourceSize
     }
 
-    /// - Throws: class `transform` where a result of this size would pass a limit.
+    /// - Throws: class `transform` if a result of this size would exceed a limit.
     func check(_ placement: Placement) throws(Failure) {
         let output = placement.output
         for format in formats where max(output.width, output.height) > format.largestSide {
             throw refusal(output, "and \(format.rawValue) ends at \(format.largestSide) a side")
         }
-        // Scaled is the larger of the two where a crop follows.
+        // Before a crop the scaled picture is the larger one.
         let largest = output.pixels < placement.scaled.pixels ? placement.scaled : output
         guard largest.pixels <= limits.pixels else {
             throw refusal(largest, "and the limit is \(limits.pixels) in all")
@@ -98,14 +98,14 @@ struct VariantPlan {
         return Failure(.transform, "Variant '\(spec.name)' would be \(size) pixels, \(why).")
     }
 
-    /// The same failure, naming the variant.
+    /// The same failure, with the variant's name.
     func failure(_ error: Failure) -> Failure {
         Failure(error.failureClass, "Variant '\(spec.name)': \(error.message)")
     }
 
     /// - Parameters:
     ///   - base: upright pixels in memory, at least of ``neededSize`` or as large as the source.
-    ///   - runner: has what effects name.
+    ///   - runner: has the pictures and transforms that effects name.
     func write(from base: Picture, _ runner: EffectRunner) throws(Failure) -> Rendition {
         if isPassedThrough { return try passThrough() }
         let picture = try rendered(from: base, runner)
@@ -118,9 +118,9 @@ struct VariantPlan {
         }
     }
 
-    /// As a registered coder writes it: the one that is named, or the source's own where no format is.
+    /// Writes it with a registered coder: the named one, or the source's own if the variant names no format.
     ///
-    /// - Returns: nil where it is for the built-in encoders.
+    /// - Returns: nil if a built-in encoder must write it.
     private func writeInItsOwnFormat(_ picture: Picture) throws(Failure) -> Rendition? {
         guard let coder = ownCoder else { return nil }
         do {
@@ -143,7 +143,7 @@ struct VariantPlan {
         }
     }
 
-    /// The source's bytes as they are.
+    /// Copies the source's bytes.
     func passThrough() throws(Failure) -> Rendition {
         do {
             try source.lend { bytes in _ = try variant.output.writeAll(bytes) }
@@ -158,13 +158,13 @@ struct VariantPlan {
         Rendition(name: spec.name, width: size.width, height: size.height, format: format.imageFormat)
     }
 
-    /// The picture with its box and its effects.
+    /// The picture after its box and its effects.
     func rendered(from base: Picture, _ runner: EffectRunner) throws(Failure) -> Picture {
         var position = spec.position
         return try rendered(from: base, runner, at: &position)
     }
 
-    /// - Parameter position: of an animation's frame it is fixed here for those that follow.
+    /// - Parameter position: for an animation's first frame, fixed here for the frames after it.
     func rendered(
         from base: Picture, _ runner: EffectRunner, at position: inout Position,
     ) throws(Failure) -> Picture {
@@ -174,7 +174,7 @@ struct VariantPlan {
             if effect.kind == .resize {
                 picture = try boxed(picture, hasChanged ? placement(after: picture) : placement, at: &position)
             } else {
-                // A base may have more pixels than this variant's source, for others' sake.
+                // A base may have more pixels than this variant's reduced source, since other variants need them.
                 if !hasChanged { picture = try scaled(picture, to: sourceSize) }
                 picture = try runner.apply(effect, to: picture)
             }
@@ -185,7 +185,7 @@ struct VariantPlan {
         return picture
     }
 
-    /// What came before the resize has changed the picture's size.
+    /// The placement after effects before the resize have changed the picture's size.
     private func placement(after picture: Picture) throws(Failure) -> Placement {
         let placement = Placement(of: picture.storedSize, for: spec)
         try check(placement)

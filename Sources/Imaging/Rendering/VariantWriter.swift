@@ -1,13 +1,13 @@
 internal import SystemPackage
 import Variants
 
-/// Encodes a finished picture as its spec says: in one format or the smallest of several, and within its bytes.
+/// Encodes a finished picture by its spec: in one format or the smallest of several, within its maximum bytes.
 struct VariantWriter {
     let spec: VariantSpec
     /// At least one.
     let formats: [VariantSpec.Output]
 
-    /// - Returns: the format that was taken.
+    /// - Returns: the format of the file that was kept.
     func write(_ picture: Picture, to descriptor: FileDescriptor) throws(VipsFailure) -> VariantSpec.Output {
         let picture = try picture.withMetadata(MetadataPolicy(spec.options))
         if let only = formats.first, formats.count == 1, spec.options.whole(.maxBytes) == nil {
@@ -19,7 +19,8 @@ struct VariantWriter {
         for format in formats {
             do throws(VipsFailure) {
                 files.append((format, try encoded(picture, format)))
-                // The smallest at this quality looks best when all have to be smaller still, so only order matters.
+                // The format with the smallest file at this quality looks best at a smaller size too, so only the order
+                // matters.
                 files.sort { $0.file.count < $1.file.count }
             } catch {
                 failure = error
@@ -48,7 +49,7 @@ struct VariantWriter {
         try prepared(picture, format).inMemory().encoded(encoding(format))
     }
 
-    /// The file, or a smaller one where it may not have so many bytes.
+    /// The file, or a smaller one if it exceeds the maximum bytes.
     private func fitted(
         _ file: EncodedFile, _ picture: Picture, _ format: VariantSpec.Output,
     ) throws(VipsFailure) -> EncodedFile {
@@ -56,7 +57,7 @@ struct VariantWriter {
         return try squeezed(prepared(picture, format).inMemory(), encoding(format), into: most)
     }
 
-    /// The highest quality, or the greatest number of colours, whose file is no larger than `most` bytes, found by
+    /// The file of the highest quality, or of the greatest number of colours, that has at most `most` bytes, found by
     /// bisection.
     private func squeezed(
         _ picture: Picture, _ encoding: Encoding, into most: Int,
@@ -83,26 +84,26 @@ struct VariantWriter {
     }
 }
 
-// What a spec comes to for one source.
+// The result of a spec for one source.
 
 extension VariantSpec {
-    /// The formats it may be written in, of which the smallest file is taken.
+    /// The candidate formats; the smallest file is kept.
     func formats(for facts: ImageFacts, isAnimation: Bool) -> [Output] {
         if let format { return [format] }
         guard let candidates = options.candidates else { return [facts.keptFormat(isAnimation: isAnimation)] }
         if isAnimation, candidates.contains(.webp) { return [.webp] }
-        // Photographs are not for PNG, and JPEG can't show what is transparent.
+        // PNG suits no photographs, and JPEG cannot store transparency.
         let fitting = candidates.filter { $0 != (facts.hasAlpha ? .jpeg : .png) }
         return fitting.isEmpty ? candidates : fitting
     }
 
-    /// Whether it asks for the source as it is, unless that is too large.
+    /// Whether it requests the source as it is, unless that is too large.
     var asksForReductionOnly: Bool {
         width == nil && height == nil && format == nil && quality == nil && effects.isEmpty
             && Set(options.values.keys) == [.scaleDownLargeImages]
     }
 
-    /// Whether the source, at the size it has, is all that this spec asks for.
+    /// Whether the source, at its present size, already equals this spec's rendition.
     func asksForNoMore(than source: DecodedSource, _ formats: [Output]) -> Bool {
         guard effects.isEmpty, quality == nil, formats.map(\.imageFormat.rawValue) == [source.facts.formatName] else {
             return false
@@ -123,8 +124,9 @@ extension VariantSpec {
 }
 
 extension ImageFacts {
-    /// The format of a variant that names none: the source's own where it is written here, else GIF for an animation and
-    /// for a still one by its alpha. A still GIF is better off as one of those, and so is a TIFF, which no browser shows.
+    /// The format of a variant that names none: the source's own if it can be written, otherwise GIF for an animation,
+    /// and PNG or JPEG by its alpha for a still. A still GIF and a TIFF, which no browser shows, become PNG or JPEG
+    /// too.
     func keptFormat(isAnimation: Bool) -> VariantSpec.Output {
         format?.definition.keptFormat ?? (isAnimation ? .gif : hasAlpha ? .png : .jpeg)
     }

@@ -1,26 +1,27 @@
 internal import Glibc
 
-/// Which old pixels of a line make each new one, and with what weight: Lanczos 3, stretched to the shrink.
+/// The old pixels of a line that make each new one, and their weights: Lanczos 3, stretched by the factor of the
+/// shrink.
 ///
-/// Pixels beyond an end count as the end's own, and weights add up to 1.
+/// Pixels beyond an end have the value of the end, and weights add up to 1.
 /// Source: K. Turkowski, "Filters for Common Resampling Tasks", Graphics Gems I, 1990.
 struct FilterTable: Sendable {
-    /// One new pixel's share of the line.
+    /// The old pixels of one new pixel.
     struct Window: Sendable {
         /// The first old pixel.
         let start: Int
-        /// Where its weights begin in ``FilterTable/weights``.
+        /// The offset of its weights in ``FilterTable/weights``.
         let offset: Int
         let count: Int
 
         var end: Int { start + count }
     }
 
-    /// For each new pixel, from left to right; starts and ends never go back.
+    /// One for each new pixel, from left to right; starts and ends never decrease.
     let windows: [Window]
-    /// Each in all four lanes: spreading one costs as much as the multiplication.
+    /// Each weight in all four lanes, since spreading one costs as much as the multiplication.
     let weights: [SIMD4<Float>]
-    /// How many windows an old pixel is in at most. Does not grow with the shrink.
+    /// Maximum windows that contain the same old pixel. Does not grow with the shrink.
     let overlap: Int
 
     /// Old pixels on either side of a new one, at a shrink of 1.
@@ -56,7 +57,7 @@ struct FilterTable: Sendable {
             weights[nearest - inside.lowerBound] += lanczos((Double(pixel) - centre) / shrink)
         }
         let sum = weights.reduce(0, +)
-        // Where nothing shrinks, all but one of them are zero; they need not be multiplied.
+        // Without a shrink, all weights but one are zero and need not be multiplied.
         let kept = weights.indices.filter { abs(weights[$0] / sum) > 1e-6 }
         let first = kept.first ?? 0
         let last = kept.last ?? weights.count - 1

@@ -1,4 +1,4 @@
-/// A line of pixels as the resampler computes with them: four floats each, colours weighed by their alpha.
+/// A line of pixels for the resampler: four floats each, colours weighted by their alpha.
 ///
 /// Owns its memory. Not for sharing between threads.
 final class PixelLine {
@@ -16,16 +16,17 @@ final class PixelLine {
     func clear() { pixels.update(repeating: .zero, count: count) }
 }
 
-/// How a pixel's bytes become four floats and come back.
+/// Converts a pixel's bytes to four floats and back.
 struct PixelLayout: Sendable {
     /// Bytes a pixel: 1 to 4.
     let channels: Int
-    /// Whether the last channel is alpha. Transparent pixels would bleed into visible ones if it weighed nothing.
+    /// Whether the last channel is alpha. Colours are weighted by it, so that transparent pixels do not bleed into
+    /// visible ones.
     let hasAlpha: Bool
 
-    /// 2²³ as a float: a small number in its mantissa is that number, with no conversion of single lanes.
+    /// 2²³ as a float: a small number in its mantissa is that number, so single lanes need no conversion.
     private static let unit: UInt32 = 0x4B00_0000
-    /// 1.5 × 2²³: adding it rounds to the nearest whole number, which the low bits then hold.
+    /// 1.5 × 2²³: adding it rounds to the nearest whole number, which is then in the low bits.
     private static let rounding: Float = 12_582_912
 
     /// - Parameter bytes: `channels` for each pixel of the line.
@@ -43,8 +44,8 @@ struct PixelLayout: Sendable {
     private func load(_ bytes: UnsafePointer<UInt8>, _ step: Int, _ line: PixelLine) {
         let pixels = line.pixels
         let raw = UnsafeRawPointer(bytes)
-        // Four bytes are read for each pixel, so the last ones, which have fewer after them, are read one by one. What
-        // the neighbour's bytes leave in a spare lane is never stored.
+        // Four bytes are read for each pixel, so the last pixels, which have fewer bytes after them, are read byte by
+        // byte. The neighbour's bytes in a spare lane are never stored.
         let wide = max(0, line.count - 4 / step)
         for index in 0..<wide {
             pixels[index] = Self.floats(raw.loadUnaligned(fromByteOffset: index * step, as: UInt32.self))
@@ -87,7 +88,7 @@ struct PixelLayout: Sendable {
     private func store(_ line: PixelLine, _ step: Int, _ bytes: UnsafeMutablePointer<UInt8>) {
         let pixels = line.pixels
         let raw = UnsafeMutableRawPointer(bytes)
-        // As in load: the next pixel overwrites what a store of four bytes puts in its place.
+        // As in load: the next pixel overwrites the bytes that a store of four puts in its place.
         let wide = max(0, line.count - 4 / step)
         for index in 0..<wide {
             raw.storeBytes(of: Self.word(pixels[index]), toByteOffset: index * step, as: UInt32.self)
@@ -112,7 +113,7 @@ struct PixelLayout: Sendable {
         for index in 0..<line.count {
             var pixel = line.pixels[index]
             let weight = pixel[alpha]
-            // Less than half a step of alpha is stored as none, and has no colour.
+            // Less than half a step of alpha is stored as 0, without a colour.
             pixel = weight < 0.5 ? .zero : pixel * (255 / weight)
             pixel[alpha] = weight
             line.pixels[index] = pixel

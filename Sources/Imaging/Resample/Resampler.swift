@@ -1,8 +1,8 @@
-/// Shrinks a picture line by line: Lanczos 3 across, then down, in floats, with nothing rounded between.
+/// Shrinks a picture line by line: Lanczos 3 across, then down, in floats, without rounding in between.
 ///
-/// Takes each old line once, from the top, and has each new one as soon as it is complete. Holds a handful of lines,
-/// however large the picture and the shrink are. libvips' own resize does the same with whole-number weights; measured
-/// with 8.14 on one thread, 800×600 to 640×480 takes it 9 ms and this a third of that.
+/// It takes each old line once, from the top, and delivers each new one as soon as it is complete. It holds a few lines
+/// at any size of the picture and the shrink. libvips' own resize does the same with integer weights: from 800×600 to
+/// 640×480, 8.14 takes 9 ms on one thread, and this a third of that.
 struct Resampler {
     private let layout: PixelLayout
     private let across: FilterTable
@@ -24,7 +24,7 @@ struct Resampler {
         open = (0..<down.overlap).map { _ in PixelLine(count: to.width) }
     }
 
-    /// - Parameter line: the next old line's bytes. Complete lines must have been given before.
+    /// - Parameter line: the next old line's bytes. Complete lines must have been taken with ``give(_:)`` before.
     mutating func take(_ line: UnsafePointer<UInt8>) {
         layout.load(line, into: old)
         shrinkAcross()
@@ -32,10 +32,10 @@ struct Resampler {
         nextOld += 1
     }
 
-    /// Whether the next new line is complete: after an old line none, one or several are.
+    /// Whether the next new line is complete; an old line may complete none, one or several.
     var hasLine: Bool { firstOpen < down.windows.count && down.windows[firstOpen].end <= nextOld }
 
-    /// - Parameter bytes: room for a new line, which is stored there.
+    /// - Parameter bytes: memory for a new line, which is stored there.
     mutating func give(_ bytes: UnsafeMutablePointer<UInt8>) {
         let complete = open[firstOpen % open.count]
         layout.store(complete, into: bytes)
@@ -51,7 +51,7 @@ struct Resampler {
                     let window = windows[index]
                     let pixels = old.pixels + window.start
                     let shares = weights + window.offset
-                    // Two sums, so that one addition doesn't wait for the other.
+                    // Two sums, so that one addition does not wait for the other.
                     var even = SIMD4<Float>.zero
                     var odd = SIMD4<Float>.zero
                     for pair in 0..<window.count / 2 {

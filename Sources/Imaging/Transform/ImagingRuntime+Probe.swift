@@ -2,9 +2,9 @@ import SystemPackage
 import Variants
 
 extension ImagingRuntime {
-    /// What really works here, tried with an image of each format: empty when libvips doesn't start.
+    /// The formats that work on this machine, tested with an image of each; empty if libvips cannot start.
     public static func supportedFormats() -> (decode: [ImageFormat], encode: [ImageFormat]) {
-        // start() itself says the reason.
+        // Best effort: start() itself reports the reason.
         guard (try? start()) != nil else { return ([], []) }
         return (
             ImageFormat.allCases.filter(decodes),
@@ -12,10 +12,10 @@ extension ImagingRuntime {
         )
     }
 
-    /// Has every library load what it otherwise loads with its first image: libheif's decoders and encoders may be
-    /// plug-ins, which a process that can't open files any more would never find.
+    /// Makes every library load its plug-ins, which it otherwise loads with its first image. libheif's decoders and
+    /// encoders may be plug-ins, and a process that can open no files would not find them.
     public static func loadPlugins() {
-        // What doesn't work now will be said of the image that needs it.
+        // If a format does not work, the first image that needs it reports the error.
         for format in ImageFormat.allCases where format.definition.usesPlugins { _ = decodes(format) }
         for format in VariantSpec.Output.allCases where format.imageFormat.definition.usesPlugins {
             _ = encodes(format)
@@ -24,7 +24,7 @@ extension ImagingRuntime {
 
     private static func decodes(_ format: ImageFormat) -> Bool {
         SampleImage.bytes(of: format).withUnsafeBytes { bytes in
-            // The error would only say again that it doesn't work.
+            // Best effort: the error would only repeat that it does not work.
             let source = try? DecodedSource(bytes, limits: ImageLimits())
             let size = try? source?.pixels(for: PixelSize(width: 16, height: 16)).storedSize
             return size?.pixels == 256
@@ -33,7 +33,7 @@ extension ImagingRuntime {
 
     private static func encodes(_ format: VariantSpec.Output) -> Bool {
         SampleImage.bytes(of: .png).withUnsafeBytes { bytes in
-            // As above. A pipe holds what so small a picture becomes; only whether the encoder gets that far is asked.
+            // Best effort, as above. A pipe holds the small encoded picture; only whether the encoder succeeds matters.
             guard let picture = try? Picture(of: bytes, as: .png).inMemory(), let pipe = try? FileDescriptor.pipe()
             else { return false }
             let encoding = Encoding(format, quality: nil, VariantOptions())

@@ -2,21 +2,21 @@ public import Core
 public import SystemPackage
 import Variants
 
-/// What can be seen of a picture that is still arriving.
+/// The visible part of a picture that is still arriving.
 public struct PreviewReport: Codable, Hashable, Sendable {
     public let format: ImageFormat
     /// Of the whole picture, in pixels, as stored.
     public let width: Int
     public let height: Int
-    /// Rows from the top that the preview shows; 0 where there is none yet. A progressive JPEG shows all of them as
-    /// soon as its first scan is whole, coarsely.
+    /// Rows from the top that the preview shows; 0 if there is none yet. A progressive JPEG shows all rows, coarsely,
+    /// as soon as its first scan is complete.
     public let rows: Int
 }
 
-/// Makes previews: of a progressive JPEG from the scans that are whole, of an interlaced PNG from what has come of its passes,
-/// of any other JPEG, PNG, GIF or WebP from the rows that are complete. An animation shows its first frame.
+/// Makes previews: of a progressive JPEG from its complete scans, of an interlaced PNG from the passes that have come,
+/// of any other JPEG, PNG, GIF or WebP from the complete rows. An animation shows its first frame.
 ///
-/// Other formats only tell their size. Blocks, as ``Transformer`` does.
+/// Of other formats it reports only the size. Blocks, like ``Transformer``.
 public struct PreviewMaker: Sendable {
     private let limits: ImageLimits
 
@@ -25,10 +25,10 @@ public struct PreviewMaker: Sendable {
     }
 
     /// - Parameters:
-    ///   - source: a file whose first bytes are there.
-    ///   - count: how many.
-    ///   - output: open for writing, and empty: gets a WebP of the rows that are complete, if there are any.
-    /// - Returns: nil where not even the size is known yet.
+    ///   - source: a file with the first bytes of a picture.
+    ///   - count: their number.
+    ///   - output: open for writing, and empty: gets a WebP of the complete rows, if there are any.
+    /// - Returns: nil if not even the size is known yet.
     /// - Throws: as ``Transformer/transform(_:into:assets:)``.
     public func preview(
         _ source: FileDescriptor, count: Int, into output: FileDescriptor,

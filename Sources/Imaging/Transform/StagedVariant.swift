@@ -1,9 +1,10 @@
 public import Variants
 
-/// A variant with commands, cut where they stand: helpers make what is between them, the worker runs them.
+/// A variant with commands, split into stages: helpers make the parts between the commands, and the worker runs the
+/// commands.
 ///
-/// What goes to a command is one picture, so an animation is its first frame; it is a PNG in sRGB without metadata, and
-/// none comes back.
+/// A command gets one picture, so an animation is reduced to its first frame. It gets a PNG in sRGB without metadata,
+/// and metadata in its output are dropped.
 public struct StagedVariant: Sendable {
     public struct Command: Hashable, Sendable {
         public let name: String
@@ -13,10 +14,10 @@ public struct StagedVariant: Sendable {
     /// In their order; at least one.
     public let commands: [Command]
     private let spec: VariantSpec
-    /// Before, between and after the commands.
+    /// The effects before, between and after the commands.
     private let stages: [[Effect]]
 
-    /// Nil where the variant has no command.
+    /// Nil if the variant has no command.
     public init?(_ spec: VariantSpec) {
         let effects = spec.effectsInOrder
         commands = effects.filter { $0.kind == .command }.map {
@@ -27,7 +28,7 @@ public struct StagedVariant: Sendable {
         stages = effects.split(omittingEmptySubsequences: false) { $0.kind == .command }.map(Array.init)
     }
 
-    /// What the first command gets, made from the source.
+    /// The picture for the first command, made from the source.
     public func first() throws(VariantSpecError) -> VariantSpec {
         var options = VariantOptions()
         options.set(.decodeFirstFrameOnly, .flag(true))
@@ -35,9 +36,9 @@ public struct StagedVariant: Sendable {
         return try stage(0, format: .png, options)
     }
 
-    /// What is made of the answer of the command at `index`: what the next one gets, or the variant.
+    /// The rendition made from the output of the command at `index`: the picture for the next command, or the variant.
     ///
-    /// - Parameter source: the facts of the variant's source, whose format is kept where the variant names none.
+    /// - Parameter source: the facts of the variant's source, whose format is kept if the variant names none.
     public func spec(after index: Int, of source: ImageFacts) throws(VariantSpecError) -> VariantSpec {
         guard index == commands.count - 1 else { return try stage(index + 1, format: .png, VariantOptions()) }
         let isChosen = spec.options.candidates != nil
@@ -64,7 +65,7 @@ public struct StagedVariant: Sendable {
 }
 
 extension VariantSpec {
-    /// The transforms of the program's own that its effects name.
+    /// The registered transforms that its effects name.
     public var transformNames: Set<String> { names(of: .delegate) }
 
     /// The commands that its effects name.

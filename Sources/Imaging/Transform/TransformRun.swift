@@ -1,17 +1,17 @@
 internal import Core
 internal import SystemPackage
 
-/// The making of one source's variants: a decode for those that stand still, another for those that move.
+/// Makes the variants of one source: one decode for the stills, another for the animations.
 struct TransformRun {
     let source: DecodedSource
     let limits: ImageLimits
     let extensions: ImagingExtensions
-    /// Pictures that effects name.
+    /// The other pictures that effects name.
     let assets: [String: FileDescriptor]
     /// Whether frames that no variant uses may be damaged.
     let firstFrameSuffices: Bool
 
-    /// - Returns: the facts, and a rendition for each plan in their order.
+    /// - Returns: the facts, and a rendition for each plan, in order.
     func write(_ plans: [VariantPlan]) throws(Failure) -> TransformReport {
         if let animation = source.animation, !source.isLenient { try animation.checkEnd() }
         let runner = EffectRunner(assets: try decodedAssets(), limits: limits, extensions: extensions)
@@ -32,8 +32,8 @@ struct TransformRun {
         )
     }
 
-    /// Where no variant moves, what comes after an animation's first frame is decoded all the same: only that tells
-    /// whether it is whole. Not where there is more than may be decoded.
+    /// If no variant is animated, the frames after the first are decoded anyway, since only that shows whether the
+    /// animation is complete. Not if there are more frames than the limit.
     private func checkFrames() throws(Failure) {
         guard let animation = source.animation, animation.isWithin(limits) else { return }
         let frames = try source.frames(limits: limits)
@@ -47,17 +47,17 @@ struct TransformRun {
         return try AnimationTransformer(source, limits: limits, runner: runner).write(plans)
     }
 
-    /// Those that want the same colours, sRGB's or those of the source's own profile, are decoded together, as many as
-    /// are not too much to hold.
+    /// Variants with the same colours, sRGB or the source's own profile, share a decode, as many as memory allows.
     ///
-    /// - Returns: pixels in sRGB too, if there was a decode to it.
+    /// - Returns: a picture in sRGB, if one was decoded.
     private func writeStills(
         _ plans: [VariantPlan], _ runner: EffectRunner,
     ) throws(Failure) -> (seen: Picture?, [Rendition]) {
         var seen: Picture?
         var renditions: [Int: Rendition] = [:]
         for keepsProfile in [false, true] {
-            // A source that is passed on is decoded to see that it is whole, which those of others tell as well.
+            // A source that is passed through is decoded to check that it is complete; the decode for another variant
+            // checks that too.
             let alike = plans.indices.filter { plans[$0].metadata.keepsProfile == keepsProfile }
             for passed in alike where plans[passed].isPassedThrough {
                 renditions[passed] = try plans[passed].passThrough()
@@ -74,10 +74,10 @@ struct TransformRun {
         return (seen, plans.indices.compactMap { renditions[$0] })
     }
 
-    /// Pixels that are held at a time, unless a single variant needs more.
+    /// Maximum pixels that are held at a time, unless a single variant needs more.
     private static let mostHeld = 32 << 20
 
-    /// By what one decode is to make, in their order.
+    /// The variants in groups, one decode each, in order.
     private func groups(of indices: [Int], _ plans: [VariantPlan]) -> [[Int]] {
         var groups: [[Int]] = []
         var held: Set<PixelSize> = []
@@ -100,7 +100,7 @@ struct TransformRun {
             do throws(Failure) {
                 pictures[name] = try decoded(file)
             } catch {
-                // It is not the source's fault, and nothing to blacklist it for.
+                // The source is not at fault, and its URL must not be blacklisted.
                 throw Failure(.transform, "The picture '\(name)': \(error.message)")
             }
         }

@@ -2,27 +2,27 @@ public import Core
 public import SystemPackage
 import Variants
 
-/// Turns one source into its variants: decoded once, at the size the largest of them needs.
+/// Transforms one source into its variants: decodes it once, at the size that the largest of them needs.
 ///
-/// Blocks the calling thread, so it belongs on a thread or in a process of its own. Several threads may use it at once.
+/// Blocks the calling thread, so call it on a thread or in a process of its own. Several threads may call it at once.
 public struct Transformer: Sendable {
     private let limits: ImageLimits
     private let extensions: ImagingExtensions
     private let isAlone: Bool
 
-    /// - Parameter isAlone: nothing else in this process uses libvips while it works, as in a helper. JPEGs are read a
-    ///   second time where it isn't so, to find out whether they are whole.
+    /// - Parameter isAlone: whether no other code in this process uses libvips meanwhile, as in a helper. If not, every
+    ///   JPEG is read a second time to check that it is complete.
     public init(limits: ImageLimits, extensions: ImagingExtensions = ImagingExtensions(), isAlone: Bool = false) {
         self.limits = limits
         self.extensions = extensions
         self.isAlone = isAlone
     }
 
-    /// What the header says; no pixel is decoded.
+    /// The facts of the header; no pixel is decoded.
     ///
-    /// - Parameter source: a regular file, read from its first byte whatever its offset, and left open.
-    /// - Throws: class `not-an-image`, `bad-image`, `truncated` or `too-many-pixels`; `transform` when the file can't
-    ///   be read.
+    /// - Parameter source: a regular file, read from its first byte at any offset, and left open.
+    /// - Throws: class `not-an-image`, `bad-image`, `truncated` or `too-many-pixels`; `transform` if the file cannot be
+    ///   read.
     public func facts(of source: FileDescriptor) throws(Failure) -> ImageFacts {
         try ImagingRuntime.start()
         return try SourceMapping(source).lend { bytes throws(Failure) in
@@ -30,17 +30,18 @@ public struct Transformer: Sendable {
         }
     }
 
-    /// Decodes once and writes every variant: animations stay animated in the formats that can be, and give their first
-    /// frame to the others.
+    /// Decodes the source once and writes every variant. Animations stay animated in formats that support it; other
+    /// formats get the first frame.
     ///
     /// - Parameters:
     ///   - source: as for ``facts(of:)``.
-    ///   - assets: a file for each name that is among the variants' ``VariantSpec/assetNames``, as for ``facts(of:)``.
-    ///   - outputs: any number. The picture is decoded for none too, as small as its decoder can: only that tells
-    ///     whether it is whole.
-    ///   - tolerance: what may be wrong with the source.
-    /// - Throws: as ``facts(of:)``, and class `transform` for what can't be made from this picture, `delegate` when a
-    ///   registered transform fails, `encode` when an encoder fails or the file can't be written. Files written until then hold anything.
+    ///   - assets: a file for each name in the variants' ``VariantSpec/assetNames``, as for ``facts(of:)``.
+    ///   - outputs: any number. Without any, the picture is decoded at its decoder's smallest size, since only that
+    ///     shows whether it is complete.
+    ///   - tolerance: the damage to accept in the source.
+    /// - Throws: as ``facts(of:)``; `transform` for a variant that cannot be made from this picture, `delegate` if a
+    ///   registered transform fails, `encode` if an encoder fails or the file cannot be written. Files that were
+    ///   written before the error have undefined contents.
     public func transform(
         _ source: FileDescriptor, into outputs: [VariantOutput], assets: [String: FileDescriptor] = [:],
         tolerance: DecodeTolerance = DecodeTolerance(),
@@ -71,13 +72,13 @@ public struct Transformer: Sendable {
         ).write(plans)
     }
 
-    /// What can be seen of a file that can't be decoded to its end.
+    /// Transforms the visible part of a file that cannot be decoded to its end.
     private func transformDamaged(
         _ bytes: UnsafeRawBufferPointer, _ outputs: [VariantOutput], _ assets: [String: FileDescriptor],
         _ tolerance: DecodeTolerance, _ damage: Failure,
     ) throws(Failure) -> TransformReport {
         do {
-            // What was written of it until then.
+            // Removes the part that was written before the failure.
             for output in outputs {
                 try output.output.resize(to: 0)
                 try output.output.seek(offset: 0, from: .start)
@@ -91,13 +92,13 @@ public struct Transformer: Sendable {
             facts.damage = damage.message
             return TransformReport(facts: facts, renditions: report.renditions)
         } catch {
-            // Where nothing can be seen either, the first reason is the better one.
+            // If no part is visible either, the first failure is reported.
             throw [.badImage, .truncated].contains(error.failureClass) ? damage : error
         }
     }
 
-    /// What ``transform(_:into:assets:)`` tells of a source that nothing is made of, where it is a still of no more than so
-    /// many pixels; nil for all others, of which only the header was read.
+    /// The report of ``transform(_:into:assets:)`` for a source without variants, if it is a still of at most this many
+    /// pixels; nil for all others, of which only the header was read.
     public func report(
         ofStill source: FileDescriptor, upTo pixels: Int,
     ) throws(Failure) -> TransformReport? {

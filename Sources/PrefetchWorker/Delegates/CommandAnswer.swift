@@ -28,10 +28,11 @@ enum CommandAnswer: Equatable {
     }
 
     init(_ bytes: [UInt8]) {
+        // Best effort: a line that is no JSON counts as `nonsense`.
         guard
             let end = bytes.prefix(65_536).firstIndex(of: UInt8(ascii: "\n"))
                 ?? (bytes.count <= 65_536 ? bytes.count : nil),
-            let line = try? JSONDecoder().decode(Line.self, from: Data(bytes[..<end]))  // Nonsense is an answer, too.
+            let line = try? JSONDecoder().decode(Line.self, from: Data(bytes[..<end]))
         else {
             self = .nonsense
             return
@@ -44,7 +45,7 @@ enum CommandAnswer: Equatable {
     }
 }
 
-/// A delegate program's answer: a line of JSON, and the bytes behind it.
+/// A delegate program's answer: a line of JSON, and the bytes after it.
 struct DelegateAnswer {
     struct Line: Decodable {
         var allow: Bool?
@@ -63,10 +64,10 @@ struct DelegateAnswer {
     let line: Line
     let bytes: [UInt8]
 
-    /// Nil where the first line is none.
+    /// Nil if the first line cannot be decoded.
     init?(_ output: [UInt8]) {
         let end = output.firstIndex(of: UInt8(ascii: "\n")) ?? output.count
-        // Nonsense is an answer, too; the caller reports it.
+        // Best effort: the caller reports an answer that cannot be decoded.
         guard let line = try? JSONDecoder().decode(Line.self, from: Data(output[..<end])) else { return nil }
         self.line = line
         bytes = Array(output[min(end + 1, output.count)...])

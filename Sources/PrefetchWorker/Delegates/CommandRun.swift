@@ -5,20 +5,20 @@ internal import Jobs
 internal import Subprocess
 internal import SystemPackage
 
-/// One run of a command. However it ends, nothing of it is left running in its process group.
+/// One run of a command. However it ends, no process of its process group keeps running.
 struct CommandRun: Sendable {
     let command: InstalledCommand
     let limits: CommandLimits
-    /// Whether the whole answer is wanted, whatever is in it.
+    /// Whether the caller needs the whole output, also if the first line reports an error.
     var isDialogue = false
 
-    /// - Parameter input: read from its start.
-    /// - Returns: the picture that it answered with.
+    /// - Parameter input: the command's input; read from its start.
+    /// - Returns: the picture in the command's answer.
     func run(_ input: BlobFile) async throws(Failure) -> [UInt8] {
         let outcome = await withTaskGroup(of: Result<[UInt8], Failure>?.self) { group in
             group.addTask { await answer(to: input) }
             group.addTask {
-                // Cancelled when the command is faster.
+                // Best effort: the group cancels this sleep if the command ends first.
                 try? await Task.sleep(for: limits.time)
                 return nil
             }
@@ -34,7 +34,7 @@ struct CommandRun: Sendable {
 
     private func answer(to input: BlobFile) async -> Result<[UInt8], Failure> {
         var platform = PlatformOptions()
-        // A process group of its own, so that its children are ended with it.
+        // The command gets a process group of its own, so that its children are killed with it.
         platform.processGroupID = 0
         platform.teardownSequence = [
             .send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .milliseconds(100))
@@ -47,7 +47,7 @@ struct CommandRun: Sendable {
                 output: .sequence, error: .sequence,
             ) { execution in
                 let end: @Sendable () -> Void = {
-                    // It may have ended by itself meanwhile.
+                    // Best effort: the command may have ended meanwhile.
                     try? execution.send(signal: .kill, toProcessGroup: true)
                 }
                 return await withTaskCancellationHandler {
@@ -62,7 +62,7 @@ struct CommandRun: Sendable {
             }
             withExtendedLifetime(input) {}
             let (output, complaint, group) = result.closureResult
-            // Ends processes that it left in the background. Without any, the group is gone.
+            // Kills processes that the command left in the background; fails if there are none.
             kill(-group, SIGKILL)
             return Result { () throws(Failure) in
                 try judged(output, Self.firstLine(complaint), result.terminationStatus)
@@ -72,12 +72,12 @@ struct CommandRun: Sendable {
         }
     }
 
-    /// Nothing of the worker's own environment, which may hold secrets.
+    /// Contains nothing of the worker's own environment, which may hold secrets.
     private static let environment: [Environment.Key: String] = [
         "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/",
     ]
 
-    /// - Returns: at most `limit` bytes and one; what comes after them is read and dropped.
+    /// - Returns: at most `limit` + 1 bytes; bytes after these are read and dropped.
     private static func read(
         _ pipe: SubprocessOutputSequence, limit: Int, overflow: () -> Void,
     ) async -> [UInt8] {
@@ -88,7 +88,7 @@ struct CommandRun: Sendable {
                 if bytes.count > limit { overflow() }
             }
         } catch {
-            // A pipe that breaks is the end of what was said; the exit status tells the rest.
+            // A broken pipe ends the output; the exit status shows whether the command failed.
         }
         return bytes
     }

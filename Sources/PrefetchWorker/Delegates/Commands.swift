@@ -22,7 +22,7 @@ final class Commands: Sendable {
     }
 
     /// - Parameter picture: a PNG of `width` × `height` pixels.
-    /// - Returns: the command's picture: hostile bytes like any other.
+    /// - Returns: the command's picture, as untrusted as any download.
     func run(
         _ wanted: StagedVariant.Command, on picture: BlobFile, width: Int, height: Int,
     ) async throws(Failure) -> BlobFile {
@@ -41,7 +41,7 @@ final class Commands: Sendable {
         return try await written { try $0.writeAll(bytes) }
     }
 
-    /// A file without a name, opened anew for reading only, from its start.
+    /// Writes an unnamed file, and opens it again for reading only, from its start.
     private func written(
         _ write: @escaping @Sendable (FileDescriptor) throws -> Void,
     ) async throws(Failure) -> BlobFile {
@@ -71,7 +71,7 @@ final class Commands: Sendable {
 }
 
 extension BlobFile {
-    /// The same file for reading only: a helper or a command can't change what others will find in the cache.
+    /// The same file, open for reading only, so that a helper or a command cannot change a file of the cache.
     func openedForReading() throws(CacheError) -> BlobFile {
         do {
             return BlobFile(owning: try descriptor.openedForReading())

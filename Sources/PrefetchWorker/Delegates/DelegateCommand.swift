@@ -4,8 +4,8 @@ internal import FoundationEssentials
 internal import Jobs
 internal import SystemPackage
 
-/// A program that answers for a ``WorkerDelegate``: it is started for each call, gets a line of JSON and perhaps bytes, and
-/// answers the same way.
+/// A program that implements a ``WorkerDelegate``. The worker starts it for each call, and writes a line of JSON and
+/// perhaps bytes to it; the program answers in the same form.
 public struct DelegateCommand: Hashable, Sendable {
     public var path: String
     public var hooks: Set<DelegateHook>
@@ -30,7 +30,7 @@ public struct DelegateCommand: Hashable, Sendable {
     }
 }
 
-/// The program, found when the worker started.
+/// The delegate program, found when the worker started.
 struct CommandDelegate: WorkerDelegate {
     let hooks: Set<DelegateHook>
     private let command: InstalledCommand

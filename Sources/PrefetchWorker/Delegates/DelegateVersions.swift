@@ -5,7 +5,8 @@ import Variants
 struct DelegateVersions: Sendable {
     var transforms: [String: String] = [:]
     var commands: [String: String] = [:]
-    /// Their versions are part of every rendition's identity, with the built-in coders'.
+    /// The versions of registered coders; they are part of every rendition's identity, like the built-in coders'
+    /// versions.
     var coders: [String] = []
 
     init() {}
@@ -16,7 +17,7 @@ struct DelegateVersions: Sendable {
         for command in commands { self.commands[command.name] = command.version }
     }
 
-    /// Why these variants can't be made here, as a sentence; nil where they can.
+    /// Why this worker cannot make these variants, as a sentence; nil if it can.
     func objection(to variants: [VariantSpec]) -> String? {
         for variant in variants {
             if let name = variant.coderName, !coders.contains(name) {
@@ -36,7 +37,7 @@ struct DelegateVersions: Sendable {
         return nil
     }
 
-    /// What of this is part of a variant's identity.
+    /// The versions that are part of a variant's identity.
     func identity(of variant: VariantSpec) -> String {
         let used = variant.transformNames.sorted().map { "\ndelegate \($0)=\(transforms[$0] ?? "")" }
         return (used + variant.commandNames.sorted().map { "\ncommand \($0)=\(commands[$0] ?? "")" }).joined()

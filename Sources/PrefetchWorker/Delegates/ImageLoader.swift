@@ -1,25 +1,25 @@
 public import Core
 
-/// Serves URLs that no web server does: of a scheme of the program's own, a database, an archive.
+/// Serves URLs that no web server serves: of the program's own scheme, from a database or an archive.
 ///
-/// Calls come from any thread, as many at once as there may be downloads. What it brings is judged like a download: by the
-/// limits of the worker, by its first bytes, and by the job's options.
+/// Called from any thread, for at most as many URLs at once as there may be downloads. The worker checks a loaded
+/// picture like a download: by its own limits, by the first bytes, and by the job's options.
 public protocol ImageLoader: Sendable {
-    /// Whether it serves this URL. Asked before each fetch, so it must not wait for anything.
+    /// Whether it serves this URL. Called before each fetch, so it must not block.
     func canLoad(_ url: String) -> Bool
 
-    /// Brings the picture, piece by piece. The task is cancelled when no item needs the picture any more.
+    /// Loads the picture, piece by piece. The task is cancelled when no item needs the picture any more.
     ///
-    /// - Throws: a ``Failure`` ends the item with that class, which decides about further tries and the blacklist; every
-    ///   other error is one of class `delegate`. Errors of `body` are passed on as they are.
+    /// - Throws: a ``Failure`` ends the item with that class, which decides about further tries and the blacklist. Any
+    ///   other error has the class `delegate`. Errors of `body` are passed on unchanged.
     func load(_ request: LoaderRequest, into body: any LoaderBody) async throws -> LoaderResponse
 }
 
 public struct LoaderRequest: Sendable, Hashable {
     public let url: String
-    /// The job's headers, as the delegate has left them.
+    /// The job's headers, after the delegate's changes.
     public let headers: [String: String]
-    /// The version that is cached, where the job asks whether it is still current: see ``LoaderResponse/notModified``.
+    /// The version of the cached source, if the job revalidates it: see ``LoaderResponse/notModified``.
     public let etag: String?
     public let lastModified: String?
 
@@ -30,7 +30,7 @@ public struct LoaderRequest: Sendable, Hashable {
 
 public struct LoaderResponse: Sendable, Hashable {
     public var contentType: String?
-    /// The version, for the next ``LoaderRequest``.
+    /// The picture's version, which the next ``LoaderRequest`` gets.
     public var etag: String?
     public var lastModified: String?
     fileprivate(set) var isNotModified = false
@@ -47,13 +47,13 @@ public struct LoaderResponse: Sendable, Hashable {
     }()
 }
 
-/// Where a loader writes a picture's bytes, in order.
+/// Receives a picture's bytes from a loader, in order.
 public protocol LoaderBody: Sendable {
-    /// Announces the length, for progress, and so that a picture that is too large is refused at once.
+    /// Announces the length, for the progress, and so that a picture that is too large is refused at once.
     func expect(_ bytes: Int64) throws(Failure)
 
-    /// Writes the next bytes. Returns when there is room for more.
+    /// Writes the next bytes. Returns when there is space for more.
     ///
-    /// - Throws: when the task was cancelled, and when the picture is refused.
+    /// - Throws: if the task was cancelled, or if the picture is refused.
     func write(_ bytes: [UInt8]) async throws(Failure)
 }

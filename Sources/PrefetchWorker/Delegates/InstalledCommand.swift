@@ -8,7 +8,7 @@ struct InstalledCommand: Sendable {
     let path: FilePath
     let version: String
 
-    /// - Throws: `usage` where there is no such program.
+    /// - Throws: `usage` if there is no such program.
     init(_ command: TransformCommand) throws(WorkerError) {
         name = command.name
         path = try Self.absolute(command)

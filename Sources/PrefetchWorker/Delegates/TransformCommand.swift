@@ -1,9 +1,11 @@
-/// A program that variants may name as `command:NAME`. Only a worker's configuration says what is run; jobs can't.
+/// A program that variants may name as `command:NAME`. Only the worker's configuration has its path; jobs cannot name
+/// one.
 public struct TransformCommand: Hashable, Sendable {
     /// 1 to 64 ASCII letters, digits, `.`, `_` and `-`.
     public var name: String
     public var path: String
-    /// Part of the identity of its renditions. Nil takes the hash of the program's file, read when the worker starts.
+    /// Part of the identity of its renditions. Nil means the hash of the program's file, computed when the worker
+    /// starts.
     public var version: String?
 
     public init(name: String, path: String, version: String? = nil) {
@@ -39,10 +41,10 @@ public struct TransformCommand: Hashable, Sendable {
     }
 }
 
-/// How long a command may take for one picture, and how much it may say.
+/// Limits of one run of a command: its time and its output.
 public struct CommandLimits: Hashable, Sendable {
     public var time = Duration.seconds(30)
-    /// Bytes of its answer, which is held in memory.
+    /// Maximum bytes of its output, which is held in memory.
     public var bytes = 64 << 20
 
     public init() {}

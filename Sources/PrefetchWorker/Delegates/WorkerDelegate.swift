@@ -1,54 +1,55 @@
 public import Core
 public import Jobs
 
-/// Hooks by which a program decides what is fetched and how. Every call has an answer of its own when it isn't implemented: the one that
+/// Hooks by which a program decides which URLs are fetched, and how. Each call has a default implementation that
 /// changes nothing. An error that a call throws ends the item with class `delegate`.
 ///
-/// Calls come from any thread, many at once, and hold up one item each.
+/// Calls come from any thread, many at once; each delays one item.
 public protocol WorkerDelegate: Sendable {
-    /// Which calls are worth making.
+    /// The implemented hooks; the worker calls no others.
     var hooks: Set<DelegateHook> { get }
 
-    /// How an item is handled; asked first.
+    /// The settings of an item; called first.
     func settings(_ settings: ItemSettings, of url: String, item: DelegatedItem) async throws -> ItemSettings
-    /// Whether a URL may be downloaded; asked after the cache and the blacklist. A no ends the item as `denied`.
+    /// Whether a URL may be downloaded; called after the cache and the blacklist were checked. False ends the item as
+    /// `denied`.
     func allows(_ url: String, item: DelegatedItem) async throws -> Bool
     /// The cache key of a URL; nil for the URL itself.
     func cacheKey(of url: String, item: DelegatedItem) async throws -> String?
-    /// The request that is made.
+    /// The request to send.
     func request(_ request: DelegatedRequest, item: DelegatedItem) async throws -> DelegatedRequest
-    /// The status that a response counts as; 200 to 299 accepts its body.
+    /// The status to use for a response; 200 to 299 accepts its body.
     func status(of response: DelegatedResponse, item: DelegatedItem) async throws -> Int
-    /// The bytes to store instead of the downloaded ones; nil for those.
+    /// The bytes to store instead of the downloaded ones; nil stores those.
     func bytes(_ bytes: [UInt8], of url: String, item: DelegatedItem) async throws -> [UInt8]?
-    /// Whether a URL that failed is listed, and whether one that is listed is left alone; nil leaves it to the class.
+    /// Whether a failed URL goes on the blacklist, and whether a listed URL is skipped; nil leaves it to the class.
     func blacklists(_ url: String, for failure: FailureClass) async throws -> Bool?
 }
 
 public enum DelegateHook: String, Sendable, Hashable, CaseIterable {
     case allow, options, request, response
-    /// With this hook no body is refused by its first bytes: the delegate may turn it into an image.
+    /// With this hook the worker refuses no body by its first bytes: the delegate may turn it into an image.
     case bytes
     case blacklist
     case cacheKey = "cache-key"
 }
 
-/// The item that a hook is asked about.
+/// The item that a hook is called for.
 public struct DelegatedItem: Sendable, Hashable {
     public let id: Int64
     public let job: JobID
-    /// A JSON object in one line, as the item was given it in `items.meta`.
+    /// A JSON object in one line, from `items.meta`.
     public let meta: String?
 }
 
-/// How one item is handled: as its job says, and its own columns.
+/// The settings of one item: its job's, and those of its own columns.
 public struct ItemSettings: Sendable, Hashable, Codable {
     /// As in `jobs.variants`; nil for the original only.
     public var variants: String?
     /// As in `jobs.options`.
     public var options: String?
     public var headers: [String: String]
-    /// From -100 to 100. It counts among the items that wait for their downloads.
+    /// From -100 to 100. It applies to the order of waiting downloads.
     public var priority: Int
 
     public init(variants: String?, options: String?, headers: [String: String], priority: Int) {
@@ -59,8 +60,9 @@ public struct ItemSettings: Sendable, Hashable, Codable {
 public struct DelegatedRequest: Sendable, Hashable, Codable {
     public var url: String
     public var headers: [String: String]
-    /// Whether all of ``headers`` go to ``url``, even on another host. If not, an answer with another scheme, host or port than the
-    /// question's takes along only those that it adds or changes: the job's own may be secrets of the server it named.
+    /// Whether all of ``headers`` are sent to ``url``, even on another host. If not, and if the answer has another
+    /// scheme, host or port than the question, only headers that the answer adds or changes are sent: the job's own may
+    /// be secrets for the original server.
     public var keepsHeaders = false
 
     public init(url: String, headers: [String: String]) {
@@ -71,7 +73,7 @@ public struct DelegatedRequest: Sendable, Hashable, Codable {
 
 public struct DelegatedResponse: Sendable, Hashable, Codable {
     public let url: String
-    /// Where redirects ended.
+    /// The URL at the end of all redirects.
     public let finalURL: String
     public let status: Int
     public let contentType: String?

@@ -4,9 +4,9 @@ internal import SystemPackage
 
 /// One end of a socket pair that carries whole messages and open file descriptors between worker and helper.
 ///
-/// `@unchecked` is not needed: the descriptor never changes, and each end is used by one thread at a time.
+/// `@unchecked` is not needed: the descriptor never changes, and only one thread at a time uses each end.
 final class DescriptorSocket: Sendable {
-    /// Long enough for 64 variants with their names.
+    /// Enough for 64 variants with their names.
     static let maxMessage = 128 * 1_024
 
     let descriptor: FileDescriptor
@@ -16,7 +16,7 @@ final class DescriptorSocket: Sendable {
     }
 
     deinit {
-        // The peer sees the end either way.
+        // Best effort: the peer sees the end of the connection either way.
         try? descriptor.close()
     }
 
@@ -36,7 +36,7 @@ final class DescriptorSocket: Sendable {
 
     /// Waits for a message.
     ///
-    /// - Returns: `nil` when the peer is gone.
+    /// - Returns: `nil` if the peer has ended.
     func receive() throws(Errno) -> (bytes: [UInt8], descriptors: [FileDescriptor])? {
         var numbers = [Int32](repeating: -1, count: Int(pw_max_descriptors))
         var count = 0
@@ -51,7 +51,7 @@ final class DescriptorSocket: Sendable {
         if received < 0 {
             let reason = Errno(rawValue: errno)
             for number in numbers[..<count] {
-                // They came with a message that didn't fit: they are closed here or never.
+                // Best effort: they came with a message that was too long, and no other code will close them.
                 try? FileDescriptor(rawValue: number).close()
             }
             if reason == .connectionReset { return nil }
@@ -62,7 +62,7 @@ final class DescriptorSocket: Sendable {
 
     /// Waits until a message or the peer's end can be received.
     ///
-    /// - Returns: whether it can; `false` when `milliseconds` have passed.
+    /// - Returns: whether it can; `false` after `milliseconds` have passed.
     func wait(milliseconds: Int64) throws(Errno) -> Bool {
         let deadline = monotonicMilliseconds() + milliseconds
         while true {

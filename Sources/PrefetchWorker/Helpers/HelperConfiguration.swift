@@ -1,25 +1,25 @@
-/// How helper processes are started and bounded.
+/// How many helper processes run, how they are started, and their limits.
 public struct HelperConfiguration: Sendable {
-    /// How many run at once; one for each core is what was measured to be fastest.
+    /// Number of helpers at once; one for each core was fastest when measured.
     public var count: Int
     /// The program, and the arguments that make it call `HelperMain.run(_:)`.
     public var executable: String
     public var arguments: [String]
     /// CPU seconds for one image, enforced by the kernel.
     public var processorSeconds: Int = 30
-    /// Wall-clock seconds for one image, after which its helper is killed.
+    /// Wall-clock seconds for one image; after that its helper is killed.
     public var wallSeconds: Int = 60
-    /// Images after which a helper is replaced by a fresh one: whatever a decoder leaks stays small.
+    /// Images after which a helper is replaced by a fresh one, to limit memory leaks of decoders.
     public var recycleAfterImages: Int = 10_000
-    /// Bytes of a helper's own memory, between two images, above which it is replaced as well.
+    /// Bytes of memory held between two images above which a helper is replaced too.
     public var recycleAboveBytes: Int = 512 << 20
-    /// Bytes that all helpers' decoders together may hold of pictures they can't take row by row, such as progressive
-    /// JPEGs: estimated before decoding; who would pass it waits.
+    /// Memory limit for all decoders together that cannot stream, such as progressive JPEGs: estimated before decoding.
+    /// A picture waits until enough of it is free.
     public var decoderBytes: Int = 768 << 20
-    /// Bytes that the variants of one picture may take of memory, in each helper at once: where the cache has a limit they
-    /// are written there until room is set aside for them.
+    /// Bytes of memory for the variants of one picture, in each helper at once. In a cache with a limit, variants are
+    /// written to memory until space is reserved for them.
     public var outputBytes: Int = 32 << 20
-    /// Give no image to a helper that Landlock and a filter of system calls don't both guard.
+    /// Give no image to a helper unless both Landlock and the system call filter protect it.
     public var requiresSandbox = false
 
     public init(count: Int, executable: String = "/proc/self/exe", arguments: [String] = ["helper"]) {

@@ -2,7 +2,7 @@ internal import Glibc
 internal import Synchronization
 internal import SystemPackage
 
-/// The image that one place of the pool has in hand, until its helper takes it.
+/// The image in one place of the pool, until a helper takes it.
 final class HelperPlace: Sendable {
     private let work = Mutex<HelperWork?>(nil)
 
@@ -15,9 +15,9 @@ final class HelperPlace: Sendable {
         }
     }
 
-    /// Waits for an image, unless there is one.
+    /// Waits for an image if the place is empty.
     ///
-    /// - Returns: false once the queue is closed and empty.
+    /// - Returns: false if the queue is closed and empty.
     func fill(from queue: WorkQueue<HelperWork>) async -> Bool {
         if work.withLock({ $0 != nil }) { return true }
         guard let next = await queue.next() else { return false }
@@ -26,8 +26,8 @@ final class HelperPlace: Sendable {
     }
 }
 
-/// The sockets of helpers that run, so that all can be hung up on at once. A helper ends when its line does, whatever it is
-/// working on, and who waits for its answer is told.
+/// The sockets of running helpers, so that all can be closed at once. A helper ends when its socket closes, even during
+/// an image, and the callers that wait for its answer get a failure.
 final class HelperConnections: Sendable {
     private struct State {
         var sockets: [ObjectIdentifier: DescriptorSocket] = [:]
@@ -50,7 +50,7 @@ final class HelperConnections: Sendable {
         state.withLock { $0.sockets[ObjectIdentifier(socket)] = nil }
     }
 
-    /// For good: those that are opened later are cut, too.
+    /// Closes all sockets, including those that are opened later.
     func cut() {
         let sockets = state.withLock { state in
             state.areCut = true

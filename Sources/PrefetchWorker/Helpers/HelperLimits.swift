@@ -8,10 +8,10 @@ extension HelperMain {
         limit(__rlimit_resource_t(2), to: memoryLimit)  // RLIMIT_DATA
         limit(__rlimit_resource_t(1), to: fileLimit)  // RLIMIT_FSIZE
         limit(__rlimit_resource_t(7), to: descriptorLimit)  // RLIMIT_NOFILE
-        // A crash is answered by a new helper; its memory image would only fill the disk.
+        // The pool replaces a crashed helper; a core file would only fill the disk.
         limit(__rlimit_resource_t(4), to: 0)  // RLIMIT_CORE
-        // A file that grows too long is a failed write, not the end of the helper. Touched once before, so that a handler
-        // finds it made.
+        // A file that would exceed the limit fails to be written, and does not end the helper. `hasOutgrown` is
+        // initialised here, before a signal handler uses it.
         hasOutgrown.store(false, ordering: .relaxed)
         signal(SIGXFSZ) { _ in HelperMain.hasOutgrown.store(true, ordering: .relaxed) }
     }
@@ -26,7 +26,7 @@ extension HelperMain {
         }
     }
 
-    /// The limit counts from the process's start, so it is moved along with every image. SIGXCPU ends the helper.
+    /// RLIMIT_CPU counts from the process's start, so it is raised before every image. SIGXCPU ends the helper.
     static func limitProcessorTime(_ seconds: Int) {
         var used = rusage()
         getrusage(RUSAGE_SELF.rawValue, &used)
@@ -37,7 +37,7 @@ extension HelperMain {
         setrlimit(__rlimit_resource_t(0), &limit)  // RLIMIT_CPU
     }
 
-    /// Moved along with every image, too; the process's own stays the most that it can be.
+    /// Set before every image too; it cannot exceed the process's own limit.
     static func limitFiles(_ bytes: Int64?) {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(1), &limit)

@@ -6,26 +6,26 @@ public import Imaging
 internal import Synchronization
 internal import SystemPackage
 
-/// The life of a helper process: one image after the other, until the worker is gone.
+/// The main function of a helper process: it handles one image after the other, until the worker closes the socket.
 ///
-/// It is handed descriptors, never paths, and holds nothing that a crash could lose.
+/// It gets descriptors, never paths, and keeps no state that a crash could lose.
 public enum HelperMain {
-    /// Bytes of memory a helper may allocate (`RLIMIT_DATA`).
+    /// Bytes of memory that a helper may allocate (`RLIMIT_DATA`).
     static let memoryLimit: UInt64 = 1 << 30
 
-    /// Bytes a helper may write into one file (`RLIMIT_FSIZE`): no variant comes near.
+    /// Maximum size of a file that a helper writes (`RLIMIT_FSIZE`); variants are far smaller.
     static let fileLimit: UInt64 = 1 << 30
 
-    /// Whether a file would have become longer than it may: no encoder says so in a way of its own.
+    /// Whether a file would have exceeded its limit. Encoders do not report this as an error of its own.
     static let hasOutgrown = Atomic(false)
 
-    /// Open files of a helper (`RLIMIT_NOFILE`): a full message's, and some.
+    /// Open files of a helper (`RLIMIT_NOFILE`): those of a full message, and some more.
     static let descriptorLimit: UInt64 = 256
 
-    /// Makes a program its own helper: called first of all in `main`, before there is a second thread. It returns only
-    /// in a process that is none, which is one whose first argument isn't `helper`.
+    /// Makes the program its own helper. Call it first in `main`, before there is a second thread. In a helper process
+    /// it never returns; it returns in a process whose first argument isn't `helper`.
     ///
-    /// - Parameter extensions: those of the worker's configuration.
+    /// - Parameter extensions: the same as in the worker's configuration.
     public static func runIfHelper(_ extensions: ImagingExtensions = ImagingExtensions()) {
         let words = CommandLine.arguments.dropFirst()
         guard words.first == "helper" else { return }
@@ -35,7 +35,7 @@ public enum HelperMain {
     /// Serves requests on standard input until its peer closes it. Called by the hidden subcommand, on the process's
     /// first thread and before there is another.
     ///
-    /// - Parameter extensions: those of the worker's configuration.
+    /// - Parameter extensions: the same as in the worker's configuration.
     public static func run(_ extensions: ImagingExtensions = ImagingExtensions()) -> Int32 {
         limitResources()
         let socket = DescriptorSocket(owning: FileDescriptor(rawValue: dup(STDIN_FILENO)))
@@ -60,7 +60,7 @@ public enum HelperMain {
 
     /// Tries every forbidden action on itself, and prints a `SandboxReport` as JSON.
     ///
-    /// - Returns: the exit code: 0 when all was refused.
+    /// - Returns: the exit code; 0 if all actions were refused.
     public static func testSandbox() -> Int32 {
         let report = SandboxReport.make()
         do {
@@ -99,6 +99,7 @@ public enum HelperMain {
             let pictures = zip(request.assets, descriptors.dropFirst(1 + request.variants.count))
             let assets = Dictionary(uniqueKeysWithValues: pictures.map { ($0, $1) })
             hasOutgrown.store(false, ordering: .relaxed)
+            // Transformer reads the header and plans the variants; TransformRun.write makes them.
             return .made(
                 try Transformer(limits: request.limits, extensions: extensions, isAlone: true)
                     .transform(
@@ -111,26 +112,26 @@ public enum HelperMain {
         }
     }
 
-    /// Pixels of a picture that is decoded together with others: none of them should wait for long.
+    /// Pixels up to which a picture is decoded in a group, so that the others do not wait for long.
     private static let mostPixels = 1 << 20
 
     private static func facts(of source: FileDescriptor, _ transformer: Transformer) -> FactsReply {
         do {
             return try transformer.report(ofStill: source, upTo: mostPixels).map { .facts($0.facts) } ?? .undecided
         } catch {
-            // It is asked about again, by itself, and then says why.
+            // The pool sends it again by itself, and the answer then has the reason.
             return .undecided
         }
     }
 
     private static func close(_ descriptors: [FileDescriptor]) {
         for descriptor in descriptors {
-            // The worker has descriptors of its own to these files.
+            // Best effort: the worker has its own descriptors of these files.
             try? descriptor.close()
         }
     }
 
-    /// A helper in the middle of a long image doesn't outlive its worker: a thread waits for the socket's end.
+    /// Ends the helper when its worker has ended, even during a long image: a thread waits for the socket's end.
     private static func exitWhenOrphaned() {
         var thread = pthread_t()
         pthread_create(
@@ -144,7 +145,7 @@ public enum HelperMain {
     }
 
     static func complain(_ text: String) {
-        // Without standard error there is no way left to tell.
+        // Best effort: without standard error there is no other way to report.
         _ = try? FileDescriptor.standardError.writeAll((text + "\n").utf8)
     }
 }

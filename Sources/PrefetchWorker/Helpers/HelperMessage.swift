@@ -3,22 +3,22 @@ internal import FoundationEssentials
 internal import Imaging
 import Variants
 
-/// The worker's request to a helper. The source, then one empty file for each variant, then one for each asset come as
-/// descriptors.
+/// The worker's request to a helper. The descriptors are the source, then one empty file for each variant, then one for
+/// each asset.
 struct HelperRequest: Codable, Sendable {
     let limits: ImageLimits
     let variants: [VariantSpec]
-    /// The names of the pictures that effects use.
+    /// The names of the other pictures that effects use.
     let assets: [String]
-    /// Asks for a preview of so many first bytes, into one file; there are no variants then.
+    /// Requests a preview of this many first bytes, written to one file; then there are no variants.
     var preview: Int?
-    /// Bytes that each file may come to; nil for the helper's own limit.
+    /// Maximum size of each file; nil for the helper's own limit.
     var fileBytes: Int64?
-    /// What may be wrong with the source.
+    /// The damage to accept in the source.
     var tolerance = DecodeTolerance()
-    /// CPU seconds this image may use.
+    /// CPU seconds for this image.
     let seconds: Int
-    /// Asks what each of the descriptors is, which are all sources then.
+    /// Requests only the facts of each descriptor; then all of them are sources.
     var factsOnly: Bool?
 
     init(limits: ImageLimits, variants: [VariantSpec], assets: [String], preview: Int? = nil, seconds: Int) {
@@ -35,10 +35,10 @@ enum HelperReply: Codable, Sendable {
     case made(TransformReport)
     case preview(PreviewReport?)
     case facts([FactsReply])
-    /// Of a class that says something of the picture or of what was asked of it: a helper that hostile bytes have taken over
-    /// can't pause the worker by an answer.
+    /// Only classes that concern the picture or the request, so that a helper that an attacker has taken over cannot
+    /// pause the worker by its answer.
     case failed(Failure)
-    /// A file would have become longer than it may.
+    /// A file would have exceeded its limit.
     case outgrown
 
     init(json bytes: [UInt8]) throws {

@@ -5,13 +5,13 @@ internal import FoundationEssentials
 internal import Imaging
 internal import SystemPackage
 
-/// What many sources are, asked of a helper in one message: of a source that is only kept nothing else is wanted, and where
-/// it is small, the way there and back costs more than to decode it.
+/// Requests the facts of many sources in one message. A source that is only stored needs no more, and for a small one
+/// the message costs more than decoding.
 extension HelperPool {
-    /// Sources that are asked about together: a helper's share of those that wait, and no more than this.
+    /// Maximum sources of a message; a helper gets its share of the waiting ones.
     static let factsGroup = 32
 
-    /// The facts of a source. Large, animated and undecodable ones are asked for as a picture without variants, by themselves.
+    /// The facts of a source. Large, animated and undecodable sources get a request of their own, without variants.
     func facts(of source: BlobFile, tolerance: DecodeTolerance = DecodeTolerance()) async -> Result<
         HelperAnswer, Failure
     > {
@@ -26,7 +26,7 @@ extension HelperPool {
         return await transform(source, into: [], tolerance: tolerance)
     }
 
-    /// - Returns: how many sources it was asked about; nil when it can't go on to serve.
+    /// - Returns: the number of sources in the message; nil if the helper cannot continue.
     func askFacts(_ first: HelperWork, of helper: RunningHelper, on thread: DispatchQueue) async -> Int? {
         let group = [first] + takeFactsOnly()
         for work in group { turns.start(work.item) }
@@ -36,7 +36,7 @@ extension HelperPool {
             }
         }
         if !isAnswered {
-            // Whose fault it was shows when each is asked about by itself.
+            // Each source is then requested by itself, which shows the one that caused it.
             helper.kill()
             for work in group { work.answer.resume(returning: .success(.undecided)) }
             return nil
@@ -62,7 +62,7 @@ extension HelperPool {
     private func replies(to group: [HelperWork], over socket: DescriptorSocket) -> [FactsReply]? {
         do {
             let sources = try group.map { try $0.source.openedForReading() }
-            // Each is closed with its owner, which nothing below names.
+            // Each descriptor is closed with its owner, which no line below names.
             defer { withExtendedLifetime(sources) {} }
             var request = HelperRequest(
                 limits: limits, variants: [], assets: [], seconds: configuration.processorSeconds)
@@ -76,15 +76,15 @@ extension HelperPool {
             }
             return replies
         } catch {
-            // Each is then asked for by itself, and says what is wrong.
+            // Each source is then requested by itself, and its answer has the reason.
             return nil
         }
     }
 }
 
-/// A helper's reply for one source of many.
+/// A helper's reply for one source of a group.
 enum FactsReply: Codable, Sendable {
     case facts(ImageFacts)
-    /// It is no image, damaged, large, or moves: it gets a message of its own.
+    /// No image, damaged, large or animated: it gets a message of its own.
     case undecided
 }

@@ -9,18 +9,18 @@ internal import Subprocess
 internal import Synchronization
 internal import SystemPackage
 
-/// A helper process, for as long as there is work for it.
+/// A running helper process.
 struct RunningHelper {
     let process: pid_t
     let socket: DescriptorSocket
-    /// Ends it at once.
+    /// Kills it.
     let kill: () -> Void
 }
 
 extension HelperPool {
     /// Renders the visible part of the first `count` bytes of a picture.
     ///
-    /// - Returns: nil where nothing is known yet, and where it fails for whatever reason.
+    /// - Returns: nil if nothing can be seen yet, or if it fails for any reason.
     func preview(_ source: BlobFile, count: Int) async -> (PreviewReport, image: [UInt8])? {
         let outcome = await withCheckedContinuation { continuation in
             var work = HelperWork(source: source, variants: [], assets: [:], answer: continuation)
@@ -28,14 +28,14 @@ extension HelperPool {
             if !put(work) { continuation.resume(returning: .failure(.stopped())) }
         }
         guard case .success(.preview(let report?, let file)) = outcome else { return nil }
-        // A preview that can't be read is missed, and that is all.
+        // Best effort: a preview that cannot be read is skipped.
         guard let image = try? file.contents() else { return nil }
         return (report, image)
     }
 
-    /// Whether a helper of this configuration would be guarded as it requires, found out by starting one.
+    /// Starts a helper and checks that it has the protections that the configuration requires.
     ///
-    /// - Throws: code `unavailable` when it wouldn't, or when none can be started.
+    /// - Throws: code `unavailable` if it lacks one, or if no helper can be started.
     func checkSandbox() async throws(WorkerError) {
         do {
             try await withHelper { helper in
@@ -46,18 +46,18 @@ extension HelperPool {
         }
     }
 
-    /// One image after the other needs the same few large buffers: kept, they cost a fifth of the page faults that
-    /// returning them to the kernel each time does. (mallopt(3), in its environment form.)
+    /// Consecutive images need the same few large buffers. Keeping them causes a fifth of the page faults that
+    /// returning them to the kernel each time does. (mallopt(3), as environment variables.)
     private static let allocation: [Environment.Key: String?] = [
         "MALLOC_MMAP_THRESHOLD_": "67108864", "MALLOC_TRIM_THRESHOLD_": "67108864", "MALLOC_TOP_PAD_": "16777216",
     ]
 
-    /// Lends a new helper, and waits for its end.
+    /// Starts a helper, passes it to `body`, and waits for its end.
     func withHelper<R: Sendable>(_ body: (RunningHelper) async throws -> R) async throws -> R {
         let (ours, theirs) = try DescriptorSocket.pair()
         let socket = DescriptorSocket(owning: ours)
         var platform = PlatformOptions()
-        // Ctrl-C in a terminal reaches the whole foreground group; helpers stop when the worker says so.
+        // Ctrl-C in a terminal signals the whole foreground group, but the worker decides when helpers end.
         platform.processGroupID = 0
         let result = try await Subprocess.run(
             .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments),
@@ -66,21 +66,21 @@ extension HelperPool {
             output: .discarded,
             error: .fileDescriptor(.standardError, closeAfterSpawningProcess: false),
         ) { execution in
-            // The end of the socket is what tells a helper to go.
+            // A helper ends when its socket closes.
             defer { shutdown(socket.descriptor.rawValue, Int32(SHUT_RDWR)) }
             let process = execution.processIdentifier.value
             return try await body(
                 RunningHelper(process: process, socket: socket) {
-                    // It may have died by itself meanwhile.
+                    // Best effort: it may have died meanwhile.
                     try? execution.send(signal: .kill)
                 })
         }
         return result.closureResult
     }
 
-    /// Waits for a helper's first word, and takes it at that.
+    /// Waits until a helper reports ready, and checks which protections it reported.
     ///
-    /// A helper that ends before its first word is no image's fault: a library is missing, or memory.
+    /// If a helper ends before that, no image is at fault: a library or memory is missing.
     func greet(_ helper: RunningHelper, on thread: DispatchQueue) async throws {
         guard let protections = await firstWord(of: helper, on: thread) else {
             helper.kill()
@@ -99,7 +99,7 @@ extension HelperPool {
     private func firstWord(of helper: RunningHelper, on thread: DispatchQueue) async -> HelperProtections? {
         await withCheckedContinuation { continuation in
             thread.async { [socket = helper.socket] in
-                // Whatever goes wrong here, the helper is of no use.
+                // Best effort: after any error here the helper cannot be used, and it counts as not ready.
                 let isThere = (try? socket.wait(milliseconds: 30_000)) ?? false
                 let word = isThere ? try? socket.receive() : nil
                 let protections = word.flatMap {
@@ -111,7 +111,7 @@ extension HelperPool {
     }
 }
 
-/// A helper that can't be given an image.
+/// A helper that is not ready for images.
 private struct HelperRefused: Error, CustomStringConvertible {
     let reason: String
 

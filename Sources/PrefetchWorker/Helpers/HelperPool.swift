@@ -7,11 +7,11 @@ internal import Logging
 internal import Synchronization
 import Variants
 
-/// Helper processes that decode, transform and encode, each one image at a time.
+/// Helper processes that decode, transform and encode, one image at a time each.
 ///
-/// A decoder that crashes or runs away costs one image and one helper: the image is tried once more in a fresh helper,
-/// since the cause may have been a `kill`, and then fails as `decoder-crash`; as `transform` where it can be
-/// decoded when nothing is made of it.
+/// A decoder that crashes or never ends costs one image and one helper. The pool tries the image once more in a fresh
+/// helper, since the cause may have been a `kill`. Then it fails as `decoder-crash`, or as `transform` if the picture
+/// can be decoded as long as no variant is made.
 final class HelperPool: Sendable {
     let configuration: HelperConfiguration
     let limits: ImageLimits
@@ -20,7 +20,7 @@ final class HelperPool: Sendable {
     private let queue = WorkQueue<HelperWork>()
     private let budget: MemoryBudget
     private let results = DispatchQueue(label: "helper.results")
-    /// Whether the log says already that helpers are not fully sandboxed.
+    /// Whether a log line has said that helpers are not fully sandboxed.
     let hasWarned = Mutex(false)
     let lines = HelperConnections()
     let turns: ProcessTurns
@@ -34,9 +34,9 @@ final class HelperPool: Sendable {
         turns = ProcessTurns(.helper, places: configuration.count)
     }
 
-    /// Makes every variant of a source, in the order given.
+    /// Makes every variant of a source, in the given order.
     ///
-    /// - Parameter assets: the pictures that the variants' effects name.
+    /// - Parameter assets: the other pictures that the variants' effects name.
     func transform(
         _ source: BlobFile, into variants: [VariantSpec], assets: [String: Asset] = [:],
         outputs: OutputPlace = OutputPlace(), tolerance: DecodeTolerance = DecodeTolerance(),
@@ -45,8 +45,8 @@ final class HelperPool: Sendable {
         guard case .failure(let crash) = outcome, crash.failureClass == .decoderCrash, !variants.isEmpty else {
             return outcome
         }
-        // What ended the helpers may have been the decoder's work or the variants'. Only a picture that isn't decoded even
-        // when nothing is made of it is to blame; and one that could not be decoded again, as when a worker stops, is not.
+        // The decoder or the variants may have killed the helpers. The picture is at fault only if decoding it without
+        // variants kills a helper too. If it cannot be decoded again, as when the worker stops, it is not.
         let alone = await transformOnce(source, into: [], [:], OutputPlace(), tolerance)
         guard case .success = alone else { return alone }
         return .failure(
@@ -72,7 +72,7 @@ final class HelperPool: Sendable {
         }
     }
 
-    /// The memory that a decoder would need for this picture. An unreadable one says why when it is its turn.
+    /// The memory that a decoder needs for this picture. Its decoder reports the error of an unreadable one.
     private func decoderBytes(of source: BlobFile) async -> Int {
         await withCheckedContinuation { continuation in
             results.async { [limits] in
@@ -81,7 +81,7 @@ final class HelperPool: Sendable {
         }
     }
 
-    /// Runs the helpers until `close()`, and returns when the last of them has ended.
+    /// Runs the helpers until `close()`; returns when the last of them has ended.
     func run() async {
         await withTaskGroup { group in
             for _ in 0..<configuration.count {
@@ -96,23 +96,23 @@ final class HelperPool: Sendable {
         queue.takeAvailable(min(Self.factsGroup - 1, queue.count / configuration.count)) { $0.isFactsOnly }
     }
 
-    /// Images already waiting are still done; then the helpers end.
+    /// Accepts no more images; the helpers end after the waiting ones.
     func close() { queue.close() }
 
-    /// Answers all images that wait or are at work as stopped.
+    /// Fails all waiting and running images as stopped.
     func abandon() {
         lines.cut()
         for work in queue.abandon() { work.answer.resume(returning: .failure(.stopped())) }
     }
 
-    /// One place in the pool: a helper is started when the first image comes, and replaced when it dies or is worn out.
+    /// One place of the pool: starts a helper for the first image, and replaces it when it has died or is worn out.
     private func serve() async {
         let thread = DispatchQueue(label: "helper")
         let place = HelperPlace()
         while await place.fill(from: queue) {
             do {
                 try await withHelper { helper in
-                    // It has nothing left to do when it is let go, and one that was taken over might not go by itself.
+                    // A helper that an attacker has taken over might not end by itself.
                     defer { helper.kill() }
                     self.lines.opened(helper.socket)
                     defer { self.lines.closed(helper.socket) }
@@ -125,23 +125,22 @@ final class HelperPool: Sendable {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
                 place.take()?.answer.resume(
                     returning: .failure(Failure(.diskError, "A helper process can't be started: \(error)")))
-                // Not in a hurry: whatever is wrong (memory, processes) will not be better in a millisecond.
+                // Best effort (cancellation only shortens it): a lack of memory does not end within milliseconds.
                 try? await Task.sleep(for: .seconds(1))
             }
         }
     }
 
-    /// Gives the helper one image after the other, until it is to be replaced. An image that it died of, and that is to be tried
-    /// again, is in the place then.
+    /// Gives the helper images until it must be replaced. An image to try again after a crash stays in the place.
     private func feed(from place: HelperPlace, to helper: RunningHelper, on thread: DispatchQueue) async {
         var images = 0
         repeat {
-            // A step of its own, so that no image is held while the next is waited for: its files would stay open.
+            // A function of its own, so that no image, with its open files, is held while the place waits for the next.
             guard await serveOne(from: place, to: helper, on: thread, &images) else { return }
         } while await place.fill(from: queue)
     }
 
-    /// - Returns: whether the helper may have another image.
+    /// - Returns: whether the helper may get another image.
     private func serveOne(
         from place: HelperPlace, to helper: RunningHelper, on thread: DispatchQueue, _ images: inout Int,
     ) async -> Bool {
@@ -155,7 +154,7 @@ final class HelperPool: Sendable {
         let (exchange, memory) = await self.exchange(work, with: helper, on: thread)
         switch exchange {
         case .answered(let reply, let files):
-            // The helper gets its next image while this one's files are read.
+            // The helper gets its next image while the files of this one are read.
             results.async { [cache] in work.answer.resume(returning: work.outcome(of: reply, files, in: cache)) }
         case .disk(let error):
             work.answer.resume(returning: .failure(Failure(error)))
@@ -192,11 +191,11 @@ final class HelperPool: Sendable {
         return true
     }
 
-    /// - Returns: how it ended, and the bytes of memory that the helper then held.
+    /// - Returns: how the exchange ended, and the memory that the helper held after it, in bytes.
     private func exchange(
         _ work: HelperWork, with helper: RunningHelper, on thread: DispatchQueue,
     ) async -> (HelperExchange, memory: Int) {
-        // Waiting for a helper blocks, so it happens on this place's own thread.
+        // Waiting for a helper blocks, so it runs on this place's own thread.
         await withCheckedContinuation { continuation in
             thread.async { [self, process = helper.process, socket = helper.socket] in
                 let exchange = work.exchange(

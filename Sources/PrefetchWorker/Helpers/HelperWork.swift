@@ -8,47 +8,47 @@ import Variants
 
 /// A helper's answer to one request.
 enum HelperAnswer: Sendable {
-    /// The facts, and a file for each variant, complete but not published.
+    /// The facts, and a complete but unpublished file for each variant.
     case made(TransformReport, [PendingBlob])
-    /// The part of a picture that can be seen so far, and a file with it.
+    /// The visible part of a picture, and a file with it.
     case preview(PreviewReport?, BlobFile)
-    /// A file would have come to more bytes than it may have.
+    /// A file would have exceeded its limit.
     case outgrown
-    /// Its facts alone don't say what it is.
+    /// A request for facts alone cannot describe the source.
     case undecided
 }
 
 /// How one exchange with a helper ended.
 enum HelperExchange: Sendable {
-    /// With the files it was given to write.
+    /// With the files that the helper was given to write.
     case answered(HelperReply, [BlobFile])
-    /// The files could not be made; no fault of the image.
+    /// The files could not be made; the image is not at fault.
     case disk(CacheError)
     case crashed
     case timedOut
 }
 
-/// A picture that effects name, such as a watermark.
+/// Another picture that effects name, such as a watermark.
 struct Asset: Sendable {
-    /// SHA-256 of its bytes: part of the identity of what it is used for.
+    /// SHA-256 of its bytes, which is part of the identity of renditions that use it.
     let hash: String
     let file: BlobFile
 }
 
-/// One image on its way through a helper.
+/// One request to a helper.
 struct HelperWork: Sendable {
     let source: BlobFile
     let variants: [VariantSpec]
     let assets: [String: Asset]
     let answer: CheckedContinuation<Result<HelperAnswer, Failure>, Never>
     var outputs = OutputPlace()
-    /// What may be wrong with the source.
+    /// The damage to accept in the source.
     var tolerance = DecodeTolerance()
-    /// Asks for a preview of so many first bytes, and for nothing else.
+    /// Requests a preview of this many first bytes, and nothing else.
     var preview: Int?
-    /// Asks for the source's facts, and for nothing else.
+    /// Requests the source's facts, and nothing else.
     var isFactsOnly = false
-    /// The item it is for, if it is for one.
+    /// The item that it is for, if there is one.
     let item = ProcessTurns.item
     private(set) var crashes = 0
 
@@ -68,13 +68,13 @@ struct HelperWork: Sendable {
         return work
     }
 
-    /// Whom two crashes are put down to: a transform of the program's own is likelier than a decoder that everybody uses.
+    /// The failure for two crashes: a registered transform is a likelier cause than a widely used decoder.
     var culprit: (failure: FailureClass, name: String) {
         let names = variants.flatMap(\.transformNames)
         return names.isEmpty ? (.decoderCrash, "decoder") : (.delegate, "transform or the decoder")
     }
 
-    /// Sends the request and waits for the answer. Blocks.
+    /// Sends the request and waits for the reply. Blocks.
     func exchange(
         over socket: DescriptorSocket, cache: ContentCache, limits: ImageLimits, configuration: HelperConfiguration,
     ) -> HelperExchange {
@@ -88,26 +88,26 @@ struct HelperWork: Sendable {
             request.fileBytes = outputs.most
             request.tolerance = tolerance
             let source = try source.openedForReading()
-            // It is closed with its owner, which nothing below names.
+            // The descriptor is closed with its owner, which no line below names.
             defer { withExtendedLifetime(source) {} }
             let pictures = names.compactMap { assets[$0]?.file.descriptor }
             let descriptors = [source.descriptor] + files.map(\.descriptor) + pictures
             guard send(try Array(JSONEncoder().encode(request)), descriptors, over: socket) else { return .crashed }
             guard try socket.wait(milliseconds: Int64(configuration.wallSeconds) * 1_000) else { return .timedOut }
             guard let (bytes, strays) = try socket.receive() else { return .crashed }
-            // A helper has no business sending descriptors; one that was taken over by an image might.
+            // A helper sends no descriptors, unless an image has taken it over.
             for stray in strays { try stray.close() }
             let reply = try HelperReply(json: bytes)
             return .answered(reply, files)
         } catch let error as CacheError {
             return .disk(error)
         } catch {
-            // An answer that makes no sense comes from a helper that an image has broken; it isn't asked again.
+            // A helper with an invalid reply was broken by an image; it gets no more requests.
             return .crashed
         }
     }
 
-    /// - Returns: whether the helper was still there to receive it.
+    /// - Returns: whether the helper was still running to receive it.
     private func send(_ bytes: [UInt8], _ descriptors: [FileDescriptor], over socket: DescriptorSocket) -> Bool {
         do {
             try socket.send(bytes, descriptors)
@@ -118,11 +118,11 @@ struct HelperWork: Sendable {
     }
 
     private func isFull(_ cache: ContentCache) -> Bool {
-        // If even this can't be read, the encoder's failure stands.
+        // Best effort: if the free space is unknown, the encoder's failure stands.
         ((try? cache.freeBytes()) ?? .max) < 1 << 20
     }
 
-    /// The result of a reply, after reading the files that were written. Blocks.
+    /// The result of a reply, with the files that were written. Blocks.
     func outcome(of reply: HelperReply, _ files: [BlobFile], in cache: ContentCache) -> Result<HelperAnswer, Failure> {
         do {
             return try decodeReply(reply, files, in: cache)
@@ -136,7 +136,7 @@ struct HelperWork: Sendable {
     ) throws(CacheError) -> Result<HelperAnswer, Failure> {
         switch reply {
         case .failed(let failure) where failure.failureClass == .encode && isFull(cache):
-            // An encoder can't tell a full disk from any other failed write; the image is not to blame.
+            // Encoders do not distinguish a full disk from other failed writes; the image is not at fault.
             return .failure(Failure(.diskFull, "The disk of \(cache.directory) is full."))
         case .failed(let failure):
             return .failure(failure)
@@ -147,7 +147,7 @@ struct HelperWork: Sendable {
         case .preview(let report):
             return .success(.preview(report, files[0]))
         case .facts:
-            return .failure(Failure(.transform, "The helper answered what it wasn't asked."))
+            return .failure(Failure(.transform, "The helper's reply does not match the request."))
         case .made(let report):
             guard report.renditions.count == files.count else {
                 return .failure(
@@ -164,7 +164,7 @@ struct HelperWork: Sendable {
     }
 }
 
-/// Where a helper's variants are written to, and how long each may get.
+/// Where a helper writes variants, and the maximum size of each.
 struct OutputPlace: Sendable {
     var isInMemory = false
     /// Bytes; nil for the helper's own limit.

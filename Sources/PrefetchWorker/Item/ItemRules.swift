@@ -2,7 +2,7 @@ internal import Core
 internal import Download
 internal import Jobs
 
-// What an item of its own, and its job, make of what has come.
+// Rules of an item and its job for sources and failures.
 
 extension ItemEnding {
     var failure: Failure? {
@@ -12,7 +12,7 @@ extension ItemEnding {
         }
     }
 
-    /// An item whose URL has failed for good goes on with the next of its fallbacks.
+    /// Replaces a final failure by the item's next fallback, if it has one.
     func orFallBack(of item: ClaimedItem) -> ItemEnding {
         guard item.own?.hasNext == true else { return self }
         switch self {
@@ -28,14 +28,14 @@ extension ItemEnding {
 }
 
 extension ClaimedItem {
-    /// Whether a source is the one that the item is to have.
+    /// Whether a source has the item's own checksum and size.
     func accepts(_ source: SourceRecord) -> Bool {
         own?.accepts(hash: source.hash, size: source.size) ?? true
     }
 }
 
 extension JobPlan {
-    /// - Throws: `filtered` for a source that the job doesn't take, as far as it is known.
+    /// - Throws: `filtered` if the known facts of the source fail the job's filter.
     func check(_ source: SourceRecord) throws(Failure) {
         let filter = settings.filter
         guard !filter.isEmpty else { return }
@@ -48,7 +48,7 @@ extension JobPlan {
 }
 
 extension OwnColumns {
-    /// - Throws: `checksum`, with both values.
+    /// - Throws: `checksum`, with both values, if they are not the item's own.
     func check(hash: String, size: Int64) throws(Failure) {
         guard !accepts(hash: hash, size: size) else { return }
         if let wanted = self.size, wanted != size {
@@ -67,7 +67,7 @@ extension Failure {
 }
 
 extension JobPlan {
-    /// Whether a failure is of this job's own making, so that others may fare better.
+    /// Whether a failure depends on this job's own headers or options, so that another job's request may succeed.
     func isAlone(with failure: Failure, _ request: DownloadRequest) -> Bool {
         if asksForItself, failure.failureClass.dependsOnCredentials { return true }
         guard failure.failureClass == .notAnImage, let response = failure.response else { return false }

@@ -3,7 +3,7 @@ internal import Core
 internal import Download
 internal import Jobs
 
-/// The stages that every item passes, and the rules that it goes by. One of each for all items of a run.
+/// The stages that every item passes, and their rules. All items of a run share one instance.
 struct Stages: Sendable {
     let lookup: SourceLookup
     let fetcher: Fetcher
@@ -15,28 +15,28 @@ struct Stages: Sendable {
     let settings: StageSettings
 }
 
-/// One item on its way: looked up in the cache, else fetched; rendered; published.
+/// Takes one item through the stages: lookup in the cache, otherwise a download; rendering; publishing.
 ///
-/// It ends exactly once, through the publisher, whatever happens on the way.
+/// Each item ends exactly once, through the publisher, also after an error.
 final class ItemRun {
     private(set) var item: ClaimedItem
     private var plan: JobPlan
     private let stages: Stages
-    /// Why its own columns can't be used.
+    /// Why the item's own columns cannot be used.
     private let problem: String?
 
-    // Held until it has ended.
+    // Held until the item has ended.
     private var blobs: [PendingBlob] = []
-    /// The shared fetch that it has joined.
+    /// The shared fetch that the item has joined.
     private var fetchKey: String?
-    /// The bytes whose renditions it shares with other items in flight.
+    /// The hash of the source whose renditions the item shares with other items in flight.
     private var sharedBytes: String?
 
-    // Found out on the way.
-    /// The request, which the delegate has seen.
+    // Set in the course of the run.
+    /// The request after the delegate's changes.
     private var request: DownloadRequest?
     private var lastTry: TryRecord?
-    /// Whether the origin was asked: only then a failure counts against its host.
+    /// Whether the origin was asked; otherwise a failure does not count against its host.
     private var hasFetched = false
 
     init(_ item: ClaimedItem, _ plan: JobPlan, _ stages: Stages, problem: String? = nil) {
@@ -46,15 +46,15 @@ final class ItemRun {
         self.problem = problem
     }
 
-    /// Takes the item to its end.
+    /// Runs the item to its end.
     ///
-    /// - Parameter onMade: called once, when only writing it down is left.
-    /// - Returns: the ending that was written down; nil where none was.
+    /// - Parameter onMade: called once, when only publishing is left.
+    /// - Returns: the ending that was written to the database; nil if none was.
     func run(onMade: @Sendable () -> Void = {}) async -> ItemEnding? {
         let ending = await ProcessTurns.$item.withValue(item.id) { await outcome().orFallBack(of: item) }
         onMade()
         let published = await stages.publisher.commit(lastTry.map(item.tried) ?? item, ending, blobs: blobs)
-        // From now on other items find in the index what this one has made, so that it needn't be shared any longer.
+        // Other items now find its renditions in the index, so that they need not be shared any longer.
         if let sharedBytes { stages.renderer.leave(sharedBytes) }
         if let fetchKey { stages.fetcher.leave(fetchKey, user: item.id) }
         return published
@@ -86,7 +86,7 @@ final class ItemRun {
 
     /// Ends the item from the cache, rendering missing variants from a cached source.
     ///
-    /// - Returns: nil when the network is needed.
+    /// - Returns: nil if the item needs the network.
     private func fromCache() async throws(Failure) -> ItemEnding? {
         guard !plan.options.contains(.fromLoaderOnly) else { return nil }
         guard let source = item.source else { return try await fromReadOnlyCache() }
@@ -105,7 +105,7 @@ final class ItemRun {
                 try plan.check(rendered.source)
                 return done(rendered, original: original, isCached: true)
             } catch {
-                // The network may do better.
+                // The network may have a better source.
             }
         }
         return nil
@@ -122,7 +122,7 @@ final class ItemRun {
 
     /// Renders the missing variants of a source that the index knows.
     ///
-    /// - Returns: nil where its bytes aren't there any more, or have to be seen and can't be decoded.
+    /// - Returns: nil if its bytes are missing, or if they have to be decoded and cannot be.
     private func completed(from source: SourceRecord) async throws(Failure) -> ItemEnding? {
         let isKept = stages.lookup.isThere(source)
         guard isKept || !plan.keepsOriginal, BlobHash(source.hash) != nil else { return nil }
@@ -133,18 +133,18 @@ final class ItemRun {
             }
             return rendered.map { done($0, original: nil, isCached: true) }
         } catch  where error.failureClass.isOfItem && plan.hasToSee(source) && !plan.options.contains(.fromCacheOnly) {
-            // These bytes were kept without being decoded: the origin may have better ones.
+            // These bytes were stored without being decoded; the origin may have better ones.
             return nil
         }
     }
 
-    /// The cached source in place of a failure of the origin's, for jobs that say so.
+    /// Replaces an origin's failure by the cached source, for jobs with `stale-if-error`.
     private func staleSource(inPlaceOf ending: ItemEnding) async -> ItemEnding? {
         guard plan.options.contains(.staleIfError), !plan.options.contains(.fromLoaderOnly), let source = item.source,
             let failed = ending.failure, failed.failureClass.isTheOrigins
         else { return nil }
         if plan.options.contains(.httpCache) {
-            // A delegate that fails now has failed the item already.
+            // Best effort: if the delegate fails here, the origin's failure stands.
             guard let request = try? await effectiveRequest(), stages.lookup.mayReplaceError(source, for: request)
             else {
                 return nil
@@ -161,7 +161,7 @@ final class ItemRun {
 
     // MARK: - From the network
 
-    /// Fetches the item's URL, together with other items that want it now, and renders its variants.
+    /// Fetches the item's URL, shared with other items that need it now, and renders its variants.
     private func fromNetwork() async throws(Failure) -> ItemEnding {
         if let refused = try await refused() { return refused }
         let request = try await effectiveRequest()
@@ -184,7 +184,7 @@ final class ItemRun {
         }
     }
 
-    /// The end of an item that is not to be fetched; nil where it is.
+    /// The ending of an item that must not be fetched; nil if it may be.
     private func refused() async throws(Failure) -> ItemEnding? {
         if plan.options.contains(.fromCacheOnly) {
             return .failed(Failure(.notCached, "Not in the cache, and the job says from-cache-only."))
@@ -200,7 +200,7 @@ final class ItemRun {
         return try stages.hosts.ending(of: item)
     }
 
-    /// The request that is made for the item. The delegate sees it once.
+    /// The item's request after the delegate's changes; the delegate is called once.
     private func effectiveRequest() async throws(Failure) -> DownloadRequest {
         if let request { return request }
         let validators = await validators()
@@ -211,8 +211,8 @@ final class ItemRun {
         return request
     }
 
-    /// The source that a 304 may confirm: only one that is whole, or of which all that the job wants is there. Where its
-    /// pixels have to be seen, its bytes are needed.
+    /// The source whose validators the request may send. A 304 must suffice: the source's bytes are in the cache, or
+    /// everything that the job makes of them. If the bytes have to be decoded, they must be in the cache.
     private func validators() async -> SourceRecord? {
         guard !plan.options.contains(.fromLoaderOnly), let source = item.source, !plan.hasToSee(source) else {
             return nil
@@ -232,12 +232,12 @@ final class ItemRun {
         source.etag = response.etag ?? source.etag
         source.lastModified = response.lastModified ?? source.lastModified
         source.http = stages.fetcher.facts(of: response, request, replacing: source.http)
-        // Where the cached bytes were damaged since, the next claim finds them forgotten and fetches anew.
+        // The cached bytes were damaged meanwhile and are forgotten; the next claim fetches them again.
         return try await completed(from: source) ?? .release
     }
 
     private func rendered(_ fetched: FetchedSource, _ request: DownloadRequest) async throws(Failure) -> ItemEnding {
-        // Once its variants are rendered the bytes are the publisher's, and the downloader may take the next body.
+        // After rendering, the publisher owns the bytes, and the downloader may start another body.
         defer { fetched.receipt?.markConsumed() }
         try item.own?.check(hash: fetched.hash.hex, size: fetched.size)
         let source = stages.fetcher.record(of: fetched, item, plan, request)
@@ -249,7 +249,7 @@ final class ItemRun {
             return done(rendered, original: original, isCached: false)
         } catch {
             guard error.failureClass == .truncated else { throw error }
-            // Only of a body that is whole it is the URL's fault: another may have broken off with its connection.
+            // The URL is at fault only if the body is complete; another body may have ended with its connection.
             let response = fetched.response
             guard response.isWhole else { throw Failure(.connectionLost, error.message, response: response) }
             var failure = error
@@ -260,7 +260,7 @@ final class ItemRun {
 
     // MARK: - Variants
 
-    /// - Returns: nil where the cache doesn't have the source's bytes any more.
+    /// - Returns: nil if the cache no longer has the source's bytes.
     private func render(
         _ source: SourceRecord, _ file: @Sendable () async throws(CacheError) -> BlobFile?,
     ) async throws(Failure) -> Rendered? {
@@ -272,7 +272,7 @@ final class ItemRun {
         }
     }
 
-    /// - Parameter original: the source's bytes, where the cache doesn't have them yet.
+    /// - Parameter original: the source's bytes, if the cache does not have them yet.
     private func done(_ rendered: Rendered, original: PendingBlob?, isCached: Bool) -> ItemEnding {
         blobs = rendered.blobs
         if plan.keepsOriginal, let original { blobs.append(original) }

@@ -5,20 +5,20 @@ internal import Imaging
 public import Jobs
 internal import Variants
 
-/// A job's wishes, parsed once for all its items, which share it.
+/// A job's variants and options, parsed once and shared by all its items.
 final class JobPlan: Sendable {
     let definition: JobDefinition
     let options: JobOptions
     let settings: JobSettings
     let variants: [VariantSpec]
-    /// Of its requests, instead of the worker's own.
+    /// Timeouts of the job's requests that replace the worker's.
     let timeouts: DownloadRequest.Timeouts
-    /// The pictures that the variants' effects name.
+    /// The other pictures that the variants' effects name.
     let assetNames: Set<String>
-    /// Whether its requests say more of who asks than those of other jobs.
+    /// Whether its requests have headers of its own, such as credentials.
     var asksForItself: Bool { !definition.headers.isEmpty }
 
-    /// Whether the failure that a URL is listed for may not apply to this job.
+    /// Whether the failure for which a URL is listed may not apply to this job.
     func asksOtherwise(than entry: BlacklistEntry) -> Bool {
         if asksForItself, entry.failure.dependsOnCredentials { return true }
         if tolerance.acceptsDamage, [.badImage, .truncated].contains(entry.failure) { return true }
@@ -57,7 +57,7 @@ final class JobPlan: Sendable {
         }
     }
 
-    /// The cache key that the job's rule makes of a URL; nil without a rule.
+    /// The cache key of a URL by the job's rule; nil without a rule.
     func key(of url: String) throws(Failure) -> String? {
         do throws(JobsError) {
             return try settings.cacheKey?.key(of: url)
@@ -71,19 +71,20 @@ final class JobPlan: Sendable {
     /// Whether a source has to be decoded before its item is done.
     var decodes: Bool { !options.contains(.avoidDecodeImage) || !variants.isEmpty }
 
-    /// Whether this job can't take a source for whole that another one did.
+    /// Whether this job must decode a source that another job has stored: it was not decoded, or was accepted with
+    /// damage.
     func hasToSee(_ source: SourceRecord) -> Bool {
         decodes && (source.isUnverified || source.isDamaged && !tolerance.acceptsDamage)
     }
 
-    /// What may be wrong with a source.
+    /// The damage that the job accepts.
     var tolerance: DecodeTolerance {
         DecodeTolerance(
             firstFrameSuffices: options.contains(.decodeFirstFrameOnly),
             acceptsDamage: options.contains(.acceptDamaged))
     }
 
-    /// The worker's rules for retries, as the job changes them.
+    /// The worker's rules for retries, with the job's own settings.
     func retries(_ worker: RetryPolicy) -> RetryPolicy {
         var retries = worker
         retries.maxTries = settings.maxTries ?? worker.maxTries
@@ -94,7 +95,7 @@ final class JobPlan: Sendable {
         return retries
     }
 
-    /// What the body of an item's request has to be like; nil for any.
+    /// The requirements on the body of an item's request; nil for none.
     func bodyFilter(of own: OwnColumns?) -> BodyFilter? {
         let filter = settings.filter
         guard own?.size != nil || !filter.isEmpty else { return nil }
@@ -117,7 +118,7 @@ final class JobPlan: Sendable {
 }
 
 extension VariantSpec {
-    /// What a job without variants makes of its sources where it says `scale-down-large-images`.
+    /// The variant of a job without variants that has the option `scale-down-large-images`.
     fileprivate static let reduced: VariantSpec = {
         do throws(VariantSpecError) {
             return try parse("reduced=x,scale-down-large-images")
@@ -142,7 +143,7 @@ struct JobPlanError: Error {
     let message: String
 }
 
-/// Looks at a job as a worker will, before it is in the queue.
+/// Checks a job as a worker will, before it is enqueued.
 public enum WorkerJobs {
     /// - Throws: `usage`, with the mistake in the variants or options and its correction.
     public static func check(_ job: NewJob) throws(WorkerError) {

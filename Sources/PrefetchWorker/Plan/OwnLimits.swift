@@ -2,25 +2,25 @@ internal import Core
 internal import Imaging
 internal import Jobs
 
-/// The numbers that stages go by.
+/// The settings of the stages.
 struct StageSettings: Sendable {
     var retries = RetryPolicy()
-    /// How long a cached source is used without asking the origin, in milliseconds; negative for ever.
+    /// How long a cached source is used without revalidation, in milliseconds; negative for ever.
     var maxAge: Int64 = 7 * 86_400_000
     var limits = OwnLimits()
     /// UTC milliseconds.
     var now: @Sendable () -> Int64
 }
 
-/// The settings by which this worker refuses what another may take. A URL that one of them has refused is listed as long as
-/// it stays as it is.
+/// The settings by which this worker refuses URLs that another may accept. A URL that one of them refused stays listed
+/// only while the setting is the same.
 struct OwnLimits: Sendable, Hashable {
     var addresses = ""
     var maxBodyBytes: Int64 = 0
     var maxCacheBytes: Int64?
     var images = ImageLimits()
 
-    /// The settings that a class of failures goes by, as they are.
+    /// The settings that decide a class of failures, as text.
     func setting(of failure: FailureClass) -> String? {
         switch failure {
         case .forbiddenAddress: "allow-addresses=\(addresses)"
@@ -32,10 +32,10 @@ struct OwnLimits: Sendable, Hashable {
         }
     }
 
-    /// Whether an entry of the blacklist still holds.
+    /// Whether an entry of the blacklist still applies.
     func keeps(_ entry: BlacklistEntry) -> Bool { entry.setting == nil || entry.setting == setting(of: entry.failure) }
 
-    /// What to change to have it, in a sentence; nil for what no setting of the worker's decides.
+    /// Which option to change, in a sentence; nil if no setting of the worker decides the class.
     func advice(on failure: FailureClass) -> String? {
         switch failure {
         case .forbiddenAddress: "Allow it with --allow-addresses."
@@ -46,7 +46,7 @@ struct OwnLimits: Sendable, Hashable {
         }
     }
 
-    /// A failure with the setting that has refused it, and what to change.
+    /// Adds to a failure the setting that refused it and the option to change.
     func explained(_ failure: Failure) -> Failure {
         guard let advice = advice(on: failure.failureClass) else { return failure }
         let isNamed = failure.message.contains("--")

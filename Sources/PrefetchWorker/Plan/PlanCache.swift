@@ -2,7 +2,7 @@ internal import Core
 internal import Jobs
 internal import Synchronization
 
-/// The plans of the jobs, and of the items that differ from theirs, that were used last: most items share one.
+/// The most recently used plans: of jobs, and of items with settings of their own. Most items share one.
 final class PlanCache: Sendable {
     private let plans = Mutex(LRUCache<JobDefinition, Result<JobPlan, JobPlanError>>(countLimit: 1_000))
 

@@ -2,41 +2,41 @@ internal import Download
 internal import Jobs
 internal import Synchronization
 
-/// Decides which items a worker takes in hand: how many, of which jobs, and when items that workers have died of have their
-/// turn.
+/// Decides which items a worker claims: how many, of which jobs, and when suspects (items that were active when a
+/// worker died) run.
 final class Admission: Sendable {
-    /// Items that aren't yet with the publisher: enough that no download slot waits for the database, few enough that an
-    /// urgent job isn't late.
+    /// Items that have not reached the publisher: enough that no download slot waits for the database, few enough that
+    /// an urgent job need not wait for long.
     static let target = 256
-    /// Milliseconds between two looks for jobs that are more urgent than all that is in hand.
+    /// Milliseconds between two lookups of jobs that are more urgent than all items in flight.
     static let urgentEvery: Int64 = 20
-    /// Items in flight when most of them wait for hosts that are busy or blocked while other hosts could be served.
+    /// Maximum items in flight if most of them wait for busy or blocked hosts while other hosts could be served.
     static let ceiling = 4_096
-    /// How long download slots must be free before that counts.
+    /// How long download slots must be free before the worker claims beyond `target`.
     static let patience = Duration.milliseconds(250)
-    /// One claim of so many takes from the oldest job, so that an endless stream of urgent ones stops nothing.
+    /// One claim of this many takes from the oldest job, so that an endless stream of urgent jobs starves none.
     static let claimsPerElder = 16
     static let group = 64
-    /// Items of a crowded host that a worker keeps at hand.
+    /// Items of a crowded host that a worker keeps in flight.
     static let atHand = 256
 
     /// The next claim.
     enum Turn {
         case nothing
         case next(limit: Int, eldest: Bool, StalledJobPolicy)
-        /// Only items that go before all that are in hand.
+        /// Only items that are more urgent than all items in flight.
         case urgent(above: Precedence, StalledJobPolicy)
-        /// Items that so many workers have died of, apart from all others.
+        /// Only suspects with this many deaths, apart from all other items.
         case suspects(deaths: Int)
     }
 
     let tasks: InFlightItems
     private let downloader: Downloader
     private let concurrency: Int
-    /// Items in flight, with those that wait to be written down: what a few groups of the publisher hold. Each has files
-    /// open, and where few may be, fewer are held.
+    /// Maximum items in flight, including those that wait for the publisher: a few groups of it. Each item has open
+    /// files, so the number is lower if the process may open few files.
     private let mostUnwritten = max(target, min(4 * Publisher.groupItems, DescriptorLimit.current / 8))
-    /// Items that aren't yet with the publisher.
+    /// Items that have not reached the publisher.
     private let making = InFlightCounts()
     private let suspects = SuspectTurns()
     private let claims = Atomic(0)
@@ -49,26 +49,26 @@ final class Admission: Sendable {
         self.concurrency = concurrency
     }
 
-    // MARK: - Items in hand
+    // MARK: - Items in flight
 
     func began(_ item: ClaimedItem) { making.began(item.job) }
 
-    /// Only writing the item down is left.
+    /// The item has reached the publisher.
     func cameThrough(_ item: ClaimedItem) { making.cameThrough(item.job) }
 
-    /// Items in flight, those handed to the publisher included, without those that don't move.
+    /// Items in flight, including those at the publisher, without those of stalled jobs beyond their number.
     var countInMotion: Int { tasks.count - (making.count - making.countInMotion) }
 
-    /// Whether another group may be claimed. An item that doesn't move takes no room from one that does: the worker would run
-    /// short each time the database is busy for a moment.
+    /// Whether another group may be claimed. Items of stalled jobs occupy no room of other items; otherwise the worker
+    /// would run short whenever the database is busy for a moment.
     var hasRoom: Bool {
         making.countInMotion + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten
     }
 
-    /// How many items may be in flight beside those that were active when a worker died.
+    /// How many items may be in flight together with suspects.
     var caution: Caution {
         Caution(
-            // An item that waits for a host that doesn't answer does nothing that could end a worker.
+            // An item that waits for a host without an answer does nothing that could kill a worker.
             inFlight: countInMotion, hasSuspects: tasks.hasSuspects,
             window: max(Suspicion.window(deaths: 1), 2 * concurrency))
     }
@@ -79,7 +79,8 @@ final class Admission: Sendable {
     func turn() -> Turn {
         let inFlight = tasks.count
         if suspects.holdsBack(inFlight: inFlight) {
-            // Items that wait for their host go back, so that the turn comes as soon as those at work have ended.
+            // Items that wait for their hosts go back to the queue, so that the suspects' turn comes when the running
+            // ones have ended.
             if !suspects.isTurn { _ = downloader.shed(over: 0) }
             return .nothing
         }
@@ -96,11 +97,11 @@ final class Admission: Sendable {
         guard inFlight < mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence else {
             return .nothing
         }
-        // Of a job that doesn't move, more is not urgent because an item of a later job is on its way.
+        // More items of a stalled job are not urgent just because an item of a later job is in flight.
         return .urgent(above: lowest, StalledJobPolicy(making.stuck(), otherwise: .nothing))
     }
 
-    /// Whether it is time to ask the database again; every item that ends would else ask it.
+    /// Limits lookups in the database; otherwise every item that ends would cause one.
     private var isTimeForUrgent: Bool {
         let now = monotonicMilliseconds()
         guard now - lookedForUrgent.load(ordering: .relaxed) >= Self.urgentEvery else { return false }
@@ -108,9 +109,9 @@ final class Admission: Sendable {
         return true
     }
 
-    /// Whether download slots are free although items wait: their hosts are at their limit or asked to be left alone.
+    /// Whether download slots are free although items wait: their hosts are at their limit or blocked.
     ///
-    /// A slot that is free for a moment doesn't count: it takes a while until a claim has reached the downloader.
+    /// A slot must be free for `patience`, since a claim takes a while to reach the downloader.
     private var isStarving: Bool {
         let counts = downloader.counts
         let isIdle = counts.waiting > 0 && counts.room > 0
@@ -122,13 +123,13 @@ final class Admission: Sendable {
 
     // MARK: - Suspects
 
-    /// Whether it is time to ask the database for items that workers have died of: once a second.
+    /// Whether to look in the database for suspects: once a second.
     var isTimeToLookForSuspects: Bool { suspects.isTimeToLook() }
 
-    /// - Parameter deaths: the fewest deaths among such items; nil where there are none.
+    /// - Parameter deaths: the fewest deaths among suspects; nil if there are none.
     func foundSuspects(_ deaths: Int?) { suspects.found(deaths) }
 
-    /// The turn of such items, which comes when nothing else is in flight.
+    /// The claim of suspects; only if nothing else is in flight.
     func suspectsTurn() -> Turn {
         guard tasks.count == 0, let deaths = suspects.next() else { return .nothing }
         return .suspects(deaths: deaths)
@@ -137,14 +138,14 @@ final class Admission: Sendable {
     func suspectsBegan() { suspects.began() }
 }
 
-/// How many items a worker has on their way, by job, and which jobs don't move.
+/// Counts a worker's items in flight by job, and recognises stalled jobs.
 ///
-/// Without it one host that doesn't answer would fill the worker with its items, while the items of other hosts wait in the
+/// Without it, the items of one unresponsive host would fill the worker while items of other hosts wait in the
 /// database.
 final class InFlightCounts: Sendable {
-    /// So many items of a job that doesn't move are enough.
+    /// A job can be stalled only with this many items in flight.
     static let enough = 128
-    /// How long ago the last item of a job that moves has come through, in milliseconds.
+    /// A job is not stalled if its last item reached the publisher less than this ago, in milliseconds.
     static let moving: Int64 = 1_000
 
     private struct Entry {
@@ -179,10 +180,10 @@ final class InFlightCounts: Sendable {
         }
     }
 
-    /// Items of jobs that move, or of which there isn't enough yet.
+    /// Items without those of stalled jobs.
     var countInMotion: Int { count - stuck().values.reduce(0, +) }
 
-    /// The jobs of which there is enough, and how much.
+    /// The stalled jobs, and the number of their items.
     func stuck(at now: Int64 = monotonicMilliseconds()) -> [JobID: Int] {
         state.withLock { state in
             guard state.count >= Self.enough else { return [:] }

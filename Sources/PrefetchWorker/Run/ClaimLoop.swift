@@ -3,14 +3,14 @@ internal import Jobs
 internal import Logging
 internal import Synchronization
 
-/// Claims items and sets them on their way, as many as the admission lets in.
+/// Claims items and starts them, as many as the admission allows.
 final class ClaimLoop: Sendable {
-    /// How a claim loop works.
+    /// The settings of a claim loop.
     struct Options: Sendable {
         let worker: Int64
-        /// For jobs that don't name an order.
+        /// The order of jobs that name none.
         let order: ExecutionOrder
-        /// Whether it ends when nothing is left that could still run.
+        /// Whether it ends when no item is left that could still run.
         let drains: Bool
     }
 
@@ -44,7 +44,7 @@ final class ClaimLoop: Sendable {
     private var tasks: InFlightItems { admission.tasks }
     private var disk: DiskWatch { probe.disk }
 
-    /// Runs until a stop is asked for or, when draining, nothing is left.
+    /// Runs until a stop is requested or, when draining, nothing is left.
     func run() async throws(WorkerError) -> RunEnd {
         while true {
             if signals.stop.isRequested { return .stopped }
@@ -54,7 +54,7 @@ final class ClaimLoop: Sendable {
             if let trouble {
                 if options.drains, tasks.count == 0, await hasNothingToDo() { return .drained }
                 if disk.announce() {
-                    logger.error("The worker pauses until the disk lets it work.", metadata: ["reason": "\(trouble)"])
+                    logger.error("The worker pauses until the disk works again.", metadata: ["reason": "\(trouble)"])
                 }
                 let wasTried = await probe.act()
                 if options.drains, wasTried, tasks.count == 0, try isHopeless() { return .disk(trouble) }
@@ -70,7 +70,7 @@ final class ClaimLoop: Sendable {
         }
     }
 
-    /// A second at most after the database's file was deleted or replaced, the run ends.
+    /// Ends the run within a second after the database's file was deleted or replaced.
     private func checkFile() throws(WorkerError) {
         let now = monotonicMilliseconds()
         guard now - fileLookedAt.load(ordering: .relaxed) >= 1_000 else { return }
@@ -78,15 +78,14 @@ final class ClaimLoop: Sendable {
         do { try store.database.checkFile() } catch { throw WorkerError(error) }
     }
 
-    /// Whether a draining run gives up: nothing is in flight, and the disk still doesn't work, or works only until something
-    /// is written.
+    /// Whether a draining run gives up: nothing is in flight, and the disk fails, at the latest when it is written to.
     private func isHopeless() throws(WorkerError) -> Bool {
         guard disk.trouble() != nil || disk.relapses > 8 else { return false }
         if let fault, fault.code != .diskFull, fault.code != .busy { throw WorkerError(fault) }
         return true
     }
 
-    /// The database's last fault, as long as nothing has worked since.
+    /// The database's last error; nil once a call has succeeded since.
     private var fault: JobsError? {
         get { lastFault.withLock { $0 } }
         set { lastFault.withLock { $0 = newValue } }
@@ -94,10 +93,10 @@ final class ClaimLoop: Sendable {
 
     // MARK: - Claims
 
-    /// - Returns: how many items were claimed.
+    /// - Returns: the number of claimed items.
     private func claim() async throws(WorkerError) -> Int {
         do throws(JobsError) {
-            // Whatever else there is to do: items that workers have died of get their turn after a while.
+            // Independent of other work: suspects get their turn after a while.
             if admission.isTimeToLookForSuspects { admission.foundSuspects(try await store.queue.leastSuspicion()) }
             let claimed = try await claim(admission.turn())
             if claimed > 0 {
@@ -173,9 +172,9 @@ final class ClaimLoop: Sendable {
 
     // MARK: - The end
 
-    /// Whether the queue is empty, so that the disk's trouble stops nothing.
+    /// Whether the queue is empty, so that a failing disk delays nothing.
     private func hasNothingToDo() async -> Bool {
-        // A database that can't be asked is looked at by the probe.
+        // If the database cannot be read, the disk probe decides.
         do { return try await store.reports.backlog().isEmpty } catch _ { return false }
     }
 
@@ -189,7 +188,7 @@ final class ClaimLoop: Sendable {
         }
     }
 
-    /// A disk that is full or fails, and a program that holds the lock, pass; a damaged database doesn't.
+    /// Waits for a full or failing disk and for a lock, since these may pass; a damaged database ends the run.
     private func pause(after error: JobsError) throws(WorkerError) -> Int {
         guard error.mayPass else { throw WorkerError(error) }
         fault = error
@@ -198,17 +197,17 @@ final class ClaimLoop: Sendable {
     }
 }
 
-/// How a run came to its end.
+/// How a run ended.
 public enum RunEnd: Sendable {
-    /// Nothing was left that could still run.
+    /// No item was left that could still run.
     case drained
     /// A stop was requested.
     case stopped
-    /// The disk is full or doesn't work; the rest waits in the queue.
+    /// The disk is full or fails; the remaining items stay in the queue.
     case disk(String)
 }
 
-/// What wakes a claim loop, and what ends it.
+/// The signals that wake a claim loop and end it.
 struct RunSignals: Sendable {
     let wakeup: Wakeup
     let stop: StopSignal

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// Reports the items that a draining worker waits for when it has none in flight itself.
 final class DrainWatch: Sendable {
-    /// Milliseconds without anything to do before the wait is told of, and between two sentences.
+    /// Milliseconds without work before the wait is reported, and between two reports.
     static let firstAfter: Int64 = 5_000
     static let againAfter: Int64 = 30_000
 
@@ -27,7 +27,7 @@ final class DrainWatch: Sendable {
         state.withLock { $0 = State() }
     }
 
-    /// Called each time the worker finds that it has nothing to do and the queue isn't empty.
+    /// Called each time the worker has no work although the queue is not empty.
     ///
     /// - Throws: errors of the database.
     func isIdle(worker: Int64, at now: Int64 = monotonicMilliseconds()) async throws(JobsError) {
@@ -37,10 +37,10 @@ final class DrainWatch: Sendable {
                 >= (state.toldAt == nil ? Self.firstAfter : Self.againAfter)
         }
         guard isTime else { return }
-        // It may wait for items that are in the counters only. Once for each wait, since every item is looked at.
+        // The counters may be wrong, so the items are counted. Once for each wait, since that reads every item.
         if state.withLock({ $0.toldAt == nil }) {
             for job in try await store.control.mendCounters(always: true) {
-                logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
+                logger.warning("The counters of a job were wrong and have been corrected: \(job.finding)")
             }
         }
         let waits = try await store.reports.waits(of: worker)

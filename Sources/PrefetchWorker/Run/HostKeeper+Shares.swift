@@ -1,7 +1,7 @@
 internal import Download
 internal import Jobs
 
-/// The limits that several workers of one database share, and the items that wait for them.
+/// The limits that the workers of one database share, and the items that wait for them.
 extension HostKeeper {
     /// Writes this worker's demand for each host, and applies its share of the limits.
     func share(_ hosts: [HostSnapshot], _ ledger: inout Ledger) async throws(JobsError) {
@@ -41,7 +41,8 @@ extension HostKeeper {
         return demands
     }
 
-    /// The items that wait for processes of one kind. Each worker has processes of its own, which it shares with no other worker.
+    /// The items that wait for processes of one kind. Each worker has its own processes and shares them with no other
+    /// worker.
     private func demand(of turns: ProcessTurns) -> HostDemand? {
         let (waiting, running) = turns.counts
         guard waiting > 0 else { return nil }
@@ -50,7 +51,7 @@ extension HostKeeper {
         return HostDemand(load: load, limit: 1_000_000, share: nil)
     }
 
-    /// Hosts of which only the rate is told are left out beyond this.
+    /// Maximum hosts in a report; beyond it, hosts with a rate only are left out.
     private static let mostNamed = 1_000
 
     private func load(of hosts: [HostSnapshot], _ now: Int64, _ ledger: inout Ledger) -> [HostLoad] {
@@ -66,13 +67,13 @@ extension HostKeeper {
                 reason: wait?.reason ?? (isAskedForRules ? "The robots.txt of \(host.host) is asked for first." : nil),
                 until: wait?.time.map { now + $0.milliseconds })
         }
-        // A host that isn't named gets no place beside another worker: those that want one are all named.
+        // A host that is not reported gets no place beside other workers, so all hosts with requests are reported.
         let busy = loads.filter { $0.running > 0 || $0.waiting > 0 || $0.reason != nil }
         let others = loads.filter { $0.running == 0 && $0.waiting == 0 && $0.reason == nil }
         return busy + others.prefix(max(0, Self.mostNamed - busy.count))
     }
 
-    /// Over a second, as people read them.
+    /// Requests a second to each host, for display.
     private func countRates(of hosts: [HostSnapshot], _ ledger: inout Ledger) {
         let now = monotonicMilliseconds()
         guard now - ledger.lastLook >= 1_000 else { return }
@@ -84,7 +85,7 @@ extension HostKeeper {
         ledger.started = Dictionary(hosts.map { ($0.host, $0.started) }, uniquingKeysWith: max)
     }
 
-    /// Reports which items wait in this worker. Waits of a moment aren't reported.
+    /// Reports which items wait in this worker. Short waits are not reported.
     func hold(_ ledger: inout Ledger) async throws(JobsError) {
         let sharers = stages.fetcher.fetches.sharers
         var held: [Int64: String] = [:]

@@ -3,9 +3,9 @@ internal import Download
 internal import Jobs
 internal import Logging
 
-/// Carries the state of hosts from the downloader to the database, and limits the other way.
+/// Copies the state of hosts from the downloader to the database, and the limits from the database to the downloader.
 struct HostKeeper: Sendable {
-    /// The limits that the worker was started with.
+    /// The limits with which the worker was started.
     struct Limits: Sendable {
         let concurrency: Int
         let ofHosts: HostLimits
@@ -29,11 +29,12 @@ struct HostKeeper: Sendable {
     var downloader: Downloader { stages.fetcher.downloader }
     private var shedHosts: ShedHosts { stages.hosts.shedHosts }
 
-    /// The interval of the rounds: waits are reported within a second; slots that another worker leaves are taken sooner.
+    /// The interval of the rounds. Waits are reported within a second; beside other workers the rounds are shorter, so
+    /// that free places are taken sooner.
     static let pause = Duration.milliseconds(400)
     static let pauseBesideOthers = Duration.milliseconds(200)
 
-    /// The values written and read last, so that each change is carried once.
+    /// The values that were last written and read, so that each change is copied once.
     struct Ledger {
         var seen: [String: Int64] = [:]
         var saved: [String: HostMemory] = [:]
@@ -44,7 +45,7 @@ struct HostKeeper: Sendable {
         var hadProgress = false
         var limits: [LimitsRecord] = []
         var held: [Int64: String] = [:]
-        /// What this worker keeps to; nil while it is alone.
+        /// This worker's share of each host; nil while it is the only worker.
         var shares: [String: WorkerShares.Share]?
     }
 
@@ -56,14 +57,14 @@ struct HostKeeper: Sendable {
             downloader.restore(host: memory.host, window: memory.width, circuitOpenCount: memory.circuitOpenCount)
         }
         try await read(&ledger)
-        // Before anything is asked for: others may have all places.
+        // Before the first request, since other workers may have all places.
         try await share(downloader.hosts, &ledger)
         return ledger
     }
 
     /// Runs until its task is cancelled.
     ///
-    /// - Returns: what ``end(_:)`` is to go on with.
+    /// - Returns: the ledger that ``end(_:)`` continues with.
     func run(_ ledger: Ledger) async -> Ledger {
         var ledger = ledger
         while !Task.isCancelled {
@@ -75,10 +76,10 @@ struct HostKeeper: Sendable {
                 try await tell(&ledger)
                 try await callBack()
             } catch {
-                // It is tried again in a moment; a fault that stays shows in the claims, which do end the run.
-                logger.warning("Could not keep the books of the hosts.", metadata: ["error": "\(error)"])
+                // The next round tries again. A lasting error shows in the claims, which end the run.
+                logger.warning("The state of hosts could not be stored yet.", metadata: ["error": "\(error)"])
             }
-            // Cancellation ends the nap, and then the loop.
+            // Best effort: cancellation ends the sleep, and then the loop.
             try? await Task.sleep(for: ledger.shares == nil ? Self.pause : Self.pauseBesideOthers)
         }
         return ledger
@@ -94,7 +95,7 @@ struct HostKeeper: Sendable {
         }
     }
 
-    /// What other workers were told by an origin, and what people have changed.
+    /// Reads the blocks that other workers have stored, and the limits that users have changed.
     private func read(_ ledger: inout Ledger) async throws(JobsError) {
         let now = try await store.database.cacheTime()
         let memories = try await store.hosts.memories()
@@ -113,7 +114,7 @@ struct HostKeeper: Sendable {
         apply(records)
     }
 
-    /// Of a host that has answered this worker, and that others take for one that never has, it is written down anew.
+    /// Writes a host again that has answered this worker, if the database says that it has never answered.
     private func remind(of memories: [HostMemory], _ ledger: inout Ledger) {
         let doubted = memories.filter { $0.silence != nil && !$0.hasAnswered }
         guard !doubted.isEmpty else { return }
@@ -121,7 +122,7 @@ struct HostKeeper: Sendable {
         for memory in doubted where answered.contains(memory.host) { ledger.saved[memory.host] = memory }
     }
 
-    /// Whether a host has ever answered, all workers know together.
+    /// The workers of a database share whether a host has ever answered.
     private func learn(_ memory: HostMemory, at now: Int64) {
         if memory.hasAnswered { return downloader.noteAnswered(host: memory.host) }
         guard let silence = memory.silence, (0..<60_000).contains(now - silence.last),
@@ -156,7 +157,7 @@ struct HostKeeper: Sendable {
     }
 
     private func tell(_ ledger: inout Ledger) async throws(JobsError) {
-        // A transfer goes by the number of the item that it was begun for; others may wait for it, too.
+        // A transfer has the id of the item that started it; other items may share it.
         let sharers = stages.fetcher.fetches.sharers
         let loaded = stages.fetcher.loaders.transfers.all.map { ($0.id, $0.received, $0.expected) }
         let downloads = downloader.progress.map { ($0.id, $0.received, $0.expected) }
@@ -170,7 +171,7 @@ struct HostKeeper: Sendable {
         ledger.hadProgress = !progress.isEmpty
     }
 
-    /// Nil where nothing has changed that is worth a write.
+    /// Nil if nothing has changed that is worth a write.
     private func memory(of host: HostSnapshot, _ now: Int64, _ ledger: inout Ledger) -> HostMemory? {
         let old = ledger.saved[host.host]
         let width = host.window < Double(host.widest) ? host.window : nil
@@ -181,7 +182,7 @@ struct HostKeeper: Sendable {
             memory.notBefore = now + left.milliseconds
             memory.setAt = now
             memory.reason = host.block?.rawValue
-            // It is ours already; reading it back must not set it anew.
+            // This worker has set the block itself; reading it back must not set it again.
             ledger.seen[host.host] = memory.notBefore
         }
         note(host, now, in: &memory)
@@ -191,9 +192,9 @@ struct HostKeeper: Sendable {
         return memory == old ? nil : memory
     }
 
-    /// Since when a host fails, and when it is given up. Nothing is known to have failed a moment earlier than it did.
+    /// Records since when a host fails and when it is given up. Small differences from the stored times are ignored.
     private func note(_ host: HostSnapshot, _ now: Int64, in memory: inout HostMemory) {
-        // That a host answered matters only if it failed before.
+        // An answer matters only if the host failed before.
         let old = memory.silence
         memory.hasAnswered = host.hasAnswered
         memory.silence = host.silence.map { silence in
@@ -210,7 +211,8 @@ struct HostKeeper: Sendable {
         }
     }
 
-    /// Items that made room for others come back when their host can take them, and those of hosts that were given up to end.
+    /// Queues items again that were shed, when their host can take them, and items of hosts that were given up, so that
+    /// they end.
     private func callBack() async throws(JobsError) {
         let hosts = shedHosts.hosts
         let inHand = Dictionary(downloader.hosts.map { ($0.host, $0.running + $0.waiting) }, uniquingKeysWith: max)

@@ -32,21 +32,22 @@ struct Housekeeper: Sendable {
             if round % 5 == 0 {
                 await attempt("look for changed jobs") { () throws(JobsError) in try await order.keep() }
                 await attempt("look for lost items") { () throws(JobsError) in
-                    // Waiting items are cancelled before running ones, so that they don't take the slots that become free.
+                    // Cancels waiting items before running ones, so that the waiting ones do not take the places that
+                    // become free.
                     tasks.cancel(try await store.queue.lost(of: tasks.items).sorted(by: >))
                 }
             }
-            // Twelve times a lease: 5 s.
+            // Twelve times in a lease: every 5 s.
             if round % Int(max(1, lease / 1_200)) == 0 {
                 await attempt("extend the leases") { () throws(JobsError) in
                     try await store.queue.heartbeat(worker: worker)
                 }
             }
-            // After the first round, since leases can't wait for it.
+            // After the first round, since leases cannot wait for it.
             if round == 0 { await recount() }
             wakeup.ring()
             round += 1
-            // Cancellation ends the nap, and then the loop.
+            // Best effort: cancellation ends the sleep, and then the loop.
             try? await Task.sleep(for: .milliseconds(100))
         }
     }
@@ -54,7 +55,7 @@ struct Housekeeper: Sendable {
     private func recount() async {
         await attempt("recount the items of open jobs") { () throws(JobsError) in
             for job in try await store.control.mendCounters() {
-                logger.warning("The counters of a job were wrong, and are mended: \(job.finding)")
+                logger.warning("The counters of a job were wrong and have been corrected: \(job.finding)")
             }
         }
     }
@@ -63,7 +64,7 @@ struct Housekeeper: Sendable {
         do {
             try await body()
         } catch {
-            // It is tried again in a moment; a fault that stays shows in the claims, which do end the run.
+            // The next round tries again. A lasting error shows in the claims, which end the run.
             logger.warning("Could not \(what).", metadata: ["error": "\(error)"])
         }
     }

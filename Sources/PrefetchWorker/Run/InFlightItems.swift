@@ -1,7 +1,7 @@
 internal import Jobs
 internal import Synchronization
 
-/// The items in flight, each a task that can be cancelled by itself.
+/// The items in flight. Each is a task that can be cancelled separately.
 final class InFlightItems: Sendable {
     private struct Entry {
         let item: ClaimedItem
@@ -11,7 +11,7 @@ final class InFlightItems: Sendable {
 
     private struct State {
         var entries: [Int64: Entry] = [:]
-        /// The numbers of those that were active when a worker died.
+        /// The ids of suspects: items that were active when a worker died.
         var suspects: Set<Int64> = []
         var empty: [CheckedContinuation<Void, Never>] = []
     }
@@ -19,18 +19,18 @@ final class InFlightItems: Sendable {
     private let state = Mutex(State())
     private let onEmpty: @Sendable () -> Void
 
-    /// - Parameter onEmpty: called each time when the last has ended.
+    /// - Parameter onEmpty: called each time the last item has ended.
     init(onEmpty: @escaping @Sendable () -> Void = {}) { self.onEmpty = onEmpty }
 
     var count: Int { state.withLock { $0.entries.count } }
-    /// Whether one of them was active when a worker died.
+    /// Whether one of them is a suspect.
     var hasSuspects: Bool { state.withLock { !$0.suspects.isEmpty } }
     var items: [ClaimedItem] { state.withLock { $0.entries.values.map(\.item) } }
 
-    /// The place in the line of the least urgent item in flight.
+    /// The precedence of the least urgent item in flight.
     var lowestPrecedence: Precedence? { state.withLock { $0.entries.values.lazy.map(\.precedence).min() } }
 
-    /// The items of each job, with the job's place in the claim order when they were claimed.
+    /// The items of each job, with their precedence when they were claimed.
     var byJob: [JobID: [(id: Int64, claimed: Precedence, hasOwnPriority: Bool)]] {
         state.withLock { state in
             state.entries.values.reduce(into: [:]) {
@@ -42,7 +42,8 @@ final class InFlightItems: Sendable {
 
     /// Starts `work` for an item.
     ///
-    /// Not a child task, since a group has no way to cancel one child of many; `waitUntilEmpty` takes the group's place.
+    /// Not a child task, since a task group cannot cancel a single child; `waitUntilEmpty` waits for all of them
+    /// instead.
     func start(_ item: ClaimedItem, precedence: Precedence, _ work: @escaping @Sendable () async -> Void) {
         state.withLock { state in
             let task = Task {

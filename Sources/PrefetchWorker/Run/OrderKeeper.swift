@@ -1,15 +1,15 @@
 internal import Jobs
 
-/// Carries changes of a job's priority, order and pauses over to its items that wait in the downloader.
+/// Applies changes of a job's priority, order and state to its items that wait in the downloader.
 struct OrderKeeper: Sendable {
     let queue: JobQueue
     let tasks: InFlightItems
     let fetcher: Fetcher
-    /// Of jobs that name none.
+    /// The order of jobs that name none.
     let order: ExecutionOrder
 
-    /// Called twice a second. An item that has just been claimed may come to the downloader a moment after its job was
-    /// changed, so a job that is not as it was when its items were claimed is looked at each time.
+    /// Called twice a second. A claimed item may reach the downloader shortly after its job was changed, so a job that
+    /// differs from its state at the claim is examined each time.
     func keep() async throws(JobsError) {
         let items = tasks.byJob
         guard !items.isEmpty else { return }
@@ -25,7 +25,7 @@ struct OrderKeeper: Sendable {
             }
         }
         if !moves.isEmpty { fetcher.fetches.move(moves) }
-        // What a paused job has in flight goes on to its end; what only waits goes back to the queue.
+        // A paused job's running transfers continue; its waiting items go back to the queue.
         if !paused.isEmpty { tasks.cancel(fetcher.waiting(paused)) }
     }
 }

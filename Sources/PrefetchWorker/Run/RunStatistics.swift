@@ -11,7 +11,7 @@ public final class RunStatistics: Sendable {
         public var blacklisted = 0
         public var retried = 0
         public var released = 0
-        /// Failures that came from an origin that couldn't be reached at all.
+        /// Failures of origins that could not be reached at all.
         public var unreachable = 0
         /// Bytes of sources that were downloaded and kept or used.
         public var bytes: Int64 = 0
@@ -23,10 +23,10 @@ public final class RunStatistics: Sendable {
 
     public var counts: Counts { state.withLock { $0.counts } }
 
-    /// Jobs that are remembered: a worker that never stops has any number of them.
+    /// Maximum jobs that are remembered, since a worker may run for ever.
     static let mostJobs = 10_000
 
-    /// The jobs this run has had items of; of more than are remembered the newest, half as many at least.
+    /// The jobs of this run's items; if there were too many, the newest, at least half of the maximum.
     public var jobs: Set<JobID> { state.withLock { $0.jobs } }
 
     func saw(jobs: some Sequence<JobID>) {
@@ -37,7 +37,7 @@ public final class RunStatistics: Sendable {
         }
     }
 
-    /// An item that no worker of this run has had: its worker died while it ran alone.
+    /// Counts an item that no worker of this run has run: its last worker died while it ran alone.
     func countWorkerCrash(of job: JobID) {
         saw(jobs: [job])
         state.withLock { $0.counts.failed += 1 }

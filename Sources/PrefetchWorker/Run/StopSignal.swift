@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Asks a worker to stop: it claims nothing more, and items in flight get their grace.
+/// Requests a worker's stop: it claims nothing more, and items in flight have the grace period to end.
 public final class StopSignal: Sendable {
     private struct State {
         var isRequested = false
@@ -24,7 +24,7 @@ public final class StopSignal: Sendable {
         for listener in listeners { listener() }
     }
 
-    /// Calls `listener` once, when it is requested or at once.
+    /// Calls `listener` once, when a stop is requested; immediately if it was requested before.
     func whenRequested(_ listener: @escaping @Sendable () -> Void) {
         let isRequested = state.withLock { state in
             if !state.isRequested { state.listeners.append(listener) }

@@ -1,17 +1,17 @@
 internal import Jobs
 internal import Synchronization
 
-/// When items that several workers died of have their turn, apart from all others.
+/// Decides when suspects (items that were active when workers died) run, apart from all other items.
 ///
-/// They wait until nothing else is left to do, and for half a minute at most where there always is. A worker has to have lived
-/// for a while before it takes them: one that is killed from outside every other moment works on everything else meanwhile.
+/// They wait until nothing else is left to do, and for half a minute at most. A worker must have lived for a while
+/// before it runs them. So a worker that is repeatedly killed from outside works on all other items meanwhile.
 final class SuspectTurns: Sendable {
-    /// The longest that such items wait beside others that never end, in milliseconds.
+    /// How long suspects wait at most while there is other work, in milliseconds.
     static let patience: Int64 = 30_000
     private static let lookEvery: Int64 = 1_000
 
     private struct State {
-        /// The fewest deaths among such items.
+        /// The fewest deaths among suspects.
         var least: Int?
         /// Since when they wait.
         var waitingSince: Int64?
@@ -25,7 +25,7 @@ final class SuspectTurns: Sendable {
 
     init(start: Int64 = monotonicMilliseconds()) { self.start = start }
 
-    /// Whether nothing else is claimed now: a group of them is in flight, or is to be as soon as nothing else is.
+    /// Whether no other items may be claimed: a group of suspects is in flight, or starts as soon as nothing else is.
     func holdsBack(inFlight: Int, at now: Int64 = monotonicMilliseconds()) -> Bool {
         state.withLock { state in
             if state.isTurn {
@@ -38,15 +38,15 @@ final class SuspectTurns: Sendable {
         }
     }
 
-    /// Whether a group of them is in flight.
+    /// Whether a group of suspects is in flight.
     var isTurn: Bool { state.withLock { $0.isTurn } }
 
-    /// How many deaths the items have seen that may be claimed now, when nothing else is in flight; nil for none.
+    /// The number of deaths of the suspects that may be claimed now, if nothing else is in flight; nil for none.
     func next(at now: Int64 = monotonicMilliseconds()) -> Int? {
         state.withLock { state in isOldEnough(for: state.least, at: now) ? state.least : nil }
     }
 
-    /// Whether it is time to ask the database for them.
+    /// Whether to look for suspects in the database.
     func isTimeToLook(at now: Int64 = monotonicMilliseconds()) -> Bool {
         state.withLock { state in
             guard state.lookedAt.map({ now - $0 >= Self.lookEvery }) ?? true else { return false }
@@ -55,7 +55,7 @@ final class SuspectTurns: Sendable {
         }
     }
 
-    /// - Parameter least: the fewest deaths among them; nil where there are none.
+    /// - Parameter least: the fewest deaths among them; nil if there are none.
     func found(_ least: Int?, at now: Int64 = monotonicMilliseconds()) {
         state.withLock { state in
             state.least = least

@@ -1,6 +1,6 @@
 internal import CDescriptorPassing
 internal import ContentCache
-// For struct timespec, which belongs to whichever C module names it first.
+// For struct timespec, which belongs to the C module that names it first.
 internal import Core
 internal import FoundationEssentials
 internal import Glibc
@@ -8,9 +8,9 @@ internal import Jobs
 internal import Synchronization
 internal import SystemPackage
 
-/// Finds the pictures that effects name: a file in the assets' folder, or a cached URL.
+/// Finds the other pictures that effects name: a file in the assets' folder, or a cached URL.
 ///
-/// Rows of the database name them, so no name leads out of the folder.
+/// Rows of the database contain the names, so no name may lead out of the folder.
 final class Assets: Sendable {
     private struct Known {
         let size: Int64
@@ -31,7 +31,7 @@ final class Assets: Sendable {
         self.reading = reading
     }
 
-    /// - Returns: one for each name.
+    /// - Returns: one asset for each name.
     func open(_ names: Set<String>) async throws(Failure) -> [String: Asset] {
         var assets: [String: Asset] = [:]
         for name in names.sorted() {
@@ -77,7 +77,7 @@ final class Assets: Sendable {
         }
     }
 
-    /// The bytes are read again only when the file has changed.
+    /// Reads the bytes again only if the file has changed.
     private func opened(_ path: String) throws -> Asset {
         let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
         let file = BlobFile(owning: descriptor)

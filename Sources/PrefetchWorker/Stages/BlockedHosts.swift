@@ -3,7 +3,7 @@ internal import Download
 internal import Jobs
 internal import Synchronization
 
-/// Sends items away whose host is not to be asked now.
+/// Ends items whose host must not be requested now.
 struct BlockedHosts: Sendable {
     /// How long an item waits in memory for a host whose circuit is open.
     static let longestWait = Duration.seconds(5)
@@ -13,12 +13,12 @@ struct BlockedHosts: Sendable {
     /// UTC milliseconds.
     let now: @Sendable () -> Int64
 
-    /// The end of an item whose host is blocked for longer than it pays to keep the item in memory for; nil otherwise.
+    /// The ending of an item whose host is blocked for too long to keep the item in memory; nil otherwise.
     ///
-    /// To wait because the origin said so costs no try. To wait for a host that can't be reached does: else the items of
-    /// one that is gone for good would wait for ever.
+    /// Waiting for `Retry-After` uses up no try. Waiting for an open circuit does; otherwise the items of a host that
+    /// is gone for good would wait for ever.
     ///
-    /// - Parameter host: where a redirect has led; nil for the URL's own.
+    /// - Parameter host: the target of a redirect; nil for the URL's own host.
     func ending(of item: ClaimedItem, at host: String? = nil) throws(Failure) -> ItemEnding? {
         guard downloader.blocksHosts else { return nil }
         let host = host ?? HostNames.name(ofURL: item.url)
@@ -40,7 +40,7 @@ struct BlockedHosts: Sendable {
         }
     }
 
-    /// The end of an item whose host has never answered and has had its time. It isn't listed: the host may come back.
+    /// The ending of an item whose host was given up. Its URL is not listed, since the host may come back.
     private func givenUp(_ host: String, _ silence: HostSilence) -> ItemEnding {
         var record = Failure(
             silence.failure,
@@ -51,7 +51,7 @@ struct BlockedHosts: Sendable {
         return .failed(record)
     }
 
-    /// The end of an item that made room for those of other hosts.
+    /// The ending of an item that was shed to make room for items of other hosts.
     func crowded(_ host: String) -> ItemEnding {
         .wait(
             until: now() + shedHosts.delay(of: host), host: host, reason: "Many others wait for \(host), which is busy."
@@ -59,14 +59,14 @@ struct BlockedHosts: Sendable {
     }
 }
 
-/// Hosts that have more items waiting than a worker can hold, and how many of those items were sent away.
+/// Hosts with more waiting items than a worker can hold, and the number of items that it shed of each.
 final class ShedHosts: Sendable {
     private let sentAway = Mutex<[String: Int64]>([:])
 
     var hosts: [String] { sentAway.withLock { Array($0.keys) } }
 
-    /// How long an item that makes room stays away, in milliseconds: longer the more went before it, so that those that
-    /// come back don't push the others aside that had no turn yet.
+    /// How long a shed item is delayed, in milliseconds. The delay grows with the number of items shed before it, so
+    /// that items that come back do not push aside those that had no turn yet.
     func delay(of host: String) -> Int64 {
         let count = sentAway.withLock { hosts in
             hosts[host, default: 0] += 1

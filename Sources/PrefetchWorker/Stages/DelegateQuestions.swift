@@ -7,13 +7,13 @@ internal import SystemPackage
 
 /// Calls the hooks of the program's delegate. An error that a hook throws is a failure of class `delegate`.
 struct DelegateQuestions: Sendable {
-    /// Nil where the program has none.
+    /// Nil if the program has none.
     let delegate: (any WorkerDelegate)?
     let files: SourceFiles
     let logger: Logger
     let plans = PlanCache()
 
-    /// Asks the delegate, where there is one that wants to be asked.
+    /// Calls the delegate if there is one that implements the hook.
     private func ask<Answer: Sendable>(
         _ hook: DelegateHook, _ question: (any WorkerDelegate) async throws -> Answer,
     ) async throws(Failure) -> Answer? {
@@ -27,7 +27,7 @@ struct DelegateQuestions: Sendable {
         }
     }
 
-    /// The plan that the delegate makes of an item's.
+    /// The item's plan after the delegate's changes.
     func changed(_ plan: JobPlan, _ item: ClaimedItem) async throws(Failure) -> JobPlan {
         let asked = ItemSettings(plan.definition)
         let answer = try await ask(.options) { try await $0.settings(asked, of: item.url, item: DelegatedItem(item)) }
@@ -35,7 +35,7 @@ struct DelegateQuestions: Sendable {
         do throws(JobPlanError) {
             return try plans.plan(for: plan.definition.changed(to: answer)).get()
         } catch {
-            throw Failure(.delegate, "What the delegate makes of the item can't be used: \(error.message)")
+            throw Failure(.delegate, "The delegate's settings for the item can't be used: \(error.message)")
         }
     }
 
@@ -48,7 +48,7 @@ struct DelegateQuestions: Sendable {
         try await ask(.allow) { try await $0.allows(item.url, item: DelegatedItem(item)) } ?? true
     }
 
-    /// The request that the delegate makes of a request.
+    /// The request after the delegate's changes.
     func changed(_ request: DownloadRequest, _ item: ClaimedItem) async throws(Failure) -> DownloadRequest {
         let headers = Dictionary(request.headers.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
         let asked = DelegatedRequest(url: request.url, headers: headers)
@@ -63,15 +63,15 @@ struct DelegateQuestions: Sendable {
         return request
     }
 
-    /// The source that the delegate makes of a response and its bytes.
+    /// The source after the delegate's changes to its response and bytes.
     func changed(_ source: FetchedSource, _ item: ClaimedItem) async throws(Failure) -> FetchedSource {
         let response = DelegatedResponse(source.response, url: item.url)
         let status = try await ask(.response) { try await $0.status(of: response, item: DelegatedItem(item)) }
         if let status, !(100...599).contains(status) {
-            throw Failure(.delegate, "The delegate takes the response for a \(status), which is no HTTP status.")
+            throw Failure(.delegate, "The delegate changed the status to \(status), which is no HTTP status.")
         }
         if let status, !(200...299).contains(status) {
-            var failure = Failure(.http(status), "The delegate takes the response for a \(status).")
+            var failure = Failure(.http(status), "The delegate changed the status to \(status).")
             failure.response = source.response
             throw failure
         }
@@ -85,19 +85,19 @@ struct DelegateQuestions: Sendable {
         }
     }
 
-    /// Whether a listed URL is asked for all the same.
+    /// Whether a listed URL is fetched anyway.
     func overrules(_ entry: BlacklistEntry) async throws(Failure) -> Bool {
         try await ask(.blacklist) { try await $0.blacklists(entry.url, for: entry.failure) } == false
     }
 
-    /// A failure with the delegate's word on whether it is listed.
+    /// A failure with the delegate's decision on whether its URL is listed.
     func applyingBlacklistHook(to record: Failure, _ url: String) async -> Failure {
         var record = record
         do throws(Failure) {
             let answer = try await ask(.blacklist) { try await $0.blacklists(url, for: record.failureClass) } ?? nil
             record.isListed = answer ?? record.isListed
         } catch {
-            logger.warning("The delegate has no word on the blacklist.", metadata: ["error": "\(error.message)"])
+            logger.warning("The delegate's blacklist hook failed.", metadata: ["error": "\(error.message)"])
         }
         return record
     }
@@ -124,8 +124,8 @@ extension JobDefinition {
 }
 
 extension DelegatedRequest {
-    /// What the job has for the URL's own server is not for another, as it isn't along a redirect; the delegate may know
-    /// better.
+    /// The job's headers are meant for the URL's own server, and are not sent to another, as with redirects; the
+    /// delegate may override this.
     fileprivate func headers(after asked: DelegatedRequest) -> [String: String] {
         guard !keepsHeaders, !Downloader.haveSameOrigin(url, asked.url) else { return headers }
         return headers.filter { asked.headers[$0.key] != $0.value }

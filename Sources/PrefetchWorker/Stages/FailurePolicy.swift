@@ -3,7 +3,7 @@ internal import Download
 internal import Jobs
 internal import Synchronization
 
-/// Decides how an item ends that has failed: another try, its end, or back to the queue.
+/// Decides how a failed item ends: another try, failed, or back to the queue.
 struct FailurePolicy: Sendable {
     let settings: StageSettings
     let downloader: Downloader
@@ -11,9 +11,9 @@ struct FailurePolicy: Sendable {
     let budget: CacheBudget
     let retryBudget = RetryBudget()
 
-    /// - Parameter afterFetch: whether the origin has failed, so that its host is to be spared.
+    /// - Parameter afterFetch: whether the origin failed, so that the retry counts against its host's budget.
     func ending(of failure: Failure, _ item: ClaimedItem, _ plan: JobPlan, afterFetch: Bool) -> ItemEnding {
-        // The worker is stopping or the job is gone; the lease's fence sorts out which.
+        // The worker is stopping or the job was cancelled; the lease's fence decides which.
         if failure.failureClass == .cancelled { return .release }
         var record = failure
         record.response = nil
@@ -40,7 +40,7 @@ struct FailurePolicy: Sendable {
         }
     }
 
-    /// The end of an item that can't go on for a reason of the disk's or the cache's. It isn't counted as a try.
+    /// The ending of an item that cannot go on because of the disk or the cache. It uses up no try.
     private func putBack(_ reason: String) -> ItemEnding {
         let shortage = budget.reasonOfShortage
         if let shortage, !budget.isStuck, !disk.isInTrouble { return budget.putOff(shortage, now: settings.now()) }
@@ -49,10 +49,10 @@ struct FailurePolicy: Sendable {
     }
 }
 
-/// How many retries a host gets, so that one which fails at everything isn't asked many times over by thousands of items.
+/// Limits the retries of a host, so that thousands of items do not each retry a host that fails at everything.
 ///
-/// A token bucket for each host: so many at once, and then so many a second. An item that finds it empty waits longer; no
-/// try is lost.
+/// A token bucket for each host: a burst of retries, and then a number a second. If it is empty, the item waits longer;
+/// no try is lost.
 final class RetryBudget: Sendable {
     static let burst = 60.0
     static let perSecond = 10.0
@@ -64,13 +64,13 @@ final class RetryBudget: Sendable {
 
     private let buckets = Mutex<[String: Bucket]>([:])
 
-    /// Takes a retry out of a host's budget.
+    /// Takes a retry from a host's budget.
     ///
     /// - Parameter now: monotonic milliseconds.
-    /// - Returns: milliseconds to wait on top until the budget allows it.
+    /// - Returns: milliseconds of additional delay until the budget allows it.
     func take(_ host: String, now: Int64) -> Int64 {
         buckets.withLock { buckets in
-            // Full buckets are as good as none.
+            // A full bucket equals a new one, so it need not be kept.
             if buckets.count > 10_000 { buckets = buckets.filter { $0.value.tokens < 0 } }
             var bucket = buckets[host] ?? Bucket(filledAt: now)
             let earned = Double(max(0, now - bucket.filledAt)) / 1_000 * Self.perSecond

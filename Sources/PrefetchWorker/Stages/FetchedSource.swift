@@ -4,16 +4,16 @@ internal import Download
 internal import Jobs
 internal import Synchronization
 
-/// A source that has arrived whole: an unnamed file in the cache's file system, hashed on the way.
+/// A complete source: an unnamed file in the cache's file system, hashed as it arrived.
 final class FetchedSource: Sendable {
     let file: BlobFile
     let hash: BlobHash
     let size: Int64
     let response: DownloadResponse
-    /// The downloader's own record of the body, held so that it counts as outstanding until it was used. Nil for a source
-    /// that didn't come over the network.
+    /// The downloader's record of the body, held so that the body counts as unconsumed until it was used. Nil for a
+    /// source that did not come over the network.
     let receipt: BodyFile?
-    /// The format that its first bytes tell; nil where only a decoder can tell.
+    /// The format by its first bytes; nil if only a decoder can recognise it.
     let format: String?
 
     init?(_ body: BodyFile, _ response: DownloadResponse) {
@@ -27,7 +27,7 @@ final class FetchedSource: Sendable {
         self.response = response
     }
 
-    /// - Parameter old: the answer whose body it replaces.
+    /// - Parameter old: the source whose body it replaces.
     convenience init(_ blob: PendingBlob, inPlaceOf old: FetchedSource) {
         self.init(blob, response: old.response, receipt: old.receipt)
     }
@@ -44,15 +44,15 @@ final class FetchedSource: Sendable {
 }
 
 extension DownloadResponse {
-    /// Whether another request would bring the same bytes of which a decoder wants more: all that were announced have come,
-    /// or all of a version that has a name. Where neither was said, one more request tells.
+    /// Whether another request would bring the same truncated bytes: the announced length has arrived, or the whole
+    /// body of a version with an ETag. If there was neither, one more request is made.
     func isFinal(attempts: Int) -> Bool {
         attempts > 0 || (isWhole && (announcedBytes != nil || etag != nil))
     }
 }
 
 extension TryRecord {
-    /// The record of a request; nil where none was made.
+    /// The record of a request; nil if none was made.
     init?(_ outcome: DownloadOutcome<FetchedSource>, at now: Int64) {
         switch outcome {
         case .crowded: return nil

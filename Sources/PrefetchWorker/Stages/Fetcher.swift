@@ -5,9 +5,9 @@ internal import Jobs
 internal import Logging
 internal import Synchronization
 
-/// Fetches sources, each once for all items that want it at the same time.
+/// Fetches sources, each once for all items that need it at the same time.
 final class Fetcher: Sendable {
-    /// The outcome of a fetch is shared by all items that wanted it.
+    /// All items that joined a fetch share its outcome.
     typealias Fetches = SharedFetches<DownloadOutcome<FetchedSource>>
 
     let downloader: Downloader
@@ -20,7 +20,7 @@ final class Fetcher: Sendable {
     private let logger: Logger
     private let toldWaits = ToldWaits()
 
-    /// Whether bodies are refused by their first bytes. Not where a delegate replaces them: what it stores has to be an image.
+    /// Whether bodies are refused by their first bytes. If a delegate replaces bodies, its results are checked instead.
     private let inspectsBodies: Bool
 
     init(
@@ -40,7 +40,7 @@ final class Fetcher: Sendable {
     }
 
     struct Options {
-        /// Nil where the program wants none.
+        /// Nil if the program uses no previews.
         var previews: Previews?
         var inspectsBodies = true
     }
@@ -63,14 +63,14 @@ final class Fetcher: Sendable {
         request.timeouts = plan.timeouts
         request.isRepeated = item.attempts > 0
         request.isInspected = inspectsBodies
-        // What a delegate makes of the body is judged when it is there.
+        // A body that a delegate replaces is checked after that.
         if inspectsBodies { request.filter = plan.bodyFilter(of: item.own) }
         if plan.options.contains(.handleCookies) { request.cookieJar = plan.definition.id }
         if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
         return request
     }
 
-    /// The name of the fetch that an item joins. Requests that differ in what they send are not the same fetch.
+    /// The key of the fetch that an item joins. Requests that send different headers do not share a fetch.
     func key(of request: DownloadRequest, _ item: ClaimedItem) -> String {
         var key = item.key
         for header in request.headers { key += "\n\(header.name.lowercased()): \(header.value)" }
@@ -88,7 +88,7 @@ final class Fetcher: Sendable {
 
     // MARK: - Fetches
 
-    /// Joins the fetch of this name, starting it if there is none. Every call is paired with one `leave`.
+    /// Joins the fetch with this key, and starts it if there is none. Each call needs one `leave`.
     func fetch(_ request: DownloadRequest, _ key: String, _ item: ClaimedItem) async -> DownloadOutcome<FetchedSource> {
         let place = FetchPlace(priority: request.priority, rank: request.rank)
         let known = item.source
@@ -101,7 +101,7 @@ final class Fetcher: Sendable {
         }
     }
 
-    /// Those of these items whose fetch waits for its turn.
+    /// The items among these whose fetch waits in the downloader.
     func waiting(_ items: Set<Int64>) -> [Int64] {
         fetches.names(of: items).filter { downloader.isWaiting($0.name) }.map(\.user)
     }
@@ -119,12 +119,12 @@ final class Fetcher: Sendable {
         case .crowded(let host):
             return .crowded(host)
         case .failed(let failure):
-            // All of this worker leave a host alone that asked for it; other workers read it from the database.
+            // Blocks the host for this worker; other workers read the block from the database.
             await remember(failure, of: request.url)
             return .failed(failure)
         case .notModified(let response):
             guard response.confirms(request), known.map(response.isAbout) ?? true else {
-                // Of a version that isn't cached (RFC 9111, section 4.3.4).
+                // The ETag belongs to a version that is not cached (RFC 9111, section 4.3.4).
                 request.etag = nil
                 request.lastModified = nil
                 return try await fetch(request, key, known: nil)
@@ -139,8 +139,7 @@ final class Fetcher: Sendable {
         }
     }
 
-    /// A host's `Retry-After` is written down before anything else happens: a worker that takes over from one that dies now
-    /// would else ask again.
+    /// Stores a host's `Retry-After` first, so that a worker that takes over after a crash obeys it.
     private func remember(_ failure: Failure, of url: String) async {
         guard let wait = failure.retryAfter?.milliseconds, wait > 0, failure.failureClass.treatment == .retry else {
             return
@@ -152,7 +151,7 @@ final class Fetcher: Sendable {
             try await hosts.block(host: host, until: time)
         } catch {
             toldWaits.forget(host)
-            logger.warning("A Retry-After can't be written down yet.", metadata: ["error": "\(error)"])
+            logger.warning("A Retry-After can't be stored yet.", metadata: ["error": "\(error)"])
         }
     }
 
@@ -174,8 +173,7 @@ final class Fetcher: Sendable {
         return source
     }
 
-    /// The header fields that freshness is computed from. Those that a 304 leaves out are as they were (RFC 9111,
-    /// section 3.2).
+    /// The fields from which freshness is computed; those that a 304 leaves out stay (RFC 9111, section 3.2).
     func facts(of response: DownloadResponse, _ request: DownloadRequest, replacing old: HTTPFacts?) -> HTTPFacts {
         let now = settings.now()
         let vary = response.vary ?? old?.vary
@@ -189,12 +187,11 @@ final class Fetcher: Sendable {
     }
 }
 
-/// Until when hosts asked to be left alone, as far as that is in the database: of many answers that say the same one is
-/// written.
+/// The end of each host's `Retry-After`, as far as it was stored: of many equal answers only one is written.
 final class ToldWaits: Sendable {
     private let waits = Mutex(LRUCache<String, Int64>(countLimit: 10_000))
 
-    /// - Returns: whether that is news, by more than a second.
+    /// - Returns: whether it is later than the stored time by more than a second.
     func isNews(_ host: String, until time: Int64) -> Bool {
         waits.withLock { waits in
             if let known = waits.peek(host), known >= time - 1_000 { return false }
@@ -203,19 +200,19 @@ final class ToldWaits: Sendable {
         }
     }
 
-    /// It could not be written down.
+    /// Forgets the time, since it could not be stored.
     func forget(_ host: String) { waits.withLock { _ = $0.remove(host) } }
 }
 
 extension DownloadResponse {
-    /// Whether a 304 is about the version that is cached: one with another strong validator isn't.
+    /// Whether a 304 confirms the cached version; a 304 with another strong validator does not.
     fileprivate func confirms(_ request: DownloadRequest) -> Bool {
         guard let ours = request.etag, let theirs = etag, !theirs.hasPrefix("W/") else { return true }
         return theirs == (ours.hasPrefix("W/") ? String(ours.dropFirst(2)) : ours)
     }
 
-    /// Whether a redirect has led to where the cached source came from. For signatures and other queries that differ, the
-    /// same strong tag is as good.
+    /// Whether the redirects led to the URL of the cached source. URLs that differ only in their query, such as
+    /// signatures, count as the same if the strong ETag is equal.
     fileprivate func isAbout(_ source: SourceRecord) -> Bool {
         guard redirects > 0 || source.http?.redirects != nil else { return true }
         let before = source.finalURL ?? source.key

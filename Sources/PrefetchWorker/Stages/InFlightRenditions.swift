@@ -2,14 +2,14 @@ internal import ContentCache
 internal import Jobs
 internal import Synchronization
 
-/// Renditions that items in flight have made of the same bytes, for other items with the same bytes, until the index knows
-/// them.
+/// Renditions that items in flight have made, shared with other items that have the same source bytes, until the index
+/// has them.
 ///
-/// A shop's picture for a product without one stands at thousands of URLs. It is decoded once, and no item waits until that
-/// was written down: each item hands in the same files, and the first that is published names them.
+/// Example: a shop uses one placeholder picture at thousands of URLs. It is decoded once, and no item waits until that
+/// was published: each item submits the same files, and the first one that is published names them.
 final class InFlightRenditions: Sendable {
     struct Found: Sendable {
-        /// With the facts that its pixels told; nil where it wasn't decoded.
+        /// The source with the facts that were decoded; nil if it was not decoded.
         var source: SourceRecord?
         /// By identity.
         var variants: [String: (record: VariantRecord, blob: PendingBlob)] = [:]
@@ -26,7 +26,7 @@ final class InFlightRenditions: Sendable {
     func lock(_ hash: String) async { await locks.lock(hash) }
     func unlock(_ hash: String) { locks.unlock(hash) }
 
-    /// Every call is paired with one `leave`.
+    /// Each call needs one `leave`.
     func join(_ hash: String) {
         entries.withLock { entries in
             if entries[hash] == nil { entries[hash] = Entry() } else { entries[hash]?.users += 1 }

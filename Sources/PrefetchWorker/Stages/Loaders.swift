@@ -5,16 +5,16 @@ internal import Imaging
 internal import Synchronization
 internal import SystemPackage
 
-/// The sources that need no download: loaders of the program, files and `data:` URLs.
+/// The sources that need no download: the program's loaders, files and `data:` URLs.
 struct Loaders: Sendable {
     /// The last one is asked first.
     let registered: [any ImageLoader]
     let local: LocalSources
     let files: SourceFiles
     let inspector: HeaderInspector
-    /// For the whole of a picture.
+    /// The time for a whole picture.
     let timeout: Duration
-    /// How many load at once.
+    /// Limits the number of running loaders.
     private let places: AsyncSemaphore
     let transfers = LoaderTransfers()
 
@@ -31,7 +31,7 @@ struct Loaders: Sendable {
         places = AsyncSemaphore(max(1, width))
     }
 
-    /// - Parameter limit: bytes of the largest source.
+    /// - Parameter limit: maximum bytes of a source.
     /// - Returns: nil for a URL that is downloaded.
     func load(_ request: DownloadRequest, limit: Int64) async throws(Failure) -> DownloadOutcome<FetchedSource>? {
         if let loader = registered.last(where: { $0.canLoad(request.url) }) {
@@ -72,7 +72,7 @@ struct Loaders: Sendable {
         response.lastModified = answer.lastModified
         if answer.isNotModified {
             guard request.etag != nil || request.lastModified != nil else {
-                throw Failure(.delegate, "The loader says that nothing has changed, and nothing was cached.")
+                throw Failure(.delegate, "The loader returned notModified, but no version is cached.")
             }
             response.status = 304
             return .notModified(response)
@@ -85,7 +85,7 @@ struct Loaders: Sendable {
         return .body(FetchedSource(try await body.finish(), response: response), response)
     }
 
-    /// Cancels what takes longer than a download may.
+    /// Cancels `body` when it takes longer than a download may.
     private func inTime<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
         try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask { try await body() }
@@ -103,17 +103,17 @@ struct Loaders: Sendable {
     }
 }
 
-/// The bytes that a loader has written so far.
+/// Receives the bytes that a loader writes.
 private final class ArrivingBody: LoaderBody {
     private struct State {
         var file: BlobFile?
         var size: Int64 = 0
         var expected: Int64?
-        /// The first bytes, until they tell what it is.
+        /// The first bytes, until they show the format.
         var beginning: [UInt8]? = []
     }
 
-    /// Of the beginning that is kept to be judged.
+    /// Maximum bytes of the beginning that is kept for inspection.
     private static let inspected = 64 << 10
 
     private let files: SourceFiles
@@ -151,7 +151,7 @@ private final class ArrivingBody: LoaderBody {
         tell(received, expected)
     }
 
-    /// Blocks on the disk, and while room is made.
+    /// Blocks on the disk, and while space is reserved.
     private func append(_ bytes: [UInt8]) throws(Failure) {
         var file = state.withLock { $0.file }
         if file == nil { file = try files.make(for: 0) }
@@ -160,7 +160,7 @@ private final class ArrivingBody: LoaderBody {
             try file.room?.growWaiting(by: bytes.count)
             try file.descriptor.writeAll(bytes)
         } catch {
-            throw Failure(.diskFull, "What a loader brings can't be stored: \(error)")
+            throw Failure(.diskFull, "The loader's bytes can't be stored: \(error)")
         }
         state.withLock { state in
             state.file = file
@@ -196,7 +196,7 @@ private final class ArrivingBody: LoaderBody {
     private var tooLarge: Failure { Failure(.tooLarge, "The source is larger than \(limit) bytes (--max-body).") }
 }
 
-/// How far loaders are.
+/// The progress of running loaders.
 final class LoaderTransfers: Sendable {
     private let transfers = Mutex<[Int64: (received: Int64, expected: Int64?)]>([:])
 

@@ -4,10 +4,9 @@ internal import Foundation
 internal import Jobs
 internal import SystemPackage
 
-/// Sources that need no network, where the operator allows them: files in certain folders, and pictures that stand in their
-/// own URL.
+/// Sources that need no network, if the operator allows them: files in given folders, and pictures in `data:` URLs.
 public struct LocalSources: Sendable, Hashable {
-    /// Folders whose files may be read, however deep. None by default.
+    /// Folders whose files may be read, including subfolders. None by default.
     public var folders: [String] = []
     /// Whether `data:` URLs are read.
     public var allowsData = false
@@ -16,7 +15,7 @@ public struct LocalSources: Sendable, Hashable {
 }
 
 extension LocalSources {
-    /// Whether a URL is one of these, allowed or not.
+    /// Whether a URL has one of these schemes, allowed or not.
     static func isLocal(_ url: String) -> Bool {
         let start = url.prefix(5).lowercased()
         return start == "file:" || start == "data:"
@@ -38,17 +37,17 @@ extension LocalSources {
             throw Failure(.denied, "file: URLs are not read without --allow-files.")
         }
         let source = try open(url)
-        defer { try? source.close() }  // It was only read.
+        defer { try? source.close() }  // Best effort: it was only read.
         var status = stat()
         guard fstat(source.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw Failure(.invalidURL, "What the URL names is no regular file.")
+            throw Failure(.invalidURL, "The URL does not name a regular file.")
         }
         guard Int64(status.st_size) <= limit else { throw Self.tooLarge(limit) }
         return try Self.stored(in: makeFile(Int64(status.st_size))) { file in
             let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
             defer { buffer.deallocate() }
             var left = Int64(status.st_size)
-            // A file that grows meanwhile is cut, and then is no whole picture.
+            // A file that grows meanwhile is cut, and then its picture is incomplete.
             while left > 0, case let count = try source.read(into: buffer), count > 0 {
                 try file.writeAll(buffer[..<min(count, Int(left))])
                 left -= Int64(count)
@@ -60,7 +59,7 @@ extension LocalSources {
         Failure(.tooLarge, "The source is larger than \(limit) bytes (--max-body).")
     }
 
-    /// Judges the opened file, and not its name, which may have changed a moment before.
+    /// Checks the opened file and not its name, which may have changed in between.
     private func open(_ url: String) throws(Failure) -> FileDescriptor {
         guard let parsed = URL(string: url), parsed.isFileURL,
             ["", "localhost"].contains(parsed.host(percentEncoded: false) ?? "")
@@ -70,7 +69,7 @@ extension LocalSources {
             file = try FileDescriptor.open(
                 FilePath(parsed.path(percentEncoded: false)), .readOnly, options: [.closeOnExec, .nonBlocking])
         } catch {
-            // The same word for what isn't there and for what may not be known.
+            // A missing file and a forbidden one get the same message, so that it does not reveal which files exist.
             throw Failure(.http(404), "There is no such file that may be read.")
         }
         let path = linkTarget(of: "/proc/self/fd/\(file.rawValue)") ?? ""
@@ -81,7 +80,7 @@ extension LocalSources {
             return path.hasPrefix(start.hasSuffix("/") ? start : start + "/")
         }
         guard isAllowed else {
-            try? file.close()  // It was only opened.
+            try? file.close()  // Best effort: it was only opened.
             throw Failure(.http(404), "There is no such file that may be read.")
         }
         return file
@@ -104,7 +103,7 @@ extension LocalSources {
         let nonsense = Failure(.invalidURL, "The data: URL can't be read.")
         guard let comma = url.firstIndex(of: ",") else { throw nonsense }
         guard let text = String(url[url.index(after: comma)...]).removingPercentEncoding else {
-            // Octets that are no text: they are decoded one by one.
+            // Bytes that are not UTF-8: each octet is decoded by itself.
             return octets(url[url.index(after: comma)...])
         }
         guard url[..<comma].lowercased().hasSuffix(";base64") else { return octets(url[url.index(after: comma)...]) }

@@ -5,20 +5,20 @@ public import Imaging
 internal import Synchronization
 internal import SystemPackage
 
-/// One look at a picture that is still arriving.
+/// A preview of a picture that is still arriving.
 public struct Preview: Sendable {
     public let url: String
-    /// The picture's facts, and how much of it can be seen.
+    /// The picture's facts, and how much of it is visible.
     public let report: PreviewReport
-    /// Bytes so far, and bytes announced where the origin said how many.
+    /// Bytes so far, and announced bytes if the origin announced them.
     public let received: Int64
     public let expected: Int64?
-    /// A WebP of the complete rows, no side longer than 640 pixels; empty where there are none yet.
+    /// A WebP of the visible rows, no side longer than 640 pixels; empty if there are none yet.
     public let image: [UInt8]
 }
 
-/// Shows pictures while they arrive: at most one look a second and download, and never two of
-/// the same download at once. A look that fails is no failure of the download.
+/// Makes previews while pictures arrive: at most one a second for each download, and never two of the same download at
+/// once. A failed preview does not affect the download.
 final class Previews: Sendable {
     static let interval = Duration.seconds(1)
 
@@ -35,8 +35,8 @@ final class Previews: Sendable {
         BodyWatch(every: Self.interval) { [self] part in
             let file = BlobFile(owning: part.file)
             guard busy.withLock({ $0.insert(url).inserted }) else { return }
-            // The download thread must not wait. The helper pool bounds how many of these do anything, and one for
-            // each download in flight is the most there are.
+            // The download thread must not wait. There is at most one such task for each download, and the helper pool
+            // limits how many work.
             Task {
                 defer { _ = busy.withLock { $0.remove(url) } }
                 guard let (report, image) = await helpers.preview(file, count: Int(part.received)) else { return }
@@ -48,11 +48,11 @@ final class Previews: Sendable {
     }
 }
 
-/// Writes each preview to a file of its own, named by the SHA-256 of its URL, and replaces it by the next.
+/// Writes each preview to a file named by the SHA-256 of its URL, and replaces it by the next.
 public struct PreviewFolder: Sendable {
     private let folder: URL
 
-    /// - Throws: when the folder can't be made.
+    /// - Throws: if the folder cannot be made.
     public init(_ path: String) throws {
         folder = URL(filePath: path, directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

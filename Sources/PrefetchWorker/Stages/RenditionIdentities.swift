@@ -3,15 +3,16 @@ internal import Imaging
 internal import Jobs
 internal import Variants
 
-/// The identity of renditions: the same picture under many URLs is made once, and neither a refreshed source nor another
-/// version of a coder can be answered with an old one.
+/// The identity of renditions. The same picture at many URLs has the same identity and is rendered once; a changed
+/// source or another version of a coder has a new one.
 struct RenditionIdentities: Sendable {
     /// The versions of the coders.
     var coder: String
-    /// The transforms and commands that effects name, which count by their versions.
+    /// The transforms and commands that effects name; their versions are part of the identity.
     var delegates = DelegateVersions()
 
-    /// - Parameter assets: the pictures that its effects name, which count by their bytes and not by their names.
+    /// - Parameter assets: the other pictures that its effects name; their bytes are part of the identity, their names
+    ///   are not.
     func identity(of spec: VariantSpec, _ source: SourceRecord, _ assets: [String: Asset]) -> String {
         identity(of: spec, source: source.hash, coder: source.isDamaged ? coder + " damaged" : coder, assets)
     }

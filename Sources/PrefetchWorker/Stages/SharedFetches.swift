@@ -1,7 +1,7 @@
 internal import Jobs
 internal import Synchronization
 
-/// How urgent a fetch is: as a download's priority and rank.
+/// The priority and rank of a fetch, as those of a download.
 struct FetchPlace: Hashable, Sendable {
     var priority: Int
     /// Smaller goes first.
@@ -14,15 +14,15 @@ struct FetchPlace: Hashable, Sendable {
     }
 }
 
-/// Coalesces fetches: one for all items that want the same thing at the same time.
+/// Coalesces fetches: all items that need the same URL at the same time share one.
 ///
-/// The fetch is a task of its own, so that the first asker's cancellation doesn't take it from the others; the last one
-/// to be cancelled cancels it. It is as urgent as the most urgent of those who still want it. What it brought stays shared
-/// until its first user has made it durable, so that it isn't fetched again in between.
+/// The fetch is a task of its own, so that cancelling the item that started it does not affect the others; cancelling
+/// the last waiter cancels the fetch. It has the place of its most urgent waiter. Its result stays shared until its
+/// first user has made it durable, so that it is not fetched again in between.
 final class SharedFetches<Value: Sendable>: Sendable {
     private struct Entry {
         let task: Task<Value, Never>
-        /// The user who started it, by whose number the download is known.
+        /// The id of the user that started it, which is also the id of the download.
         let name: Int64
         var users: Int
         /// Users whose own task was cancelled. They stay until the fetch has ended.
@@ -30,7 +30,7 @@ final class SharedFetches<Value: Sendable>: Sendable {
         var places: [Int64: FetchPlace] = [:]
         var place: FetchPlace?
 
-        /// - Returns: the new place, if it is another.
+        /// - Returns: the new place, if it has changed.
         mutating func rerank() -> FetchPlace? {
             let best = places.values.min { $0.isBefore($1) }
             guard let best, best != place else { return nil }
@@ -42,12 +42,12 @@ final class SharedFetches<Value: Sendable>: Sendable {
     private let entries = Mutex<[String: Entry]>([:])
     private let rerank: @Sendable (Int64, FetchPlace) -> Void
 
-    /// - Parameter rerank: told of the number of the user who started a fetch, and of the place it has now.
+    /// - Parameter rerank: called with the id of the user that started a fetch, and the fetch's new place.
     init(rerank: @escaping @Sendable (Int64, FetchPlace) -> Void = { _, _ in }) {
         self.rerank = rerank
     }
 
-    /// Joins the fetch under `key`, starting it if there is none. Every call is paired with one `leave`.
+    /// Joins the fetch with this `key`, and starts it if there is none. Each call needs one `leave`.
     func join(
         _ key: String, user: Int64 = 0, place: FetchPlace? = nil, start: @escaping @Sendable () async -> Value,
     ) async -> Value {
@@ -59,7 +59,7 @@ final class SharedFetches<Value: Sendable>: Sendable {
                 entries[key] = running
                 return (running.task, better.map { (running.name, $0) })
             }
-            // Not a child of the asker: it belongs to all who join. `leave` is its end.
+            // Not a child task of the first caller, since it belongs to all that join. `leave` ends it.
             let task = Task { await start() }
             entries[key] = Entry(
                 task: task, name: user, users: 1, places: place.map { [user: $0] } ?? [:], place: place)
@@ -73,9 +73,9 @@ final class SharedFetches<Value: Sendable>: Sendable {
         }
     }
 
-    /// The caller no longer needs the fetch that it joined.
+    /// Leaves a fetch that the caller has joined.
     func leave(_ key: String, user: Int64 = 0) {
-        // The result is released outside the lock: a file may be closed with it.
+        // The result is released outside the lock, since releasing it may close a file.
         let last: Entry? = entries.withLock { entries in
             guard var entry = entries[key] else { return nil }
             entry.users -= 1
@@ -89,7 +89,7 @@ final class SharedFetches<Value: Sendable>: Sendable {
         withExtendedLifetime(last) {}
     }
 
-    /// Changes how urgent users want their fetches.
+    /// Changes the places that users need for their fetches.
     func move(_ wanted: [Int64: FetchPlace]) {
         let moves = entries.withLock { entries in
             entries.keys.compactMap { key -> (Int64, FetchPlace)? in
@@ -102,7 +102,7 @@ final class SharedFetches<Value: Sendable>: Sendable {
         for (name, place) in moves { rerank(name, place) }
     }
 
-    /// The users among these whose fetch is under way, each with the number of the one who started it.
+    /// The users among these whose fetch is running, each with the id of the user that started it.
     func names(of users: Set<Int64>) -> [(user: Int64, name: Int64)] {
         entries.withLock { entries in
             entries.values.flatMap { entry in
@@ -111,10 +111,10 @@ final class SharedFetches<Value: Sendable>: Sendable {
         }
     }
 
-    /// How urgent a fetch is now.
+    /// The present place of a fetch.
     func place(_ key: String) -> FetchPlace? { entries.withLock { $0[key]?.place } }
 
-    /// The users of each fetch that has several who have a place, by the number of the one who started it.
+    /// The users of each fetch with several users, by the id of the user that started it.
     var sharers: [Int64: [Int64]] {
         entries.withLock { entries in
             entries.values.filter { $0.places.count > 1 || $0.places[$0.name] == nil }

@@ -3,7 +3,7 @@ internal import Imaging
 internal import Jobs
 
 extension SourceRecord {
-    /// The same bytes have the same facts; no pixel needs to be looked at again.
+    /// Takes the facts of a known source with the same bytes, so that it need not be decoded again.
     mutating func takeFacts(from known: SourceRecord) {
         format = known.format
         width = known.width
@@ -13,7 +13,7 @@ extension SourceRecord {
         looks = known.looks
     }
 
-    /// The record with the facts that its pixels told.
+    /// The record with the facts from its pixels.
     func with(_ facts: ImageFacts) -> SourceRecord {
         var source = self
         source.format = facts.formatName
@@ -28,8 +28,8 @@ extension SourceRecord {
 }
 
 extension ImagePlaceholders {
-    /// Nil if they aren't valid placeholders: they come from a helper that a picture may have taken over, and end up in
-    /// other people's web pages.
+    /// Nil for invalid placeholders. They come from a helper, which a picture may have taken over, and other people's
+    /// web pages may show them.
     init?(_ placeholders: Placeholders) {
         let colour = placeholders.dominantColour
         guard colour.map({ $0.utf8.count == 7 && $0.hasPrefix("#") && Self.isHex($0.dropFirst()) }) ?? true,
@@ -46,7 +46,7 @@ extension ImagePlaceholders {
         text.utf8.allSatisfy { Character(UnicodeScalar($0)).isHexDigit }
     }
 
-    /// Whether it has characters that neither base 83 nor base 64 uses and that mean something in HTML or a terminal.
+    /// Whether it has characters outside base 83 and base 64 with a meaning in HTML or for a terminal.
     private static func isMarkup(_ text: String) -> Bool {
         text.utf8.contains { $0 <= 0x22 || $0 >= 0x7F || "&'<>".utf8.contains($0) }
     }

@@ -4,12 +4,12 @@ internal import Jobs
 internal import Synchronization
 internal import SystemPackage
 
-/// The bytes of sources: opened from memory or disk, and new files for those that don't come from the network.
+/// The bytes of sources: opens them from memory or disk, and makes files for sources that do not come from the network.
 struct SourceFiles: Sendable {
     let cache: any BlobStore
     let memory: MemoryTier
     let budget: CacheBudget
-    /// Where calls that block on the disk run.
+    /// Runs calls that block on the disk.
     let reading: BlockingQueue
 
     /// A source's bytes, from memory or read and verified from the disk.
@@ -25,7 +25,7 @@ struct SourceFiles: Sendable {
         return try opened.get()
     }
 
-    /// Copies a blob of another cache, with room set aside for it; nil where the other cache doesn't have it.
+    /// Copies a blob of another cache, with space reserved for it; nil if the other cache does not have it.
     func copy(_ hash: BlobHash, size: Int64, from other: ContentCache) async throws -> PendingBlob? {
         try await reading.run { [self] in
             Result {
@@ -43,9 +43,9 @@ struct SourceFiles: Sendable {
         try await reading.run { Result { () throws(Failure) in try body() } }.get()
     }
 
-    /// A new file that has room for so many bytes. Blocks while room is made.
+    /// A new file with space reserved for this many bytes. Blocks while space is made.
     ///
-    /// - Throws: `tooLarge` where the cache may not hold as many, and `diskFull` where nothing can be evicted.
+    /// - Throws: `tooLarge` if that is more than the cache's limit, and `diskFull` if nothing can be evicted.
     func make(for bytes: Int64) throws(Failure) -> BlobFile {
         do {
             let room = budget.newRoom()

@@ -3,28 +3,28 @@ internal import Download
 internal import Jobs
 internal import Logging
 
-/// Finds the cached source of an item's URL, and decides whether it may be used without asking the origin.
+/// Finds the cached source of an item's URL, and decides whether it may be used without revalidation.
 struct SourceLookup: Sendable {
     /// Whether a cached source may be used.
     enum Usability {
         case fresh
         case stale
-        /// Fresh, for requests that it is an answer to.
+        /// Fresh, for requests that the stored answer matches.
         case forMatchingRequest
     }
 
     let index: CacheIndex
     let files: SourceFiles
-    /// Caches that are asked after the main one, in this order, and never written to.
+    /// Caches that are searched after the main one, in this order, and never written to.
     let readOnly: [ReadOnlyCache]
-    /// Which header fields a request has in the end.
+    /// The configuration that determines which headers a request is sent with.
     let requests: DownloadConfiguration
     let settings: StageSettings
     let logger: Logger
 
     // MARK: - Bytes
 
-    /// The item with the source of another cache key than its URL.
+    /// The item with the source of a cache key other than its URL.
     func find(_ item: ClaimedItem, by key: String) async -> ClaimedItem {
         guard key != item.key, !key.isEmpty else { return item }
         do throws(JobsError) {
@@ -46,7 +46,7 @@ struct SourceLookup: Sendable {
         return try await files.open(hash)
     }
 
-    /// A source that a read-only cache keeps.
+    /// The source of a key in a read-only cache.
     func source(of key: String, in other: ReadOnlyCache) async -> SourceRecord? {
         do throws(JobsError) {
             return try await other.store.cache.source(key: key).flatMap { $0.isKept ? $0 : nil }
@@ -56,7 +56,7 @@ struct SourceLookup: Sendable {
         }
     }
 
-    /// A verified copy of a source's bytes in the main cache's file system; nil where they aren't there.
+    /// A verified copy of a source's bytes in the main cache's file system; nil if they are missing.
     func copy(of source: SourceRecord, from other: ReadOnlyCache) async -> PendingBlob? {
         guard let hash = BlobHash(source.hash) else { return nil }
         do {
@@ -69,8 +69,7 @@ struct SourceLookup: Sendable {
 
     // MARK: - Freshness
 
-    /// Ages are told by the machine's clock, as HTTP does. A clock that was set back costs a small request: else a source
-    /// would not be asked about for years.
+    /// Ages use the wall clock, as HTTP does. If it was set back, a source is revalidated, to be safe.
     func freshness(of source: SourceRecord, _ plan: JobPlan) -> Usability {
         if plan.options.contains(.refreshCached) { return .stale }
         let now = settings.now()
@@ -81,12 +80,12 @@ struct SourceLookup: Sendable {
             return .forMatchingRequest
         }
         let maxAge = plan.settings.maxAge ?? settings.maxAge
-        // Rows may hold any number that a shell has written.
+        // SQL users may write any number into a row, so it is clamped.
         let fetched = min(max(source.fetchedAt, -1 << 52), 1 << 52)
         return maxAge >= 0 && (now - fetched > maxAge || Self.isAhead(fetched, of: now)) ? .stale : .fresh
     }
 
-    /// Whether something can't have been at that time yet: the clock was set back. Ten minutes are for clocks that differ.
+    /// Whether a time lies in the future, so that the clock was set back. Ten minutes allow for clocks that differ.
     private static func isAhead(_ time: Int64, of now: Int64) -> Bool { time - now > 600_000 }
 
     /// Whether a stored answer may be used for this request (RFC 9111, section 4).
@@ -97,15 +96,15 @@ struct SourceLookup: Sendable {
         return varied != nil && varied == facts.varied
     }
 
-    /// Whether a stored answer may stand in place of an error (RFC 5861, section 4).
+    /// Whether a stored answer may replace an error (RFC 5861, section 4).
     func mayReplaceError(_ source: SourceRecord, for request: DownloadRequest) -> Bool {
         let control = requests.value(of: "cache-control", in: request)
         return isStored(source, for: request)
             && source.freshness?.mayBeUsedOnError(at: settings.now() / 1_000, cacheControl: control) == true
     }
 
-    /// Whether a stored answer is the variant that this request selects, by its `Vary`. The date of another variant says
-    /// nothing of what would be sent now, which may be older; a tag names one variant alone (RFC 9111, section 4.3.1).
+    /// Whether a stored answer is the variant that this request selects, by its `Vary`. A date cannot validate another
+    /// variant, which may be older; a tag identifies one variant (RFC 9111, section 4.3.1).
     func isVariant(_ source: SourceRecord, of request: DownloadRequest) -> Bool {
         guard let facts = source.http else { return true }
         let varied = requests.varied(request, by: facts.vary)

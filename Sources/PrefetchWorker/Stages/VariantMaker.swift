@@ -7,9 +7,9 @@ internal import Synchronization
 internal import SystemPackage
 internal import Variants
 
-/// Makes the variants of one source: first all that helpers can do in one go, then those with commands, one by one.
+/// Makes the variants of one source: first all that helpers make in one request, then those with commands, one by one.
 ///
-/// In a cache with a limit no byte of a variant lies in the cache's folder before room was set aside for it.
+/// In a cache with a limit, a variant is written to the cache's folder only after space was reserved for it.
 struct VariantMaker: Sendable {
     let helpers: HelperPool
     let commands: Commands
@@ -17,7 +17,7 @@ struct VariantMaker: Sendable {
 
     private var budget: CacheBudget { files.budget }
 
-    /// A source, and what to make of it.
+    /// A source and the variants to make.
     private struct Order {
         let source: BlobFile
         let specs: [VariantSpec]
@@ -55,7 +55,7 @@ struct VariantMaker: Sendable {
         return (report, blobs)
     }
 
-    /// From the picture that the first command gets to the variant.
+    /// Makes a variant from the picture that its first command gets.
     private func finish(
         _ staged: StagedVariant, _ first: (PendingBlob, Rendition), of source: ImageFacts, _ assets: [String: Asset],
     ) async throws(Failure) -> (PendingBlob, Rendition) {
@@ -81,12 +81,12 @@ struct VariantMaker: Sendable {
 
     // MARK: - Room
 
-    /// Has a helper make variants. Where the cache has a limit they are written to memory, and moved when the cache has room
-    /// for them. Variants that are too large for memory are made once more, with room for as much as they may come to.
+    /// Makes variants in a helper. In a cache with a limit they are written to memory and then copied to reserved
+    /// space. Variants that are too large for memory are made again, with space reserved for as much as they may need.
     private func transformed(_ order: Order) async throws(Failure) -> (TransformReport, [PendingBlob]) {
         guard let limit = budget.limit, budget.worker != nil else { return try await transformedWithoutLimit(order) }
         let count = Int64(order.specs.count)
-        // The source lies in the cache for as long as something is made of it.
+        // The source is in the cache while its variants are made.
         let left = max(0, limit - (order.source.descriptor.size ?? 0))
         let inMemory = OutputPlace(isInMemory: true, most: Int64(helpers.configuration.outputBytes) / count)
         if case .made(let report, let blobs) = try await ask(order, inMemory) {
@@ -106,9 +106,7 @@ struct VariantMaker: Sendable {
         ).get()
     }
 
-    /// With room for all that may be written; what wasn't used of it is given back.
-    ///
-    /// - Returns: nil where the variants outgrew the room.
+    /// Makes variants with space reserved for their maximum size; nil if they exceed it. Unused space is released.
     private func transformed(
         _ order: Order, into place: OutputPlace,
     ) async throws(Failure) -> (TransformReport, [PendingBlob])? {
@@ -121,24 +119,25 @@ struct VariantMaker: Sendable {
         return (report, blobs)
     }
 
-    /// Encoders can't tell a disk without room from any other write that fails, and there may be room again by now: an
-    /// encoder that fails is asked again for the same in memory, which says whether the disk was to blame.
+    /// Encoders do not distinguish a full disk from other failed writes, and there may be space again by now. So after
+    /// an encoder failed, the variants are made again in memory, which shows whether the disk was the cause.
     private func transformedWithoutLimit(_ order: Order) async throws(Failure) -> (TransformReport, [PendingBlob]) {
         let result = await helpers.transform(
             order.source, into: order.specs, assets: order.assets, tolerance: order.tolerance)
         guard case .failure(let failure) = result, failure.failureClass == .encode else { return try Self.made(result) }
         let place = OutputPlace(
             isInMemory: true, most: Int64(helpers.configuration.outputBytes) / Int64(order.specs.count))
+        // Best effort: if this fails too, the first failure stands.
         guard case .made(let report, let blobs)? = try? await ask(order, place) else { throw failure }
         return (report, try await stored(blobs))
     }
 
     private static var tooLarge: Failure {
-        // The source by itself would fit: other variants of it may, so that the URL isn't to blame.
+        // The source alone would fit, so other variants of it may too, and its URL is not at fault.
         Failure(.transform, "The source and its variants come to more than the cache may hold.")
     }
 
-    /// From memory to the cache, where there is room.
+    /// Copies from memory to the cache, if there is space.
     private func counted(_ blobs: [PendingBlob], _ limit: Int64) async throws(Failure) -> [PendingBlob] {
         guard blobs.reduce(0, { $0 + $1.size }) <= limit else { throw Self.tooLarge }
         do {
@@ -153,7 +152,7 @@ struct VariantMaker: Sendable {
         return try await stored(blobs)
     }
 
-    /// Copies of files in memory, in the cache and with the same room.
+    /// Copies files from memory to the cache, into space that is reserved already.
     private func stored(_ blobs: [PendingBlob]) async throws(Failure) -> [PendingBlob] {
         try await files.blocking { [cache = files.cache] () throws(Failure) in
             var copies: [PendingBlob] = []
@@ -174,7 +173,7 @@ struct VariantMaker: Sendable {
 }
 
 extension Failure {
-    /// A picture that can't be read is its command's fault, and not that of the source.
+    /// A picture that cannot be decoded is the failure of the command that wrote it, not of the source.
     fileprivate func blaming(_ command: String) -> Failure {
         switch failureClass {
         case .notAnImage, .badImage, .truncated, .tooManyPixels, .decoderCrash:

@@ -1,12 +1,12 @@
 internal import Download
 internal import Jobs
 
-/// Hosts as people name them.
+/// Normalises the names of hosts.
 public enum HostNames {
-    /// The name that limits, blocks and failures of a URL's host go by: in lower case, in ASCII, without a dot at its end.
+    /// The host name of a URL as limits, blocks and failures use it: in lower case, in ASCII, without a trailing dot.
     public static func name(ofURL url: String) -> String { Downloader.host(of: url) ?? URLText.host(url) }
 
-    /// The same of a host as a person has typed it.
+    /// The same for a host that a person has typed.
     ///
     /// - Throws: `usage` for a text with a scheme, a port or a path.
     public static func parse(_ host: String) throws(WorkerError) -> String {

@@ -23,11 +23,11 @@ final class BlockingQueue: Sendable {
     }
 }
 
-/// One lock for each key, handed on in the order of asking. Keys that are free take no memory.
+/// A lock for each key, granted in order of request. Free keys take no memory.
 final class KeyedLock: Sendable {
     private let waiting = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])
 
-    /// Waits for the key. The holder gives it back with `unlock`, however its work ends.
+    /// Waits for the key. The caller must call `unlock`, also after an error.
     func lock(_ key: String) async {
         await withCheckedContinuation { continuation in
             let isFree = waiting.withLock { waiting in
@@ -55,11 +55,11 @@ final class KeyedLock: Sendable {
         next?.resume()
     }
 
-    /// Whether all keys are free; asked by tests.
+    /// Whether all keys are free; for tests.
     var isIdle: Bool { waiting.withLock { $0.isEmpty } }
 }
 
-/// An asynchronous counting semaphore; waiters are served in the order of coming.
+/// An asynchronous counting semaphore; waiters are served in order of arrival.
 final class AsyncSemaphore: Sendable {
     private let state: Mutex<(free: Int, waiting: [CheckedContinuation<Void, Never>])>
 

@@ -1,7 +1,7 @@
 internal import DequeModule
 internal import Synchronization
 
-/// Bytes that several may hold together: who asks for more than is left waits, first come, first served.
+/// A budget of bytes that several tasks share. A request for more than is left waits, first come, first served.
 final class MemoryBudget: Sendable {
     private struct State {
         var left: Int
@@ -16,7 +16,7 @@ final class MemoryBudget: Sendable {
         state = Mutex(State(left: max(1, bytes)))
     }
 
-    /// Runs `body` while it holds so many bytes; who asks for more than there are holds all of them.
+    /// Runs `body` while it holds this many bytes; a request for more than the whole budget holds all of it.
     func holding<Result>(_ bytes: Int, _ body: () async -> Result) async -> Result {
         let share = min(bytes, total)
         guard share > 0 else { return await body() }
@@ -28,7 +28,7 @@ final class MemoryBudget: Sendable {
     private func take(_ bytes: Int) async {
         await withCheckedContinuation { turn in
             let isServed = state.withLock { state in
-                // First come, first served: else a large request would be overtaken by small ones for ever.
+                // First come, first served; otherwise small requests could overtake a large one for ever.
                 guard state.waiting.isEmpty, state.left >= bytes else {
                     state.waiting.append((bytes, turn))
                     return false

@@ -1,11 +1,11 @@
 internal import Glibc
 internal import SystemPackage
 
-/// How many files the process may have open.
+/// The limit on the process's open files.
 enum DescriptorLimit {
-    /// The descriptors that a worker needs: those of the runtime, SQLite and the helpers, and for each transfer its connection,
-    /// its body and its variants. There may be half as many transfers more than the concurrency. Dispatch ends a program that
-    /// has no descriptor left for its own events.
+    /// The descriptors that a worker needs: for the runtime, SQLite and the helpers, and for each transfer its
+    /// connection, its body and its variants. Overcommit adds half as many transfers as the concurrency. Dispatch ends
+    /// a program that has no descriptor left for its own events.
     static func least(concurrency: Int) -> Int { 128 + 4 * (concurrency + max(1, concurrency / 2)) }
 
     static var current: Int { Int(clamping: limit.rlim_cur) }
@@ -14,7 +14,7 @@ enum DescriptorLimit {
     static func raise() {
         var limit = limit
         limit.rlim_cur = min(limit.rlim_max, 65_536)
-        // Where it can't be raised, fewer items are held at once.
+        // If it cannot be raised, fewer items are in flight at once.
         _ = setrlimit(resource, &limit)
     }
 
@@ -27,24 +27,24 @@ enum DescriptorLimit {
     }
 }
 
-/// Memory that the program no longer uses and the C library still holds.
+/// Memory that the program has freed and the C library still holds.
 enum FreeMemory {
     private typealias Trim = @convention(c) (Int) -> CInt
 
-    /// Asked for by its name: Swift's module of the C library leaves it out, and other C libraries have none.
+    /// Looked up by name, since Swift's module of the C library does not export it and other C libraries lack it.
     private static let trim: Trim? = dlsym(nil, "malloc_trim").map { unsafeBitCast($0, to: Trim.self) }
 
-    /// Gives it back to the system: malloc_trim(3). Takes some milliseconds.
+    /// Returns it to the system: malloc_trim(3). Takes some milliseconds.
     static func giveBack() { _ = trim?(0) }
 }
 
 /// Another process's memory, as the kernel counts it.
 enum ProcessMemory {
-    /// Bytes in memory that are not those of files, its own program and libraries among them.
+    /// Bytes of resident memory without file pages, such as the program and its libraries.
     ///
-    /// - Returns: nil when the process is gone.
+    /// - Returns: nil if the process has ended.
     static func own(by process: pid_t) -> Int? {
-        // A process that has ended has no memory: no error to tell of.
+        // Best effort, like the calls below: a process that has ended has no memory, which is no error.
         guard let file = try? FileDescriptor.open("/proc/\(process)/statm", .readOnly, options: .closeOnExec) else {
             return nil
         }
@@ -52,7 +52,7 @@ enum ProcessMemory {
         let text = try? String(unsafeUninitializedCapacity: 256) {
             try file.read(into: UnsafeMutableRawBufferPointer($0))
         }
-        // Pages: all that are mapped, those in memory, those of them that files share, … (proc(5))
+        // Pages: all mapped ones, the resident ones, the resident ones of files, … (proc(5))
         let pages = (text ?? "").split(separator: " ").prefix(3).compactMap { Int($0) }
         return pages.count == 3 ? (pages[1] - pages[2]) * sysconf(Int32(_SC_PAGESIZE)) : nil
     }

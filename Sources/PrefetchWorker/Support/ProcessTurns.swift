@@ -1,13 +1,13 @@
 internal import Synchronization
 
-/// Items that wait until one of a limited number of processes of one kind takes their picture or their question.
+/// Items that wait until one of a limited number of processes of one kind takes their work.
 final class ProcessTurns: Sendable {
     enum Kind: CaseIterable, Sendable {
         case helper, command, delegate
     }
 
     let kind: Kind
-    /// Stands for a host in reports of waits; no host has a space in its name.
+    /// Used in place of a host in reports of waits; no host has a space in its name.
     var name: String { Self.name(of: kind) }
 
     private static func name(of kind: Kind) -> String {
@@ -18,7 +18,7 @@ final class ProcessTurns: Sendable {
         }
     }
 
-    /// The names of all kinds, which are no hosts.
+    /// The names of all kinds, which are not hosts.
     static let names = Set(Kind.allCases.map(name(of:)))
 
     /// The item that a task works for.
@@ -29,7 +29,7 @@ final class ProcessTurns: Sendable {
 
     init(_ kind: Kind, places: Int) { (self.kind, self.places) = (kind, places) }
 
-    /// Runs `body`, in which the item waits until ``start(_:)`` is called for it.
+    /// Runs `body`, during which the item waits until ``start(_:)`` is called for it.
     func waiting<Result>(_ body: () async -> Result) async -> Result {
         guard let item = Self.item else { return await body() }
         state.withLock { $0.waiting[item] = $0.waiting[item] ?? .now }
@@ -42,7 +42,7 @@ final class ProcessTurns: Sendable {
         return await body()
     }
 
-    /// A helper has taken its picture.
+    /// A process has taken the item's work.
     func start(_ item: Int64?) {
         guard let item else { return }
         state.withLock { state in

@@ -3,9 +3,9 @@ internal import ContentCache
 internal import Glibc
 internal import SystemPackage
 
-/// Unnamed temporary files: the input of a command, or a variant before it is counted.
+/// Unnamed temporary files: the input of a command, or a variant before space is reserved for it.
 ///
-/// Where the cache has a limit they are in memory, since whatever lies in the cache has to be counted.
+/// If the cache has a limit they are in memory, since every file in the cache counts against the limit.
 struct ScratchFiles: Sendable {
     let cache: ContentCache
     let isInMemory: Bool

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Wakes one sleeper. A ring that finds none asleep is kept: the next sleep ends at once.
+/// Wakes one sleeper. A ring without a sleeper is kept, and the next sleep returns at once.
 final class Wakeup: Sendable {
     private enum State {
         case quiet, rung

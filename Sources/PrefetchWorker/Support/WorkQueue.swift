@@ -1,7 +1,7 @@
 internal import DequeModule
 internal import Synchronization
 
-/// A first-in-first-out queue between tasks: many may put, many may wait for the next.
+/// A first-in-first-out queue between tasks: many may put, many may wait for the next element.
 final class WorkQueue<Element: Sendable>: Sendable {
     private struct State {
         var elements: Deque<Element> = []
@@ -11,7 +11,7 @@ final class WorkQueue<Element: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Returns: whether it was taken in; a closed queue takes nothing.
+    /// - Returns: whether the queue accepted it; a closed queue accepts nothing.
     @discardableResult
     func put(_ element: Element) -> Bool {
         let waiter: CheckedContinuation<Element?, Never>?? = state.withLock { state in
@@ -38,7 +38,7 @@ final class WorkQueue<Element: Sendable>: Sendable {
         }
     }
 
-    /// Releases all waiters, and returns the elements that were in.
+    /// Releases all waiters, and returns the elements that were queued.
     func abandon() -> [Element] {
         let left = state.withLock { state in
             defer { state.elements = [] }
@@ -48,7 +48,7 @@ final class WorkQueue<Element: Sendable>: Sendable {
         return left
     }
 
-    /// Releases all waiters; elements already in are still handed out.
+    /// Releases all waiters; queued elements are still handed out.
     func close() {
         let waiting = state.withLock { state in
             state.isClosed = true
@@ -60,10 +60,10 @@ final class WorkQueue<Element: Sendable>: Sendable {
 }
 
 extension WorkQueue {
-    /// How much is there now.
+    /// Number of queued elements.
     var count: Int { state.withLock { $0.elements.count } }
 
-    /// Takes the elements that are there now, at most `limit`, up to the first that isn't `wanted`; doesn't wait.
+    /// Takes queued elements without waiting, at most `limit`, up to the first that isn't `wanted`.
     func takeAvailable(_ limit: Int, while wanted: (Element) -> Bool = { _ in true }) -> [Element] {
         state.withLock { state in
             let most = min(limit, state.elements.count)

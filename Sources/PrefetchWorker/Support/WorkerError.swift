@@ -3,18 +3,18 @@ internal import Core
 internal import Download
 public import Jobs
 
-/// Why a worker could not start or go on.
+/// Why a worker cannot start or continue.
 public struct WorkerError: Error, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         /// A folder, file or database can't be created or opened.
         case cannotCreate
         /// The disk failed, or the database is damaged.
         case inputOutput
-        /// It may work later: the disk is full, another program has the lock.
+        /// It may work later: the disk is full, or another program has the lock.
         case tryLater
         /// This machine lacks something that the configuration requires.
         case unavailable
-        /// The request makes no sense.
+        /// The request is invalid.
         case usage
         case internalError
     }
@@ -45,7 +45,7 @@ public struct WorkerError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Any error of a run's start.
+    /// Any error at the start of a run.
     init(any error: any Error) {
         switch error {
         case let error as WorkerError: self = error

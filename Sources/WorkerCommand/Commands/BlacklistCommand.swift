@@ -10,7 +10,7 @@ struct BlacklistCommand: AsyncParsableCommand {
         subcommands: [List.self, Remove.self, Clear.self],
     )
 
-    /// Which entries are meant.
+    /// The entries that the command applies to.
     struct Selection: ParsableArguments {
         @Option(help: "Only this host.")
         var host: String?
@@ -100,7 +100,7 @@ struct BlacklistCommand: AsyncParsableCommand {
                     var count = 0
                     if let selected { count = try await store.blacklist.remove(selected) }
                     for url in urls {
-                        // Under whatever key the rule of a job has listed it.
+                        // A job's key rule may have listed the URL under another key.
                         for key in try await store.cache.keys(ofURL: url, everyState: true) {
                             count += try await store.blacklist.remove(.url(key))
                         }

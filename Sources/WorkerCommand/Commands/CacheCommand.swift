@@ -12,7 +12,7 @@ struct CacheCommand: AsyncParsableCommand {
             CacheRemoveCommand.self, CachePinCommand.self, CacheUnpinCommand.self,
         ])
 
-    /// For what happens beside a command's own words.
+    /// Logs events that are not part of a command's own output.
     static let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, line: nil) }
 }
 

@@ -95,7 +95,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         return lines
     }
 
-    /// A person needs a few examples; a script asks for JSON and gets all.
+    /// The first few names for people; scripts use JSON, which has all of them.
     private func some(_ names: [String], _ line: (String) -> String) -> [String] {
         let shown = names.prefix(10).map(line)
         return names.count > 10 ? shown + ["… and \(names.count - 10) more; --json lists all"] : shown

@@ -51,7 +51,7 @@ struct ConfigShowCommand: AsyncParsableCommand {
         }
     }
 
-    /// Those of the common flags that were given to this command itself.
+    /// The common flags that were given to this command itself.
     private func flags(_ settings: Settings) throws -> [String: String] {
         var flags: [String: String] = [:]
         flags["db"] = common.db

@@ -72,8 +72,8 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
             guard !report.isComplete else { return }
             for gap in report.unreadable { Terminal.error("worker: \(gap)") }
             Terminal.error(
-                "worker: Not everything could be read. Go back to a copy made by 'worker db backup', if there is one, or look "
-                    + "at 'worker status' and enqueue again what is missing; \(report.kept) is what there was.")
+                "worker: Not everything could be read. Restore a copy made by 'worker db backup', if there is one, or look "
+                    + "at 'worker status' and enqueue the missing URLs again; the damaged database is \(report.kept).")
             throw ExitCode.inputOutput
         }
     }

@@ -61,7 +61,7 @@ struct EventsCommand: AsyncParsableCommand {
         if let since { last = try await store.events.last(before: store.database.currentTime - since) }
         for try await event in store.events.events(after: last, job: job, follows: follow) {
             Terminal.print(try Output.json(shown(event, redaction)))
-            // After the line: one that was cut by a crash is printed again.
+            // Written after the line is printed: after a crash in between, the line is printed again.
             if event.id > last { try file?.write(event.id) }
             last = event.id
         }
@@ -91,7 +91,7 @@ private struct CursorFile {
         return id
     }
 
-    /// By a new file in its place, so that a crash leaves the old id or the new one.
+    /// Replaces the file by a new one, so that a crash leaves the old id or the new one.
     func write(_ id: Int64) throws {
         do {
             try Data("\(id)\n".utf8).write(to: URL(filePath: path), options: .atomic)

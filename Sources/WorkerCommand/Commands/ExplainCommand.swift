@@ -21,18 +21,18 @@ struct ExplainCommand: AsyncParsableCommand {
         let blacklisted: BlacklistEntry?
         /// UTC milliseconds.
         let hostBlockedUntil: Int64?
-        /// `asked` by the origin, or `parked` since it can't be reached.
+        /// `asked` if the origin sent `Retry-After`; `parked` if its circuit is open.
         let hostBlockedFor: String?
         let items: [ItemRecord]
         let tries: [TryRecord]
-        /// Why its items wait that a worker has in hand.
+        /// Why its items wait that a worker has in flight.
         var waits: [Wait] = []
     }
 
     struct Wait: Encodable {
         let item: Int64
         let reason: String
-        /// UTC milliseconds; nil where it isn't known.
+        /// UTC milliseconds; nil if unknown.
         let until: Int64?
     }
 

@@ -40,7 +40,7 @@ struct GetCommand: AsyncParsableCommand {
                 (try await CacheReader(store: store, cache: cache, readOnly: others).find(url, variant: variant), cache)
             }
             for damage in found.damage {
-                Terminal.error("worker: \(damage) The next job that wants it makes it anew.")
+                Terminal.error("worker: \(damage) The next job that needs the file makes it again.")
             }
             guard let entry = found.entry, let path = found.path else {
                 let shown = Terminal.safe(try common.redaction().shown(url))

@@ -1,7 +1,7 @@
 import ArgumentParser
 import PrefetchWorker
 
-/// What the worker starts for each core. People don't.
+/// The worker starts it once for each core. It is not for people.
 struct HelperCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "helper", abstract: "Transforms images for a worker; started by it.", shouldDisplay: false)

@@ -81,7 +81,7 @@ struct LimitsCommand: AsyncParsableCommand {
         }
     }
 
-    /// The same bounds as the database's, which knows no difference between no number and none at all.
+    /// The same bounds as the database's. SQLite stores NaN as NULL, so the database cannot refuse NaN.
     private static func check(_ limits: LimitsRecord) throws(SettingsError) {
         for (name, value, most) in [
             ("concurrency", limits.concurrency, 1_000), ("per-host", limits.perHost, 1_000),
@@ -96,7 +96,7 @@ struct LimitsCommand: AsyncParsableCommand {
     }
 
     private func show(_ limits: [LimitsRecord]) {
-        if json, let text = try? Output.json(limits) { return Terminal.print(text) }  // Numbers and names: it is JSON.
+        if json, let text = try? Output.json(limits) { return Terminal.print(text) }  // Cannot fail: numbers and names.
         let number: (Int?) -> String = { $0.map(String.init) ?? "" }
         let rows = limits.map { record in
             [

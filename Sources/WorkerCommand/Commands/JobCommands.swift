@@ -151,7 +151,7 @@ extension JobControl.FailureSelection {
 }
 
 extension FailureClass {
-    /// - Throws: what the names are.
+    /// - Throws: an error that lists the valid names.
     init(named text: String) throws {
         guard let match = FailureClass(rawValue: text) else {
             let names = FailureClass.allNamed.map(\.rawValue).joined(separator: ", ")
@@ -165,7 +165,7 @@ private func changeAll(_ common: CommonOptions, _ body: (JobStore) async throws 
     try await reportingErrors { try await common.withStore { try await body($0) } }
 }
 
-/// Does something to a job and prints what it is then.
+/// Changes a job and prints its new state.
 private func change(_ common: CommonOptions, _ job: JobID, _ body: (JobStore) async throws -> Void) async throws {
     try await reportingErrors {
         try await common.withStore { store in

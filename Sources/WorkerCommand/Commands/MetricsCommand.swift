@@ -21,7 +21,7 @@ struct MetricsCommand: AsyncParsableCommand {
 
     private struct Metric {
         let name: String
-        /// Nil for the same as above with another label.
+        /// Nil for the same metric as above with another label.
         let help: String?
         let isCounter: Bool
         let value: Double

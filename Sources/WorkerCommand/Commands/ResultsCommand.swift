@@ -39,7 +39,7 @@ struct ResultsCommand: AsyncParsableCommand {
                 let redaction = try common.redaction()
                 if format == .csv { Terminal.print(Output.csv(ResultRow.columns.map(\.name))) }
                 var last: Int64 = 0
-                // By pages, so that a job of millions needs no more memory than one of ten.
+                // Reads pages, so that a job of millions of items needs no more memory than one of ten.
                 while true {
                     let rows = try await store.reports.results(job: job, after: last, limit: 500)
                     guard let end = rows.last?.item else { return }
@@ -50,7 +50,8 @@ struct ResultsCommand: AsyncParsableCommand {
         }
     }
 
-    /// Programs get URLs that they can ask for; people who look at a terminal may be looked at.
+    /// Shows a program the URLs as they are, so that it can request them; hides secrets on a terminal, which others may
+    /// see.
     private func shown(_ row: ResultRow, _ redaction: Redaction) -> ResultRow {
         if showCredentials { return row }
         return Terminal.outputIsTerminal ? row.hidden(by: redaction) : row.withoutCredentials

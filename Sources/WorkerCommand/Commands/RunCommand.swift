@@ -68,7 +68,7 @@ struct RunCommand: AsyncParsableCommand {
         return configuration
     }
 
-    /// Runs the worker beside its progress and the signals that stop it.
+    /// Runs the worker together with its progress display and the handler of the signals that stop it.
     private func supervise(_ worker: Worker, line: ProgressLine?, logger: Logger) async throws -> Worker.Summary {
         let stop = StopSignal()
         let settings = try common.settings()
@@ -93,19 +93,19 @@ struct RunCommand: AsyncParsableCommand {
         return try result.get()
     }
 
-    /// The first signal asks for a clean stop, the second ends the process: the next worker takes
-    /// back the leases that it leaves, so nothing is lost either way.
+    /// The first signal requests a clean stop, the second ends the process. Nothing is lost either way: the next worker
+    /// reclaims the leases.
     private func watchSignals(_ stop: StopSignal, logger: Logger) async {
         var first: ContinuousClock.Instant?
         for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
             if let first {
-                // timeout(1) sends to the process and then to its group, which is one wish and two signals.
+                // timeout(1) sends its signal to the process and then to its group: two signals for one request.
                 if .now - first < .milliseconds(100) { continue }
                 _exit(signal == .sigint ? 130 : 143)
             }
             first = .now
             logger.notice(
-                "Stopping: what is in flight is finished, the rest stays in the queue. Signal again to stop immediately."
+                "Stopping: items in flight are finished, the others stay in the queue. Signal again to stop immediately."
             )
             stop.request()
         }

@@ -37,7 +37,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    /// - Returns: whether anything may still change by itself.
+    /// - Returns: whether the state may still change.
     private func show(_ store: JobStore) async throws -> Bool {
         if !json, let since = try await store.reports.suspendedSince() {
             Terminal.print("All jobs are paused since \(Output.time(since)). Go on with: worker resume --all")
@@ -70,13 +70,13 @@ struct StatusCommand: AsyncParsableCommand {
         return progress.state.isOpen
     }
 
-    /// How many items wait for which hosts, and for how long at most.
+    /// Prints how many items wait for which hosts, and for how long at most.
     private func showWaits(_ store: JobStore) async throws {
         let waits = WaitSummary(try await store.hosts.waits(job: job), now: store.database.currentTime)
         waits.lines.forEach { Terminal.print(Terminal.safe($0)) }
     }
 
-    /// Of a program that reads for so long that the database's log grows.
+    /// A warning about a program that has been reading for so long that the database's log grows.
     private static func warning(_ log: LogState, at now: Int64) -> String? {
         guard let since = log.heldSince else { return nil }
         let who = log.holders.isEmpty ? "another program" : Terminal.safe(log.holders)

@@ -43,7 +43,7 @@ struct WaitCommand: AsyncParsableCommand {
         }
     }
 
-    /// - Throws: `notFound` where one of the jobs isn't there.
+    /// - Throws: `notFound` if one of the jobs does not exist.
     private func progress(_ store: JobStore) async throws -> [JobProgress] {
         var found: [JobProgress] = []
         for job in jobs {

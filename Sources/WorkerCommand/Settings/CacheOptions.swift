@@ -11,7 +11,7 @@ enum CacheSizeSettings {
     static let all: [any NamedSetting] = [maxSize, maxAge]
 }
 
-/// How much the cache may hold and for how long.
+/// The cache's maximum size and age.
 struct CacheSizeOptions: ParsableArguments {
     @Option(CacheSizeSettings.maxSize) var cacheMaxSize: Int64?
     @Option(CacheSizeSettings.maxAge) var cacheMaxAge: Int64?
@@ -19,7 +19,7 @@ struct CacheSizeOptions: ParsableArguments {
     fileprivate func apply(to policy: inout CachePolicy, _ settings: Settings) throws(SettingsError) {
         policy.maxAge = try settings.value(CacheSizeSettings.maxAge, cacheMaxAge)
         let most = try settings.value(CacheSizeSettings.maxSize, cacheMaxSize)
-        // As in a configuration that says nothing of it.
+        // 0 means no limit, as in a configuration without this setting.
         policy.maxBytes = most == 0 ? nil : most
     }
 }
@@ -39,7 +39,7 @@ enum CacheSettings {
     static let all: [any NamedSetting] = [lowWater, expireBy, evictFirst, orphanGrace, quarantineAge]
 }
 
-/// What is evicted first, and how long leftovers stay.
+/// The order of eviction, and how long leftovers stay.
 struct CacheOptions: ParsableArguments {
     @Option(CacheSettings.lowWater) var cacheLowWater: Int?
     @Option(CacheSettings.expireBy) var expireBy: CacheEviction.Expiry?

@@ -12,7 +12,7 @@ enum CommonSettings {
     static let all: [any NamedSetting] = [database, cacheFolder, waiting, redacted]
 }
 
-/// What every command takes.
+/// The options of every command.
 struct CommonOptions: ParsableArguments {
     @Option(CommonSettings.database) var db: String?
     @Option(CommonSettings.cacheFolder) var cache: String?

@@ -4,8 +4,8 @@ import PrefetchWorker
 import SystemPackage
 
 extension CommonOptions {
-    /// Opens the database for a command that changes it, hands it to `body`, and closes it whatever happens. Where another
-    /// program is writing, the command says after two seconds what it waits for, and gives up after `--wait`.
+    /// Opens the database for a command that changes it, calls `body`, and closes it, also after an error. If another
+    /// program is writing, the command names it after two seconds, and gives up after `--wait`.
     func withStore<R>(missing: DatabaseGate.Missing = .refuse, _ body: (JobStore) async throws -> R) async throws -> R {
         let settings = try settings()
         let waiting = WriteWaiting(limit: try settings.value(CommonSettings.waiting, wait)) {
@@ -14,7 +14,7 @@ extension CommonOptions {
         return try await using(try JobStore(path: databasePath(settings), missing: missing, waiting: waiting), body)
     }
 
-    /// The same for a command that reads: it waits for no writer.
+    /// The same for a command that only reads: it waits for no writer.
     func readingStore<R>(_ body: (JobStore) async throws -> R) async throws -> R {
         try await using(try JobStore.reading(path: databasePath(try settings())), body)
     }
@@ -25,18 +25,18 @@ extension CommonOptions {
             try await store.close()
             return result
         } catch {
-            // The first fault is the one to tell; closing is repeated by the end of the process.
+            // Best effort: the first error is the one to report, and the end of the process closes the database too.
             try? await store.close()
             throw error
         }
     }
 
-    /// - Parameter isNew: whether it may be made where it is missing.
+    /// - Parameter isNew: whether to make the cache if it is missing.
     func openCache(isNew: Bool = false) throws -> ContentCache {
         try ContentCache(directory: FilePath(cachePath(try settings())), isNew: isNew)
     }
 
-    /// Opens a cache that is there, with the database that it belongs to.
+    /// Opens an existing cache, with the database that it belongs to.
     func withCache<R>(_ body: (JobStore, ContentCache) async throws -> R) async throws -> R {
         try await withStore { store in try await check(store, body) }
     }

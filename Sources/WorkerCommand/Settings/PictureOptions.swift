@@ -18,7 +18,7 @@ enum PictureSettings {
     static let all: [any NamedSetting] = [maxPixels, maxFrames, maxAnimationPixels, maxDecoderMemory, requireSandbox]
 }
 
-/// How large pictures may be, and how their decoders are confined.
+/// The largest pictures that are accepted, and the confinement of their decoders.
 struct PictureOptions: ParsableArguments {
     @Option(PictureSettings.maxPixels) var maxPixels: Int?
     @Option(PictureSettings.maxFrames) var maxFrames: Int?

@@ -52,7 +52,7 @@ struct ProgramOptions: ParsableArguments {
             try settings.value(ProgramSettings.commandTimeout, commandTimeout))
     }
 
-    /// A folder that isn't there would fail each item that names a picture, one by one.
+    /// Checks the folder at the start: without it each item that names a picture would fail, one by one.
     private static func assetsFolder(_ path: String) throws -> String {
         do {
             try FileDescriptor.open(FilePath(path), .readOnly, options: [.directory, .closeOnExec]).close()
@@ -69,7 +69,7 @@ struct ProgramOptions: ParsableArguments {
         } catch {
             throw SettingsError("previews: the folder \(path) can't be made: \(error)")
         }
-        // A preview that can't be written is missed; the next one may be.
+        // Best effort: if a preview cannot be written, the next one replaces it.
         return { preview in try? folder.show(preview) }
     }
 }

@@ -30,7 +30,7 @@ enum RunSettings {
     ]
 }
 
-/// What most people set for a run.
+/// The most common options of a run.
 struct RunOptions: ParsableArguments {
     @Flag(help: "End when no work is left, delayed retries included.") var drain = false
     @Option(RunSettings.concurrency) var concurrency: Int?
@@ -44,7 +44,7 @@ struct RunOptions: ParsableArguments {
     @Flag(help: "Print the summary as JSON.") var json = false
     @Flag(name: .shortAndLong, help: "No progress, only warnings and the summary.") var quiet = false
 
-    /// - Returns: a configuration for these, with the defaults of all others.
+    /// - Returns: a configuration with these options and the defaults of all others.
     func configuration(database: String, cache: String, _ settings: Settings) throws -> WorkerConfiguration {
         let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
         let transforms = try settings.optional(RunSettings.transforms, transforms) ?? cores
@@ -64,7 +64,7 @@ struct RunOptions: ParsableArguments {
     }
 
     private func addresses(_ settings: Settings) throws(SettingsError) -> AddressPolicy {
-        // A flag may have several as well, separated by commas.
+        // One flag may hold several ranges, separated by commas.
         let ranges = try settings.list(RunSettings.allowAddresses, allowAddresses)
             .flatMap { $0.split(separator: ",") }.map { String($0.filter { $0 != " " }) }
         guard !ranges.isEmpty else { return .publicOnly }
@@ -76,7 +76,7 @@ struct RunOptions: ParsableArguments {
     }
 }
 
-/// The links that a worker keeps in step with the cache.
+/// The links that a worker keeps up to date.
 enum LinkStyle: String, CaseIterable, Sendable {
     case tree, none
 }

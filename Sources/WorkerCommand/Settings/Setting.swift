@@ -1,25 +1,25 @@
 import ArgumentParser
 import Jobs
 
-/// One setting, stated once: how it is spelled, what it means, its default, and how its text is read.
+/// One setting, declared once: its spelling, its meaning, its default, and the parser of its value.
 ///
 /// The same text is read from a flag (`--max-body 64MiB`), from the environment (`WORKER_MAX_BODY=64MiB`) and from a
 /// configuration file (`max-body: 64MiB`).
 struct Setting<Value: Sendable>: Sendable {
-    /// As the flag is spelled, without dashes: `per-host`.
+    /// The flag's name without dashes: `per-host`.
     let name: String
     let help: String
-    /// What stands for a value in the help: `bytes`, `time`.
+    /// The placeholder for the value in the help: `bytes`, `time`.
     let placeholder: String
-    /// The value where none is given, as a person would write it; nil where there is none.
+    /// The default, as a person would write it; nil if there is none.
     var standard: String?
-    /// What the help says of the default where ``standard`` doesn't tell.
+    /// The default's description in the help, if ``standard`` is not enough.
     var standardText: String?
-    /// Whether its values may be secrets, and are hidden in what is shown.
+    /// Whether its values may be secrets; output hides them.
     var isSecret = false
-    /// What separates the elements of a list in the environment and in a file's single line.
+    /// The separator of a list's elements in the environment and in one line of a file.
     var separator: Character = ","
-    /// Reads it, or throws a sentence that says what would be right.
+    /// Parses a value, or throws a sentence that says what would be right.
     let read: @Sendable (String) throws(SettingsError) -> Value
 
     /// `WORKER_PER_HOST`.
@@ -27,13 +27,13 @@ struct Setting<Value: Sendable>: Sendable {
 
     fileprivate var argumentHelp: ArgumentHelp {
         let text = (standardText ?? standard).map { " (\($0))" } ?? ""
-        // The default stands before the sentence's end.
+        // The default goes before the sentence's final full stop.
         let sentence = help.hasSuffix(".") ? "\(help.dropLast())\(text)." : "\(help)\(text)"
         return ArgumentHelp(sentence, valueName: placeholder)
     }
 }
 
-/// A setting of any type, by its name: what the configuration file is checked against.
+/// A setting of any type, by its name. The configuration file is checked against these.
 protocol NamedSetting: Sendable {
     var name: String { get }
     var variable: String { get }
@@ -41,7 +41,7 @@ protocol NamedSetting: Sendable {
     var standardText: String? { get }
     var isSecret: Bool { get }
     var separator: Character { get }
-    /// Throws where the text can't be read.
+    /// Throws if the text cannot be parsed.
     func check(_ text: String) throws(SettingsError)
 }
 
@@ -84,9 +84,10 @@ extension Setting where Value == Int64 {
         }
     }
 
-    /// Milliseconds, from seconds or from a number with `ms`, `s`, `m`, `h` or `d` behind it; a thousand years at most.
+    /// Milliseconds, from a number of seconds or a number with the unit `ms`, `s`, `m`, `h` or `d`; a thousand years at
+    /// most.
     ///
-    /// - Parameter forEver: the words that stand for a time without an end, which is -1.
+    /// - Parameter forEver: the words for a time without an end, which is -1.
     static func time(
         _ name: String, _ standard: String?, _ help: String, in range: ClosedRange<Int64> = 0...Int64.max,
         forEver: [String] = [], standardText: String? = nil,
@@ -115,7 +116,7 @@ extension Setting where Value == Int64 {
 
     private static var spans: [(String, Double)] { [("ms", 1), ("s", 1e3), ("m", 6e4), ("h", 3.6e6), ("d", 8.64e7)] }
 
-    /// A number that isn't negative, in digits, times its unit: what else a Double can be is no size and no time.
+    /// Parses a decimal number that isn't negative, and multiplies it by its unit. Infinity and NaN are refused.
     private static func amount(
         _ text: String, in units: [(String, Double)], plain: Double, below limit: Double,
     ) -> Int64? {
@@ -142,7 +143,7 @@ extension Setting where Value == String {
 }
 
 extension Setting where Value == Bool {
-    /// A switch, which the file and the environment write as `true` or `false`.
+    /// A switch; the file and the environment set it to `true` or `false`.
     static func flag(_ name: String, _ help: String) -> Setting {
         Setting(name: name, help: help, placeholder: "", standard: "false", standardText: "off") {
             text throws(SettingsError) in
@@ -176,9 +177,9 @@ extension Setting where Value: CaseIterable & RawRepresentable<String> {
 // MARK: - As flags
 
 extension Option {
-    /// A flag that sets the setting; where it isn't given, the environment, the file and the default follow.
+    /// A flag for the setting. Without it the environment, the file or the default applies, in this order.
     init<T: Sendable>(_ setting: Setting<T>) where Value == T? {
-        // A value may begin with a dash, as -1 does.
+        // Values may begin with a dash, as -1 does.
         self.init(
             name: .customLong(setting.name), parsing: .unconditional, help: setting.argumentHelp,
             transform: { try setting.read($0) })

@@ -4,8 +4,8 @@ import Imaging
 internal import Variants
 import Yams
 
-/// The values of settings: a flag goes over the environment, the environment over the configuration file, and the file over
-/// the default.
+/// The values of settings. A flag overrides the environment, the environment the configuration file, and the file the
+/// default.
 struct Settings {
     enum Source: Equatable {
         case environment(String)
@@ -21,7 +21,7 @@ struct Settings {
         }
     }
 
-    /// The texts that a setting has beside its flags, and where they were found.
+    /// The texts of a setting outside of its flags, and where they were found.
     struct Written: Equatable {
         let texts: [String]
         let source: Source
@@ -60,12 +60,12 @@ struct Settings {
         return try read(text, setting, written.source)
     }
 
-    /// A switch: its flag can only turn it on.
+    /// A switch: its flag can turn it on and never off.
     func isOn(_ setting: Setting<Bool>, _ flag: Bool) throws(SettingsError) -> Bool {
         try value(setting, flag ? true : nil)
     }
 
-    /// A list: one flag each, a list in the file, or separated by commas elsewhere.
+    /// A list: repeated flags, a list in the file, or text with separators elsewhere.
     func list<T>(_ setting: Setting<T>, _ flags: [T]) throws(SettingsError) -> [T] {
         guard flags.isEmpty, let written = written(setting) else { return flags }
         var values: [T] = []
@@ -73,7 +73,7 @@ struct Settings {
         return values
     }
 
-    /// What the environment, else the file, else the default says.
+    /// The value from the environment, else from the file, else the default.
     func written(_ setting: some NamedSetting) -> Written? {
         if case .string(let text)? = found(["worker", setting.name], in: environment, as: .string) {
             return Written(texts: [text], source: .environment(setting.variable))
@@ -85,11 +85,11 @@ struct Settings {
     }
 
     private func found(_ key: [String], in provider: some ConfigProvider, as type: ConfigType) -> ConfigContent? {
-        // A provider throws for a value of another type: these hold texts alone.
+        // Best effort: a provider throws only for a value of another type, and these providers have texts only.
         try? provider.value(forKey: AbsoluteConfigKey(key), type: type).value?.content
     }
 
-    /// The elements of a list: those of a file's list as they stand there, else what lies between the separators.
+    /// The elements of a list: those of a file's list unchanged, otherwise the parts between the separators.
     func elements(of written: Written, _ setting: some NamedSetting) -> [String] {
         guard written.texts.count == 1, let text = written.texts.first else { return written.texts }
         return text.split(separator: setting.separator).map { String($0.trimmingPrefix(while: { $0 == " " })) }
@@ -130,7 +130,7 @@ struct Settings {
     }
 }
 
-/// The names of all settings, and which of them a misspelled one comes nearest to.
+/// The names of all settings, and the nearest name to a misspelt one.
 enum SettingNames {
     static let all = Set(AllSettings.list.map(\.name))
 

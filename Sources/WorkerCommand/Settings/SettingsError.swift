@@ -1,4 +1,4 @@
-/// What is wrong with a setting or an argument, as a sentence for the person who wrote it.
+/// A mistake in a setting or an argument, as a sentence for the person who wrote it.
 struct SettingsError: Error, CustomStringConvertible {
     let message: String
     var description: String { message }

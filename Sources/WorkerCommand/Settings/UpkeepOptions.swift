@@ -22,7 +22,7 @@ enum UpkeepSettings {
     ]
 }
 
-/// What a worker does for the disk, the cache and the database besides its work.
+/// The periodic work of a worker: disk, cache and database.
 struct UpkeepOptions: ParsableArguments {
     @Option(UpkeepSettings.minFree) var minFree: Int64?
     @Option(UpkeepSettings.grace) var grace: Int64?

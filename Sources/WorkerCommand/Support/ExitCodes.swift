@@ -3,19 +3,19 @@ import ContentCache
 import Jobs
 import PrefetchWorker
 
-/// What scripts may rely on; the numbers are those of sysexits(3) where it has one.
+/// The exit codes that scripts may rely on; the numbers are those of sysexits(3) if it has one.
 extension ExitCode {
     /// A lookup found nothing.
     static let notFound = ExitCode(1)
     /// The work was done, and some items failed.
     static let someFailed = ExitCode(2)
     static let usage = ExitCode(64)
-    /// Nothing that was asked for could be reached, or the machine lacks what was required of it.
+    /// No host could be reached, or the machine lacks a required feature.
     static let unavailable = ExitCode(69)
     static let software = ExitCode(70)
     static let cannotCreate = ExitCode(73)
     static let inputOutput = ExitCode(74)
-    /// The disk is full, or another program is in the way: try again later.
+    /// The disk is full, or another program blocks the database: try again later.
     static let temporary = ExitCode(75)
 
     init(_ code: WorkerError.Code) {
@@ -31,7 +31,7 @@ extension ExitCode {
     }
 }
 
-/// Runs a command's work and turns what it throws into a sentence on standard error and an exit code.
+/// Runs a command's work, and turns an error into a sentence on standard error and an exit code.
 func reportingErrors(_ body: () async throws -> Void) async throws {
     do {
         try await body()

@@ -5,15 +5,15 @@ struct HeaderLine {
 
     init(_ line: String) throws {
         guard let colon = line.firstIndex(of: ":"), colon != line.startIndex else {
-            // It may be a secret without its name.
+            // The message does not quote the line: it may be a secret.
             throw SettingsError("A header is 'Name: value', or @FILE for a file of such lines.")
         }
         name = String(line[..<colon])
         value = String(line[line.index(after: colon)...].drop { $0 == " " })
     }
 
-    /// Headers as they are given on the command line: `Name: value`, or `@FILE` for a file of such lines. What stands in a file
-    /// stands in no list of processes.
+    /// Headers as given on the command line: `Name: value`, or `@FILE` for a file of such lines. Other users can see a
+    /// process's arguments, but not the file.
     static func all(_ given: [String]) throws -> [HeaderLine] {
         try given.flatMap { text -> [HeaderLine] in
             guard text.hasPrefix("@") else { return [try HeaderLine(text)] }
@@ -25,7 +25,7 @@ struct HeaderLine {
         }
     }
 
-    /// One for every host: nothing that is meant for one of them.
+    /// Headers for every host. Headers with credentials are refused, since every host would get them.
     static func common(_ lines: [String]) throws -> [(name: String, value: String)] {
         try all(lines).map { header in
             guard !["authorization", "cookie", "proxy-authorization"].contains(header.name.lowercased()) else {

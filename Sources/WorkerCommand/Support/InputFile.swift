@@ -2,7 +2,7 @@ import SystemPackage
 
 /// Files that people name on the command line; `-` is standard input.
 enum InputFile {
-    /// - Parameter what: what the file is to be called in a complaint, such as `manifest`.
+    /// - Parameter what: the file's role for error messages, such as `manifest`.
     static func read(_ path: String, as what: String) throws -> [UInt8] {
         do {
             if path == "-" { return try read(.standardInput) }

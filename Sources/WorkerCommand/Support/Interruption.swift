@@ -3,10 +3,9 @@ import Glibc
 import PrefetchWorker
 import UnixSignals
 
-/// Runs something that stops by itself when it is asked to, and asks it at the first SIGINT or SIGTERM; the second ends the
-/// process.
+/// Runs `body` and requests its stop at the first SIGINT or SIGTERM; the second ends the process.
 ///
-/// - Returns: what came of it, and the exit code of a process that a signal has stopped; nil where none came.
+/// - Returns: the result, and the exit code for the signal that stopped it; nil if no signal came.
 func stoppable<R: Sendable>(_ body: (StopSignal) async throws -> R) async throws -> (result: R, interruption: ExitCode?)
 {
     let stop = StopSignal()
@@ -15,7 +14,7 @@ func stoppable<R: Sendable>(_ body: (StopSignal) async throws -> R) async throws
             var first: (code: ExitCode, at: ContinuousClock.Instant)?
             for await signal in await UnixSignalsSequence(trapping: .sigint, .sigterm) {
                 let code = ExitCode(signal == .sigint ? 130 : 143)
-                // timeout(1) sends to the process and then to its group, which is one wish and two signals.
+                // timeout(1) sends its signal to the process and then to its group: two signals for one request.
                 if let first, .now - first.at >= .milliseconds(100) { _exit(code.rawValue) }
                 if first == nil { first = (code, .now) }
                 stop.request()

@@ -9,7 +9,7 @@ struct Manifest: Decodable {
 
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            if let one = try? container.decode(String.self) {  // The list is the other form, not a fault.
+            if let one = try? container.decode(String.self) {  // Best effort: a list is read below.
                 values = [one]
             } else {
                 values = try container.decode([String].self)
@@ -36,7 +36,7 @@ struct Manifest: Decodable {
         try Manifest(parsing: InputFile.text(path, as: "manifest"), path).job(relativeTo: path)
     }
 
-    /// - Parameter path: where the text is from, for what is said of it.
+    /// - Parameter path: the file's name, for error messages.
     init(parsing text: String, _ path: String) throws(SettingsError) {
         do {
             try Self.checkKeys(text, path)
@@ -55,7 +55,7 @@ struct Manifest: Decodable {
         return order
     }
 
-    /// A misspelled key would quietly do nothing.
+    /// Refuses misspelt keys; otherwise they would have no effect, without a message.
     private static func checkKeys(_ text: String, _ path: String) throws {
         let known = CodingKeys.allCases.map(\.rawValue)
         for (key, _) in try Yams.compose(yaml: text)?.mapping ?? [:] where !known.contains(key.string ?? "") {
@@ -84,7 +84,7 @@ enum URLList {
         parse(try InputFile.read(path, as: "list of URLs"))
     }
 
-    /// Works on bytes: a million lines take a moment, as characters they would take many.
+    /// Splits bytes and not characters: a million lines take a moment instead of seconds.
     static func parse(_ bytes: [UInt8]) -> [String] {
         bytes.split(whereSeparator: { $0 == 10 || $0 == 13 }).compactMap { line in
             let space: (UInt8) -> Bool = { $0 == 32 || $0 == 9 }

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Jobs
 
-/// How results are written down for people and for scripts.
+/// Formats results for people and for scripts.
 enum Output {
     static func json(_ value: some Encodable, pretty: Bool = false) throws -> String {
         let encoder = JSONEncoder()
@@ -11,7 +11,7 @@ enum Output {
         return String(decoding: try encoder.encode(value), as: UTF8.self)
     }
 
-    /// Columns as wide as their widest cell; numbers to the right.
+    /// Columns as wide as their widest cell; numbers are right-aligned.
     static func table(_ header: [String], _ rows: [[String]], right: Set<Int> = []) -> [String] {
         let all = [header] + rows
         let widths = header.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
@@ -52,7 +52,7 @@ enum Output {
     static func fixed(_ value: Double, _ digits: Int) -> String {
         var scale = 1.0
         for _ in 0..<digits { scale *= 10 }
-        // A shell can write any number into a table.
+        // SQL users can write any number into a table, so it is clamped.
         let scaled = Int64(min(max(value.isFinite ? value * scale : 0, -1e18), 1e18).rounded())
         guard digits > 0 else { return String(scaled) }
         let fraction = String(abs(scaled) % Int64(scale))

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The bar at the bottom of a terminal, and log lines above it.
+/// The progress bar at the bottom of a terminal, with log lines above it.
 final class ProgressLine: Sendable {
     private let current = Mutex<String?>(nil)
 
@@ -18,7 +18,7 @@ final class ProgressLine: Sendable {
         }
     }
 
-    /// Leaves the last state standing.
+    /// Ends the bar and leaves its last state on the screen.
     func finish() {
         current.withLock { current in
             if current != nil { Terminal.errorRaw("\n") }

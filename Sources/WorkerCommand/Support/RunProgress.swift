@@ -2,7 +2,7 @@ import Glibc
 import Jobs
 import PrefetchWorker
 
-/// Shows how far a run is: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere.
+/// Shows the progress of a run: a bar with rate and remaining time on a terminal, a line every few seconds elsewhere.
 struct RunProgress {
     let statistics: RunStatistics
     let store: JobStore
@@ -33,7 +33,8 @@ struct RunProgress {
             while recent.count > 2, now - recent[0].time > 10 { recent.removeFirst() }
             if now - looked >= 1 {
                 looked = now
-                // What can't be read is left out; the run itself reports a database that doesn't work.
+                // Best effort: without this the line shows no waits. The run itself reports a database that doesn't
+                // work.
                 waits = WaitSummary((try? await store.hosts.waits()) ?? [], now: store.database.currentTime)
             }
             let text = describe(counts, backlog, rate: rate(recent), waits)
@@ -48,7 +49,7 @@ struct RunProgress {
         line?.finish()
     }
 
-    /// What ended since the last look is shown before the line goes.
+    /// Shows the items that ended since the last update, before the bar goes.
     private func showEnd(of total: Int) {
         let counts = statistics.counts
         guard let line, counts.ended > 0 else { return }
@@ -57,7 +58,7 @@ struct RunProgress {
     }
 
     private func backlog() async -> Backlog? {
-        // A database that can't be read is reported by the run itself.
+        // Best effort: the run itself reports a database that cannot be read.
         try? await store.reports.backlog()
     }
 
@@ -79,7 +80,7 @@ struct RunProgress {
             parts.append("\(backlog.delayed) wait for another try")
         }
         parts.append(Output.bytes(counts.bytes))
-        // How long hosts keep their items waiting, the rate of the others doesn't tell.
+        // The rate of other items does not tell how long hosts keep their items waiting.
         if rate > 0, left > 0, waits.items == 0, backlog.delayed == 0 {
             parts.append("\(Output.duration(seconds: Double(left) / rate)) left")
         }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Jobs
 import PrefetchWorker
 
-/// A run's last word: one line or one JSON object, and the exit code.
+/// The last output of a run: one line or one JSON object, and the exit code.
 struct RunSummary: Encodable {
     let end: String
     let done, cached, failed, blacklisted, retried: Int
@@ -48,7 +48,7 @@ struct RunSummary: Encodable {
                 if let error = job.error { Terminal.error("job \(job.job): \(error)") }
             }
             if exitCode == .temporary, end == "stopped" {
-                Terminal.error("Stopped before all was done; what is left waits in the queue. Run it again to go on.")
+                Terminal.error("Stopped before all was done; the remaining items are in the queue. Run again to go on.")
             }
             if failed > 0 {
                 let ids = jobs.filter { $0.failed > 0 }.map { String($0.job) }.joined(separator: ", ")
@@ -61,7 +61,7 @@ struct RunSummary: Encodable {
     private static func code(_ summary: Worker.Summary, drained: Bool) -> ExitCode {
         if case .disk = summary.end { return .temporary }
         guard drained else { return .success }
-        // A script that waits for all to be done goes on after a 0, so a stop isn't one.
+        // Exit code 0 means that everything is done, so a stopped run with a backlog gets another.
         if case .stopped = summary.end, !summary.backlog.isEmpty { return .temporary }
         let counts = summary.counts
         let failures = counts.failed + counts.blacklisted

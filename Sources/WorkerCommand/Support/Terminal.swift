@@ -2,17 +2,17 @@ import ArgumentParser
 import Glibc
 import SystemPackage
 
-/// Standard output and standard error, and whether a person looks at them.
+/// Standard output and standard error, and whether they are terminals.
 enum Terminal {
     static var errorIsTerminal: Bool { isatty(STDERR_FILENO) == 1 }
     static var outputIsTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Results. A reader that has seen enough (`| head`) ends the program quietly, as it does elsewhere.
+    /// Prints results. If the reader has closed the pipe (`| head`), the program ends quietly.
     static func print(_ line: String) {
         write(line + "\n", to: .standardOutput)
     }
 
-    /// Progress and complaints.
+    /// Prints progress and error messages.
     static func error(_ line: String) {
         write(line + "\n", to: .standardError)
     }
@@ -21,7 +21,7 @@ enum Terminal {
         write(text, to: .standardError)
     }
 
-    /// Columns of the terminal on standard error; 80 where that can't be told.
+    /// Columns of the terminal on standard error; 80 if unknown.
     static var width: Int {
         var size = winsize()
         guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
@@ -32,7 +32,7 @@ enum Terminal {
         do {
             try descriptor.writeAll(text.utf8)
         } catch {
-            // A reader that has closed the pipe has seen enough.
+            // The reader has closed the pipe: it needs no more.
             if (error as? Errno) == .brokenPipe { exit(0) }
             guard descriptor == .standardOutput else { return }
             Self.error("worker: The result can't be written to standard output: \(error).")
@@ -40,7 +40,7 @@ enum Terminal {
         }
     }
 
-    /// Text that came from outside, without what would move a terminal's cursor.
+    /// Text from outside, without characters that would control the terminal.
     static func safe(_ text: String) -> String {
         String(
             String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 32 && !(127...159).contains($0.value) }))

@@ -2,11 +2,11 @@ import FoundationEssentials
 import Imaging
 import Variants
 
-/// Variants as they were given by several flags, of either form, as one text for a job.
+/// The variants of several flags, in either form, joined to one text for a job.
 struct VariantList {
     let text: String
 
-    /// - Throws: what is wrong with the first that can't be read.
+    /// - Throws: the mistake in the first variant that cannot be parsed.
     init(_ flags: [String]) throws {
         let isJSON = flags.contains { Self.first(of: $0).map { "{[".contains($0) } ?? false }
         guard isJSON, flags.count > 1 else {

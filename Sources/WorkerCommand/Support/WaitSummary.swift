@@ -1,6 +1,6 @@
 import Jobs
 
-/// What waits for hosts, in words.
+/// Describes the items that wait for hosts.
 struct WaitSummary {
     private let waits: [HostWaits]
     private let now: Int64
@@ -12,8 +12,8 @@ struct WaitSummary {
 
     var items: Int { waits.reduce(0) { $0 + $1.items } }
 
-    /// Such as `610 wait for 12 hosts, 24 s at most`; nil where nothing waits. Where a time isn't known, none is told, and where
-    /// more wait than were counted, it says so.
+    /// Such as `610 wait for 12 hosts, 24 s at most`; nil if no item waits. It leaves the time out if it is unknown,
+    /// and says `at least` if more items wait than were counted.
     var short: String? {
         guard let first = waits.first else { return nil }
         let hosts = waits.count == 1 ? first.host : "\(waits.count) hosts"
@@ -21,7 +21,7 @@ struct WaitSummary {
         return "\(least)\(items) wait for \(hosts)" + (longest.map { ", \($0) at most" } ?? "")
     }
 
-    /// The same, with the hosts for which most wait and why.
+    /// The same, with the hosts for which most items wait, and the reasons.
     var lines: [String] {
         guard let short else { return [] }
         let most = waits.prefix(5).map { wait in

@@ -1,6 +1,6 @@
 internal import Core
 
-/// Windows' and OS/2's bitmaps, by a decoder of our own.
+/// Bitmaps of Windows and OS/2, decoded by a built-in decoder.
 struct BMPFormat: OwnFormatDefinition {
     let name = "bmp"
     let signatureLength = BMPHeader.signatureLength
@@ -19,16 +19,16 @@ struct BMPFormat: OwnFormatDefinition {
         """
 }
 
-/// Windows' and OS/2's bitmaps: 1 to 32 bits a pixel, palettes, masks and run lengths.
+/// Decodes bitmaps of Windows and OS/2: 1 to 32 bits a pixel, palettes, masks and run lengths.
 ///
-/// Not those that only wrap a JPEG or PNG for a printer, nor OS/2's fax and 24-bit run lengths.
+/// It does not decode bitmaps that contain a JPEG or PNG for a printer, nor OS/2's fax and 24-bit run lengths.
 struct BMPCoder: ImageCoder {
     let name = "bmp"
     let version = "1"
     let mediaType = "image/bmp"
     let fileExtension = "bmp"
     let signatureLength = BMPHeader.signatureLength
-    /// Of a file that ends early the rows until then are taken, and the rest is transparent.
+    /// Whether the rows of a file that ends early are accepted; the rest is then transparent.
     var takesBeginning = false
 
     func sniff(_ prefix: UnsafeRawBufferPointer) -> Bool { BMPHeader.begins(ByteReader(prefix)) }
@@ -75,7 +75,7 @@ struct BMPCoder: ImageCoder {
         }
     }
 
-    /// - Parameter rows: how many there are, in the order of the file.
+    /// - Parameter rows: the number of rows in the file, in its order.
     private func fill(
         _ buffer: PixelBuffer, _ header: BMPHeader, _ reader: ByteReader, rows: Int,
     ) throws(Failure) {
@@ -95,7 +95,7 @@ struct BMPCoder: ImageCoder {
         }
     }
 
-    /// What comes after a place of a picture that begins at its bottom.
+    /// Clears the part after a place in a picture that begins at its bottom.
     private func clear(_ pixels: PixelBuffer, from end: BMPRunLengths.Place) {
         let size = pixels.size
         let line = size.height - 1 - end.row
@@ -103,7 +103,7 @@ struct BMPCoder: ImageCoder {
         pixels.clear(PixelRectangle(left: 0, top: 0, width: size.width, height: line))
     }
 
-    /// Many writers name an alpha mask and leave its bits 0. They mean no alpha, and browsers show it so.
+    /// Many writers declare an alpha mask and leave its bits 0. Browsers show such pictures as opaque.
     private func showIfAllHidden(_ pixels: Slice<UnsafeMutableBufferPointer<Pixel>>) {
         var pixels = pixels
         guard pixels.allSatisfy({ $0.alpha == 0 }) else { return }
@@ -111,7 +111,7 @@ struct BMPCoder: ImageCoder {
     }
 }
 
-/// Turns a row that isn't compressed into pixels.
+/// Converts an uncompressed row to pixels.
 private struct BMPRow {
     let bits: Int
     let masks: [BMPMask]

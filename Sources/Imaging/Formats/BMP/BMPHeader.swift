@@ -1,6 +1,6 @@
 internal import Core
 
-/// Where in a BMP what is. Every number was held to its bounds, so that no sum of them overflows.
+/// The layout of a BMP. Each number is within its bounds, so sums of them do not overflow.
 ///
 /// https://learn.microsoft.com/en-us/windows/win32/gdi/bitmap-storage; OS/2's from "OS/2 Bitmap File Format".
 struct BMPHeader: Equatable {
@@ -9,25 +9,25 @@ struct BMPHeader: Equatable {
     let width: Int
     let height: Int
     let isTopDown: Bool
-    /// Of a pixel: 1, 4, 8, 16, 24 or 32.
+    /// Bits of a pixel: 1, 4, 8, 16, 24 or 32.
     let bits: Int
     let compression: Compression
-    /// Where the pixels begin.
+    /// Offset of the pixels.
     let pixels: Int
-    /// Red, green, blue, alpha; of 16 and 32 bits only.
+    /// Red, green, blue, alpha; only for 16 and 32 bits.
     let masks: [BMPMask]
     let palette: Palette
 
     struct Palette: Equatable {
         let offset: Int
         let count: Int
-        /// Bytes of a colour: 3 in OS/2's first version, else 4.
+        /// Bytes of a palette's colour: 3 in OS/2's first version, otherwise 4.
         let stride: Int
     }
 
     static let signatureLength = 18
 
-    /// The letters, pixels behind the headers, and the length of a header that exists.
+    /// Checks the letters, that the pixels lie after the headers, and that the header's length is a known one.
     static func begins(_ reader: ByteReader) -> Bool {
         guard reader.has("BM", at: 0), let pixels = reader.little(4, at: 10), let length = reader.little(4, at: 14)
         else { return false }
@@ -37,7 +37,7 @@ struct BMPHeader: Equatable {
     /// OS/2 1 and 2, Windows 3, its two undocumented additions, 4 and 5.
     private static let lengths: Set<Int> = [12, 16, 64, 40, 52, 56, 108, 124]
 
-    /// - Returns: nil while more bytes are needed.
+    /// - Returns: nil if more bytes are needed.
     /// - Throws: class `bad-image`.
     init?(_ reader: ByteReader) throws(Failure) {
         guard let pixels = reader.little(4, at: 10), let length = reader.little(4, at: 14),
@@ -60,29 +60,29 @@ struct BMPHeader: Equatable {
         palette = Palette(offset: end, count: min(wanted, max(0, (pixels - end) / size)), stride: size)
     }
 
-    /// Bytes of a row, which are padded to four.
+    /// Bytes of a row; rows are padded to a multiple of four.
     var rowLength: Int { (width * bits + 31) / 32 * 4 }
 
-    /// Rows that are all there in a file of so many bytes, whatever the padding of the last.
+    /// The complete rows in a file of this many bytes; the last row needs no padding.
     func wholeRows(of count: Int) -> Int {
         let (room, last) = (count - pixels, (width * bits + 7) / 8)
         return room < last ? 0 : min(height, (room - last) / rowLength + 1)
     }
 
-    /// Whether the file lacks bytes of its rows, or of the run lengths whose count the header tells.
+    /// Whether the file lacks bytes of its rows, or of the run lengths whose size the header states.
     static func endsEarly(_ reader: ByteReader) -> Bool {
-        // What can't be read at all is broken where it stands, and not cut.
+        // Best effort: a header that cannot be parsed is damaged, and counts as cut only if bytes are missing.
         guard let header = try? BMPHeader(reader) else { return !reader.contains(14, length: 40) }
         guard header.compression == .rle8 || header.compression == .rle4 else {
-            // Both sides have at most 32 bits, and a pixel 32.
+            // Both sides have at most 32 bits, and a pixel has at most 32 bits.
             return (reader.count - header.pixels) / header.rowLength < header.height
         }
         return !reader.contains(header.pixels, length: reader.little(4, at: 34) ?? 0)
     }
 
-    /// Nil where the header can't be read.
+    /// Nil if the header cannot be parsed.
     static func size(_ reader: ByteReader) -> PixelSize? {
-        // The decoder meets the same error and reports it.
+        // Best effort: the decoder meets the same error and reports it.
         (try? BMPHeader(reader)).map { PixelSize(width: $0.width, height: $0.height) }
     }
 
@@ -94,7 +94,7 @@ struct BMPHeader: Equatable {
 }
 
 extension BMPHeader {
-    /// As they stand in the file; what the shortest header doesn't have is 0.
+    /// The fields of the file; those that the shortest header lacks are 0.
     private struct Fields {
         let width: Int
         let height: Int
@@ -103,7 +103,7 @@ extension BMPHeader {
         var compression = 0
         var colours = 0
 
-        /// - Parameter length: of a header that is all there.
+        /// - Parameter length: of a complete header.
         init(_ reader: ByteReader, length: Int) {
             let isShort = length == 12
             let number = { (size: Int, offset: Int) in reader.little(size, at: offset) ?? 0 }
@@ -122,7 +122,7 @@ extension BMPHeader {
         case (0, _): return .none
         case (1, 8) where fields.height > 0: return .rle8
         case (2, 4) where fields.height > 0: return .rle4
-        // In OS/2's second version these are other things: fax, and run lengths of 24 bits.
+        // In OS/2's second version these numbers mean fax and run lengths of 24 bits.
         case (3, 16) where length != 64, (3, 32) where length != 64, (6, 16) where length != 64,
             (6, 32) where length != 64:
             return .masks
@@ -131,7 +131,7 @@ extension BMPHeader {
         }
     }
 
-    /// - Returns: the masks and where the palette begins; nil while more bytes are needed.
+    /// - Returns: the masks and the offset of the palette; nil if more bytes are needed.
     private static func masks(
         _ reader: ByteReader, _ fields: Fields, _ compression: Compression, length: Int,
     ) throws(Failure) -> ([BMPMask], Int)? {
@@ -145,7 +145,7 @@ extension BMPHeader {
                 }
             return (usual.compactMap(BMPMask.init), end)
         }
-        // They follow Windows 3's header, and are part of all later ones.
+        // The masks follow Windows 3's header, and are part of all later ones.
         let count = length >= 56 || fields.compression == 6 ? 4 : 3
         guard reader.contains(54, length: 4 * count) else { return nil }
         let values = (0..<4).map { $0 < count ? reader.little(4, at: 54 + 4 * $0) ?? 0 : 0 }
@@ -157,18 +157,18 @@ extension BMPHeader {
     }
 }
 
-/// The bits of a pixel that are one of its colours, and what they come to in eight.
+/// The bits of a pixel for one colour, and their conversion to eight bits.
 struct BMPMask: Equatable {
     private let bits: Int
     private let shift: Int
-    /// For up to eight bits: the value of each, spread from 0 to 255.
+    /// For up to eight bits: each value, scaled to 0…255.
     private let table: [UInt8]
     /// Bits beyond eight, which are dropped.
     private let excess: Int
 
     var isEmpty: Bool { bits == 0 }
 
-    /// - Parameter bits: of 32; nil where they don't stand together.
+    /// - Parameter bits: a mask of 32 bits; nil if its bits are not contiguous.
     init?(_ bits: Int) {
         self.bits = bits
         shift = bits == 0 ? 0 : bits.trailingZeroBitCount

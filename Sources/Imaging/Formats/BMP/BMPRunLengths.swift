@@ -1,13 +1,13 @@
-/// BMP's run lengths, of eight or four bits. What they leave out keeps the colour it has.
+/// Decodes BMP run lengths of eight or four bits. Pixels that they skip keep their colour.
 struct BMPRunLengths {
     private let header: BMPHeader
-    /// One for each value of a pixel.
+    /// The colour for each value of a pixel.
     private let colours: [Pixel]
     private var place = Place()
 
     struct Place: Equatable {
         var x = 0
-        /// From the bottom.
+        /// Counted from the bottom.
         var row = 0
     }
 
@@ -18,7 +18,7 @@ struct BMPRunLengths {
 
     /// Runs that leave the picture are cut at its edge.
     ///
-    /// - Returns: where the data end too early; nil where they came to their end, or to the picture's.
+    /// - Returns: the place where the data end too early; nil if the data or the picture are complete.
     func decode(_ reader: ByteReader, to pixels: PixelBuffer) -> Place? {
         var state = self
         return pixels.lend { state.run(reader, $0) } ? nil : state.place
@@ -52,7 +52,7 @@ struct BMPRunLengths {
 
     private var isNibbles: Bool { header.compression == .rle4 }
 
-    /// The last pixel is there, and only the end mark is missing.
+    /// Whether the last pixel is there, so that only the end mark is missing.
     private var isFull: Bool { place.row == header.height - 1 && place.x >= header.width }
 
     private func colour(_ index: Int, _ byte: UInt8) -> Pixel {

@@ -1,4 +1,4 @@
-/// The boxes of ISO base media files, and of JPEG XL's container: length, name, content.
+/// The boxes of ISO base media files and of JPEG XL's container: length, name, content.
 enum Boxes {
     static func box(_ name: StaticString, in range: Range<Int>, _ reader: ByteReader) -> Range<Int>? {
         var found: Range<Int>?
@@ -9,7 +9,7 @@ enum Boxes {
         return found
     }
 
-    /// - Parameter body: gets where the name stands and what is in the box, and returns whether to go on.
+    /// - Parameter body: gets the offset of the name and the range of the content, and returns whether to continue.
     static func each(in range: Range<Int>, _ reader: ByteReader, _ body: (Int, Range<Int>) -> Bool) {
         var offset = range.lowerBound
         while offset + 8 <= range.upperBound, var size = reader.big(4, at: offset) {
@@ -42,11 +42,11 @@ enum Boxes {
             hasMedia = hasMedia || reader.has("mdat", at: offset + 4)
             offset += size
         }
-        // A catalogue whose pixels never came.
+        // Descriptions of pictures whose data never came.
         return !hasMedia
     }
 
-    /// Whether there are others than these, or anything but zeros behind the last.
+    /// Whether there are other boxes than these, or anything but zeros after the last.
     static func areThere(_ reader: ByteReader, besides names: [String]) -> Bool {
         let names = names.map { Array($0.utf8) }
         var end = 0

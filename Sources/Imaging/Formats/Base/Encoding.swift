@@ -1,13 +1,13 @@
 internal import CVips
 import Variants
 
-/// A format with all that its encoder is told.
+/// A format with the settings of its encoder.
 struct Encoding {
     let format: VariantSpec.Output
     let saver: any FormatSaver
-    /// 1 to 100; of no meaning to formats without one.
+    /// 1 to 100; ignored by formats without a quality.
     var quality: Int
-    /// 2 to 256; of a GIF.
+    /// 2 to 256; for GIF.
     var colours: Int
     let options: VariantOptions
 
@@ -17,26 +17,26 @@ struct Encoding {
         self.options = options
         colours = options.whole(.colours) ?? ColourTable.maxCount
         self.quality = quality ?? format.defaultQuality ?? 100
-        // What loses nothing has no quality; libwebp would take it for an effort.
+        // Lossless encoding has no quality; libwebp would use it as an effort.
         if isLossless { self.quality = format.defaultQuality ?? 100 }
     }
 
-    /// What is lowered for a smaller file, and the least that makes sense: a GIF's colours, others' quality. Nil where
-    /// there is nothing to lower.
+    /// The setting that is lowered for a smaller file, and its lowest useful value: a GIF's number of colours, the
+    /// quality of other formats. Nil if the format has neither.
     var strength: (path: WritableKeyPath<Encoding, Int>, weakest: Int)? {
         if format == .gif { return (\Encoding.colours, 2) }
         guard format.defaultQuality != nil, !isLossless else { return nil }
         return (\Encoding.quality, 1)
     }
 
-    /// Whether all pixels, or nearly all, come out as they are.
+    /// Whether all pixels, or nearly all, stay as they are.
     var isLossless: Bool { options.areLossless(for: format) }
 
     var losesNothing: gboolean { options.flag(.lossless) ? 1 : 0 }
     var isProgressive: gboolean { options.flag(.progressive) ? 1 : 0 }
 
     var chroma: VipsForeignSubsample {
-        // libvips would halve the colours of a lossless AVIF below its quality 90.
+        // Below quality 90, libvips would halve the colour resolution of a lossless AVIF.
         if isLossless { return VIPS_FOREIGN_SUBSAMPLE_OFF }
         return switch options.word(.chroma) {
         case "420": VIPS_FOREIGN_SUBSAMPLE_ON
@@ -45,7 +45,7 @@ struct Encoding {
         }
     }
 
-    /// What libvips and libwebp take by default, unless named.
+    /// The defaults of libvips and libwebp, unless the variant names an effort.
     func effort(pixels: Int) -> Int {
         if let efforts = format.efforts, let wanted = options.whole(.effort) {
             return min(max(wanted, efforts.lowerBound), efforts.upperBound)

@@ -3,139 +3,141 @@ internal import Core
 import FoundationEssentials
 import Variants
 
-/// Everything that is asked of a built-in format: how it is recognised, what its header says, what decoding costs, and
-/// how it is loaded, mended and saved.
+/// Everything about a built-in format: its signature, its header, the cost of decoding, and how it is loaded, repaired
+/// and saved.
 ///
-/// A format is a folder with a definition and a case of ``ImageFormat``. Most questions have a default answer, that of a
-/// format which libvips decodes and nothing is special about.
+/// A format is a folder with a definition and a case of ``ImageFormat``. Most requirements have a default, for a format
+/// that libvips decodes without special treatment.
 protocol FormatDefinition: Sendable {
     // MARK: - Names
 
-    /// As results show it, and variants.
+    /// The name in results and variants.
     var name: String { get }
-    /// As people write it.
+    /// The name for people.
     var title: String { get }
     /// Without the dot.
     var fileExtension: String { get }
-    /// Sixteen by sixteen pixels of one colour, in base64: a decoder shows with it that it works. Made with libvips' own
-    /// encoders where it has one.
+    /// Sixteen by sixteen pixels of one colour, in base64, which tests that the decoder works. Made with libvips' own
+    /// encoders if it has one.
     var sample: String { get }
 
     // MARK: - Signature
 
     /// Bytes that ``begins(_:)`` needs.
     var signatureLength: Int { get }
-    /// The signature is a box's name, which any other format's may stand before.
+    /// Whether the signature is the name of a box, before which another format's signature may stand.
     var isInBoxes: Bool { get }
     /// Whether a file begins with the whole signature.
     func begins(_ reader: ByteReader) -> Bool
-    /// Whether these bytes, too few to say, may yet turn out to be this format.
+    /// Whether these bytes, which are too few to decide, may be the beginning of this format.
     func mayBegin(_ reader: ByteReader) -> Bool
 
     // MARK: - Header, limits and cost
 
-    /// The size by the header, as stored. Nil where a file may keep it anywhere, and where ``coder(takesBeginning:)``
-    /// reads it.
+    /// The size by the header, as stored. Nil if a file may keep it anywhere, and if ``coder(takesBeginning:)`` reads
+    /// it.
     func size(_ reader: ByteReader) -> HeaderFinding?
-    /// Whether more bytes can't make another format of it.
+    /// Whether the format stays the same when more bytes come.
     func isDecided(_ reader: ByteReader) -> Bool
-    /// What is wrong with its header besides the size, if anything.
+    /// The failure for a header that is invalid in another way than by its size.
     func objection(_ reader: ByteReader, limits: ImageLimits) -> Failure?
-    /// What its decoder holds beside the rows it delivers.
+    /// The memory that its decoder needs besides the rows it delivers.
     func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost
-    /// Bytes that what is decoded takes for a pixel.
+    /// Bytes of a decoded pixel.
     var bytesPerPixel: Int { get }
-    /// Whether the file is shorter than it says.
+    /// Whether the file is shorter than it states.
     func endsEarly(_ reader: ByteReader) -> Bool
-    /// Nil where the format has no animation that is decoded here, and where the file is none.
+    /// Nil for a still, and if animations of the format are not decoded.
     func animation(_ bytes: UnsafeRawBufferPointer) -> AnimationFacts?
-    /// The frames of a file of which ``firstFrame(_:)`` decodes the first alone; nil for a still.
+    /// The number of frames in a file of which ``firstFrame(_:)`` decodes only the first; nil for a still.
     func frameCount(_ bytes: UnsafeRawBufferPointer) -> Int?
 
     // MARK: - Loader
 
-    /// libvips' class that decodes it: all others are blocked. Nil where ``coder(takesBeginning:)`` does.
+    /// libvips' class that decodes it; all other classes are blocked. Nil if ``coder(takesBeginning:)`` decodes it.
     var loaderClass: String? { get }
     /// Names of ``ImagingRuntime/versions``.
     var libraries: [String] { get }
-    /// Its library may load its codecs as plug-ins, with the first picture.
+    /// Whether its library may load its codecs as plug-ins, with the first picture.
     var usesPlugins: Bool { get }
-    /// A decoder of our own; nil where libvips decodes it.
+    /// A built-in decoder; nil if libvips decodes it.
     ///
-    /// - Parameter takesBeginning: of a file that ends early the pixels until then are taken.
+    /// - Parameter takesBeginning: whether the pixels of a file that ends early are accepted.
     func coder(takesBeginning: Bool) -> (any ImageCoder)?
-    /// What libvips reads `bytes` from.
+    /// The source from which libvips reads `bytes`.
     func source(_ bytes: UnsafeRawBufferPointer) -> UnsafeMutablePointer<VipsSource>?
-    /// - Parameter isLenient: what can't be decoded is left as ``emptySamples``.
-    /// - Returns: as libvips' calls: 0, or −1 with the words in its error buffer.
+    /// - Parameter isLenient: whether pixels that cannot be decoded are left as ``emptySamples``.
+    /// - Returns: as libvips' calls: 0, or −1 with a message in its error buffer.
     func load(
         _ source: UnsafeMutablePointer<VipsSource>, _ scale: DecodeScale, isLenient: Bool,
         _ result: inout UnsafeMutablePointer<VipsImage>?,
     ) -> CInt
-    /// What libvips 8.14 leaves undone when it opens a file.
+    /// Adds the things that libvips 8.14 omits when it opens a file.
     func completed(_ picture: Picture, _ bytes: UnsafeRawBufferPointer) throws(VipsFailure) -> Picture
-    /// The smallest a decoder should deliver for a picture of `from` pixels that is going to be `to`; nothing else
-    /// decides it, so that a rendition is the same whatever else is asked for.
+    /// The smallest scale at which a decoder should deliver a picture of `from` pixels for a result of `to` pixels. It
+    /// depends on nothing else, so that a rendition does not depend on other variants.
     func scale(from: PixelSize, to: PixelSize) -> DecodeScale
-    /// What of the decoded file is damaged though libvips went on.
+    /// The damage of the decoded file that did not make libvips fail.
     ///
     /// - Parameters:
     ///   - watch: begun before the decode.
-    ///   - loaded: as the loader delivered it, and decoded by now.
+    ///   - loaded: the loader's picture, decoded by now.
     func damage(after watch: DecodeWatch, _ loaded: Picture, _ bytes: UnsafeRawBufferPointer) -> Failure?
-    /// The first frame where libvips doesn't deliver it as it is seen: with the metadata that stay, and an alpha where the
-    /// file has one. Nil where libvips does.
+    /// The first frame, if libvips does not deliver it as viewers show it: with the metadata that stay, and an alpha if
+    /// the file has one. Nil if libvips delivers it.
     func firstFrame(_ file: OpenedFrames) throws(Failure) -> Picture?
-    /// All frames of an animation; nil where none are decoded here.
+    /// All frames of an animation; nil if the format's animations are not decoded.
     func frames(
         _ bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool,
     ) throws(Failure) -> (any FrameSource)?
-    /// Why libvips can't decode a file, where it doesn't say; nil where its own words do.
+    /// Why libvips cannot decode a file, if its message does not say; nil if it does.
     func failure(_ bytes: UnsafeRawBufferPointer) -> Failure?
-    /// What can be seen of the first bytes of a file; nil where that is nothing yet.
+    /// The visible part of a file's first bytes; nil if nothing is visible yet.
     func preview(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PictureBeginning?
 
-    // MARK: - Mending
+    // MARK: - Repair
 
-    /// What keeps a library from pixels that browsers show, changed: a GIF's screen, a PNG's texts.
+    /// A copy without the parts that make a library fail although browsers show the pixels: a GIF's screen, a PNG's
+    /// texts.
     func patched(_ file: UnsafeRawBufferPointer) -> PatchedBytes?
-    /// What a library shows the pixels of a damaged file from, as far as they go.
+    /// A copy of a damaged file from which a library decodes the pixels before the damage.
     func mended(_ file: UnsafeRawBufferPointer, limits: ImageLimits) -> PatchedBytes?
-    /// What the header of a damaged file is read from where libvips can't open it.
+    /// A file from which the header of a damaged file is read, if libvips cannot open that.
     func stub(_ file: UnsafeRawBufferPointer) -> PatchedBytes?
-    /// EXIF, XMP, IPTC and texts become blocks that no library knows; profiles stay. Nil where the format's metadata are no
-    /// reason to fail.
+    /// A copy whose EXIF, XMP, IPTC and texts are renamed to blocks that no library knows; profiles stay. Nil if the
+    /// format's metadata cause no failures.
     func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes?
-    /// The pixels of a damaged file that libvips gives up on; nil where there are none.
+    /// The pixels of a damaged file that libvips refuses; nil if there are none.
     func beginning(_ original: UnsafeRawBufferPointer, _ size: PixelSize) throws(VipsFailure) -> Picture?
-    /// The samples that a lenient decoder leaves where nothing has come; nil where libvips has no lenient decoder of it.
+    /// The samples that a lenient decoder leaves where data are missing; nil if libvips has no lenient decoder for the
+    /// format.
     var emptySamples: ClosedRange<UInt8>? { get }
 
     // MARK: - Metadata and saver
 
-    /// Whether the file has anything besides its pixels that a variant leaves out when it is encoded anew, and that
-    /// libvips tells nothing of: what may stay is listed, all else is taken for an extra. Zeros behind the end are padding.
+    /// Whether the file has anything besides its pixels that a newly encoded variant would leave out and that libvips
+    /// does not report. Anything that is not on the list of allowed parts counts; zeros after the end are padding.
     func hasExtras(_ reader: ByteReader, _ policy: MetadataPolicy) -> Bool
-    /// Writes stills; nil where the format isn't written.
+    /// Writes stills; nil if the format is not written.
     var saver: (any FormatSaver)? { get }
-    /// The format of a still variant that names none; nil where PNG or JPEG is the better one.
+    /// The format of a still variant that names none; nil if PNG or JPEG suits better.
     var keptFormat: VariantSpec.Output? { get }
 }
 
 /// The rows of a picture that have arrived.
 struct PictureBeginning {
-    /// Them, or fewer of a smaller picture.
+    /// The visible rows; of a scaled picture accordingly fewer.
     let picture: Picture
-    /// From the top, of the whole picture.
+    /// Their number, from the top, in the whole picture.
     let rows: Int
 
-    /// What is shown is no larger than this.
+    /// Maximum side of a preview.
     static let side = 640
 
-    /// The rows of a picture that was decoded with others below them; nil where there are none, and where nothing can be
-    /// decoded: a look that fails is none.
+    /// The visible rows of a picture that was decoded to its end. Nil if there are none. Best effort: nil if decoding
+    /// fails, since a preview is then skipped.
     ///
-    /// - Parameter factor: how much smaller it was decoded.
+    /// - Parameter factor: by how much the decoded picture is smaller.
     init?(_ rows: Int, factor: Int = 1, of decoded: () throws -> Picture) {
         guard rows >= factor, let whole = try? decoded() else { return nil }
         let height = min(rows / factor, whole.storedSize.height)
@@ -150,7 +152,7 @@ struct PictureBeginning {
 struct OpenedFrames {
     let bytes: UnsafeRawBufferPointer
     let header: Picture
-    /// As ``FormatDefinition/frameCount(_:)`` said.
+    /// The result of ``FormatDefinition/frameCount(_:)``.
     let count: Int?
     let limits: ImageLimits
     let isLenient: Bool
@@ -198,13 +200,13 @@ extension FormatDefinition {
     var keptFormat: VariantSpec.Output? { VariantSpec.Output(rawValue: name) }
 }
 
-/// A format that libvips doesn't decode: its ``FormatDefinition/coder(takesBeginning:)`` does.
+/// A format that libvips does not decode: its ``FormatDefinition/coder(takesBeginning:)`` does.
 protocol OwnFormatDefinition: FormatDefinition {}
 
 extension OwnFormatDefinition {
     var loaderClass: String? { nil }
     var libraries: [String] { [] }
-    // libvips' way to it is blocked.
+    // Always fails, since libvips does not decode the format.
     func load(
         _ source: UnsafeMutablePointer<VipsSource>, _ scale: DecodeScale, isLenient: Bool,
         _ result: inout UnsafeMutablePointer<VipsImage>?,
@@ -215,11 +217,11 @@ extension FormatDefinition {
     var mediaType: String { "image/\(name)" }
 
     var sampleBytes: [UInt8] {
-        // A constant that isn't base64 is a mistake the tests would show as a format that doesn't decode.
+        // If a constant were not base64, the tests would report that the format does not decode.
         [UInt8](Data(base64Encoded: sample.filter { !$0.isWhitespace }) ?? Data())
     }
 
-    /// Whether a decoder failed because the file ends too early, in a class and a sentence.
+    /// The failure of a decoder: `truncated` if the file ends too early, otherwise `bad-image`.
     func error(_ failure: VipsFailure, _ bytes: UnsafeRawBufferPointer) -> Failure {
         if let own = self.failure(bytes) { return own }
         return endsEarly(ByteReader(bytes))
@@ -228,17 +230,17 @@ extension FormatDefinition {
     }
 }
 
-/// What a decoder would need beyond the rows it delivers, judged without decoding.
+/// The memory that a decoder needs besides the rows it delivers, estimated without decoding.
 ///
-/// Those of plain JPEG, PNG and TIFF hold a few rows, whatever the picture's size; the others hold all of it, some more
-/// than once, or can be made to go over the file again and again. Bytes for each pixel are what helpers were seen to
-/// hold of 48 million: 8.5 of a HEIC, 8.1 of an AVIF, 7 of a JPEG XL, 4.9 of a GIF, 8.2 of a BMP.
+/// Decoders of plain JPEG, PNG and TIFF hold a few rows at any size. The others hold the whole picture, some more than
+/// once, or a file can make them read it again and again. The numbers of bytes for a pixel are those measured in
+/// helpers at 48 million pixels: 8.5 for HEIC, 8.1 for AVIF, 7 for JPEG XL, 4.9 for GIF, 8.2 for BMP.
 struct DecoderCost {
-    /// What is held at once, beside the pixels that are asked for.
+    /// Memory held at once, besides the requested pixels.
     var bytes = 0
-    /// How often the decoder goes over the picture.
+    /// How often the decoder reads the whole picture.
     var scans = 1
-    /// Frames that are listed even where only the first is wanted.
+    /// Frames that the decoder lists even if only the first is needed.
     var frames = 1
 
     init(bytes: Int = 0, scans: Int = 1, frames: Int = 1) {
@@ -247,13 +249,13 @@ struct DecoderCost {
         self.frames = frames
     }
 
-    /// Headers may claim anything.
+    /// Headers may claim any size.
     init(_ size: PixelSize?, each bytes: Int, frames: Int = 1) {
         let product = (size?.pixels ?? 0).multipliedReportingOverflow(by: bytes)
         self.init(bytes: product.overflow ? .max : product.partialValue, frames: frames)
     }
 
-    /// What is wrong with that, if anything.
+    /// The failure if the cost exceeds a limit.
     func objection(_ limits: ImageLimits) -> Failure? {
         if scans > limits.scans {
             return Failure(.tooManyPixels, "The picture comes in more than \(limits.scans) scans, which is the limit.")
@@ -268,6 +270,6 @@ struct DecoderCost {
             "Its decoder would hold \(bytes >> 20) MiB, and the limit is \(limits.decoderBytes >> 20) MiB.")
     }
 
-    /// libwebp goes through the list of frames anew for each of them: 10,000 take a tenth of a second, 100,000 eight.
+    /// libwebp walks the list of frames again for each of them: 10,000 take a tenth of a second, 100,000 eight seconds.
     private static let listedFrames = 10
 }

@@ -3,19 +3,19 @@ internal import Core
 internal import SystemPackage
 import Variants
 
-/// Writes stills of a format, and animations where it has any.
+/// Writes stills of a format, and animations if it has any.
 protocol FormatSaver: Sendable {
-    /// Bytes that its encoder holds for a pixel: see ``EncoderMemory``.
+    /// Bytes that its encoder holds for each pixel: see ``EncoderMemory``.
     func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int
-    /// The effort where none is named and ``VariantSpec/Output/usualEffort`` has none.
+    /// The effort if none is named and ``VariantSpec/Output/usualEffort`` has none.
     func usualEffort(pixels: Int) -> Int
-    /// Whether libvips' saver makes the whole file, which then needn't be held in memory.
+    /// Whether libvips' saver writes the whole file, so that it need not be held in memory.
     func isComplete(by libvips: Picture) -> Bool
-    /// Runs libvips' saver; −1 where it has none of this format.
+    /// Runs libvips' saver; −1 if it has none for this format.
     func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt
     /// The whole file.
     func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile
-    /// How an animated variant is written; nil where the format has no animations.
+    /// Writes an animated variant; nil if the format has no animations.
     func animated(_ spec: VariantSpec) -> (any AnimationSaver)?
 }
 
@@ -31,10 +31,10 @@ extension FormatSaver {
 }
 
 extension Picture {
-    /// What libvips' savers call it: whether metadata are left out.
+    /// The option of libvips' savers that leaves metadata out.
     var strip: gboolean { hasMetadata ? 0 : 1 }
 
-    /// Encodes, and writes to `descriptor` from where it stands.
+    /// Encodes, and writes to `descriptor` from its present offset.
     func write(_ encoding: Encoding, to descriptor: FileDescriptor) throws(VipsFailure) {
         guard encoding.saver.isComplete(by: self) else { return try encoded(encoding).write(to: descriptor) }
         try EncoderMemory.check(encoding, storedSize)
@@ -50,17 +50,17 @@ extension Picture {
     }
 }
 
-/// What encoders need of memory, which a helper has little of: one that gets none ends the helper, or writes a file that is
-/// no picture (libaom through libheif 1.15).
+/// Checks the memory that encoders need against a helper's limit: an encoder without memory ends the helper, or writes
+/// a file that is no picture (libaom through libheif 1.15).
 ///
-/// Bytes for each pixel, the picture itself and what allocators keep among them: by the sizes at which helpers ended well
-/// and at which they didn't, and what `vips` took for 12 to 48 million pixels (libvips 8.14, libjxl 0.7, libheif 1.15 with
-/// libaom 3.6, libwebp 1.2.4).
+/// Bytes for each pixel, including the picture itself and the overhead of allocators. Measured as the sizes at which
+/// helpers succeeded and failed, and as the memory of `vips` for 12 to 48 million pixels (libvips 8.14, libjxl 0.7,
+/// libheif 1.15 with libaom 3.6, libwebp 1.2.4).
 enum EncoderMemory {
-    /// What a helper may allocate (1 GiB), less what it needs for itself.
+    /// The memory that a helper may allocate (1 GiB), without its own needs.
     static let maxBytes = 960 << 20
 
-    /// - Throws: with words for the author of the variant, where the picture is too large for its encoder.
+    /// - Throws: a message for the author of the variant, if the picture is too large for its encoder.
     static func check(_ encoding: Encoding, _ size: PixelSize) throws(VipsFailure) {
         let effort = encoding.effort(pixels: size.pixels)
         let pixels = maxBytes / encoding.saver.bytesPerPixel(encoding, effort: effort)
@@ -76,9 +76,9 @@ enum EncoderMemory {
 protocol AnimationSaver: Sendable {
     /// Lowered until a file is small enough: WebP's quality, GIF's number of colours.
     var strength: Int { get }
-    /// The least that makes sense; nil where there is nothing to lower.
+    /// The lowest useful strength; nil if the format has none.
     var weakest: Int? { get }
-    /// Whether a colour profile may stand in the file.
+    /// Whether the file can store a colour profile.
     var holdsProfile: Bool { get }
 
     func begin(

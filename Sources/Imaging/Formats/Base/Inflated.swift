@@ -1,15 +1,15 @@
 internal import CZlib
 
-/// What comes of a zlib stream, counted and thrown away.
+/// The result of inflating a zlib stream: its bytes are counted and dropped.
 struct Inflated {
-    /// Bytes, as far as it can be unpacked, and not many more than were allowed.
+    /// Bytes that could be inflated, up to slightly more than the maximum.
     let count: Int
-    /// It came to its end, and its checksum is right.
+    /// Whether the stream is complete, with a correct checksum.
     let isWhole: Bool
 
     /// - Parameters:
-    ///   - data: less than 4 GiB, which is the most that zlib takes at once.
-    ///   - most: where to stop.
+    ///   - data: less than 4 GiB, which is zlib's limit for one call.
+    ///   - most: the maximum, at which it stops.
     init(_ data: UnsafeRawBufferPointer, most: Int) {
         var stream = z_stream()
         guard pw_inflate_init(&stream) == Z_OK else {
@@ -17,7 +17,7 @@ struct Inflated {
             return
         }
         defer { inflateEnd(&stream) }
-        // zlib doesn't write to it.
+        // zlib does not write to it.
         stream.next_in = UnsafeMutablePointer(mutating: data.bindMemory(to: UInt8.self).baseAddress)
         stream.avail_in = UInt32(clamping: data.count)
         let result = withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 1) { room in

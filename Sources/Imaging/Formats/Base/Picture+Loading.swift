@@ -1,6 +1,6 @@
 internal import CVips
 
-/// How much smaller a decoder may deliver a picture, which saves most of its work.
+/// The scale at which a decoder may deliver a picture, which saves most of its work.
 enum DecodeScale: Equatable {
     case full
     /// libjpeg: 2, 4 or 8 times smaller in both axes.
@@ -10,12 +10,12 @@ enum DecodeScale: Equatable {
 }
 
 extension Picture {
-    /// Opens the first frame with the loader of `format` and no other: what a file claims to be in its first bytes is
-    /// all it can be. Reads the header only; the pixels follow when they are asked for.
+    /// Opens the first frame with the loader of `format` and no other: the file's signature selects the decoder. Reads
+    /// only the header; pixels are decoded when they are read.
     ///
     /// - Parameters:
-    ///   - bytes: must stay where they are as long as the picture, and what is made from it, is in use.
-    ///   - isLenient: of a JPEG or PNG, what can't be decoded is left grey or transparent.
+    ///   - bytes: must stay valid as long as the picture, or one made from it, is used.
+    ///   - isLenient: whether pixels of a JPEG or PNG that cannot be decoded are left grey or transparent.
     convenience init(
         of bytes: UnsafeRawBufferPointer, as format: any FormatDefinition, scale: DecodeScale = .full,
         isLenient: Bool = false,
@@ -27,7 +27,7 @@ extension Picture {
         }
     }
 
-    /// - Parameter image: as it was opened; replaced by one that has all it should.
+    /// - Parameter image: the opened image; replaced by a completed one.
     private static func complete(
         _ image: inout UnsafeMutablePointer<VipsImage>?, _ bytes: UnsafeRawBufferPointer,
         _ format: any FormatDefinition,
@@ -48,9 +48,9 @@ extension Picture {
     }
 }
 
-/// A copy of a file with a few bytes changed, for libraries that stumble over what doesn't matter to the pixels.
+/// A copy of a file with a few bytes changed, for libraries that fail on parts without influence on the pixels.
 final class PatchedBytes {
-    /// For a format's own changes, before it is handed on.
+    /// A format changes it before anything else uses the copy.
     let memory: UnsafeMutableRawBufferPointer
 
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(memory) }

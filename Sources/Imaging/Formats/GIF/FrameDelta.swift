@@ -1,18 +1,19 @@
 internal import Core
 
-/// What of a frame has to be drawn over what is shown: a rectangle of opaque pixels, transparent black where what is
-/// there stays.
+/// The part of a frame that must be drawn over the picture that is shown: a rectangle of opaque pixels, with
+/// transparent black where the shown pixels stay.
 struct FrameDelta {
     let rectangle: PixelRectangle
     let pixels: PixelBuffer
     let isOpaque: Bool
 
     /// - Parameters:
-    ///   - frame: of opaque pixels and transparent black ones.
-    ///   - shown: before the frame; the same.
-    ///   - clearing: the rectangle covers all that is visible, so that the frame can be disposed of.
-    ///   - isFirst: the rectangle is the canvas: what the first frame doesn't reach some programs take for black.
-    ///   - tolerance: how far what is shown may be from the frame and stay, as ``NearestColours`` measures it.
+    ///   - frame: opaque and transparent black pixels only.
+    ///   - shown: the picture before the frame; also opaque and transparent black pixels only.
+    ///   - clearing: whether the rectangle covers everything visible, so that the frame can be disposed of.
+    ///   - isFirst: whether the rectangle is the canvas, since some programs show parts outside the first frame as
+    ///     black.
+    ///   - tolerance: the distance up to which a shown pixel may stay, as ``NearestColours`` measures it.
     init(
         of frame: PixelBuffer, over shown: PixelBuffer, clearing: Bool, isFirst: Bool, tolerance: Int = 0,
     ) throws(Failure) {
@@ -53,7 +54,7 @@ struct FrameDelta {
         return drawn == place
     }
 
-    /// The smallest with all that changes; one pixel where nothing does, as a GIF has no frame without any.
+    /// The smallest rectangle with all changes; one pixel if there are none, since a GIF's frame cannot be empty.
     private static func rectangle(
         _ frame: PixelBuffer, _ shown: PixelBuffer, clearing: Bool, _ tolerance: Int,
     ) -> PixelRectangle {
@@ -77,29 +78,29 @@ struct FrameDelta {
     }
 }
 
-/// The colours of a GIF's frame, and the index that draws nothing.
+/// The colours of a GIF's frame, and the index for transparency.
 struct GIFPalette {
     let table: ColourTable
-    /// The colours once more, where they are too few for exact ones.
+    /// The nearest colours, if the palette lacks exact ones.
     let nearest: NearestColours
-    /// Nil where every pixel is drawn.
+    /// Nil if every pixel is drawn.
     let transparent: Int?
 
-    /// The colours of a table, with an index for transparency after them where there is room.
+    /// The colours of a table, followed by an index for transparency if there is space.
     init(_ table: ColourTable) {
         self.table = table
         nearest = NearestColours(table.colours)
         transparent = table.colours.count < ColourTable.maxCount ? table.colours.count : nil
     }
 
-    /// A table for a frame that uses only some of its colours, so that any of the others may stand for transparency.
+    /// A table for a frame that uses only some of its colours, so that an unused one can mean transparency.
     private init(_ table: ColourTable, _ nearest: NearestColours, transparent: Int) {
         self.table = table
         self.nearest = nearest
         self.transparent = transparent
     }
 
-    /// What this palette has to be for a frame of these colours, or nil where it lacks one of them.
+    /// This palette, adapted to a frame of these colours; nil if it lacks one of them.
     func serving(_ colours: ColourTable, isOpaque: Bool) -> GIFPalette? {
         guard table.contains(allOf: colours) else { return nil }
         if isOpaque || transparent != nil { return self }
@@ -107,7 +108,7 @@ struct GIFPalette {
         return unused.map { GIFPalette(table, nearest, transparent: $0) }
     }
 
-    /// Colours and the transparent index, filled up to a power of two: what a GIF can hold.
+    /// Colours and the transparent index, padded to a power of two as GIF requires.
     var entries: [Pixel] {
         let needed = max(2, table.colours.count, (transparent ?? 0) + 1)
         var size = 2

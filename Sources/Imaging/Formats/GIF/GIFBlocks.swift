@@ -1,4 +1,4 @@
-/// What GIF's blocks have in common.
+/// Reads the blocks of a GIF.
 enum GIFBlocks {
     static let image = UInt8(ascii: ",")
     static let `extension` = UInt8(ascii: "!")
@@ -10,7 +10,8 @@ enum GIFBlocks {
         return PixelSize(width: width, height: height)
     }
 
-    /// What is seen of it: the screen, grown to hold the first frame, as browsers do it. Later frames are cut at its edges.
+    /// The visible canvas: the screen, enlarged to hold the first frame, as in browsers. Later frames are cut at its
+    /// edges.
     static func canvas(_ reader: ByteReader) -> HeaderFinding {
         guard let screen = screen(reader), let flags = reader.byte(at: 10) else { return .needsMore }
         var offset = 13 + colourTable(flags)
@@ -20,7 +21,7 @@ enum GIFBlocks {
         }
         let corner = (0..<4).compactMap { reader.little(2, at: offset + 1 + 2 * $0) }
         guard reader.byte(at: offset) == image, corner.count == 4 else {
-            // A screen without pixels is not the last word, while a frame may follow.
+            // A screen without pixels is not final while a frame may follow.
             let isOpen = offset >= reader.count || reader.byte(at: offset) == image
             return screen.pixels == 0 && isOpen
                 ? .needsMore : .size(width: screen.width, height: screen.height)
@@ -34,9 +35,9 @@ enum GIFBlocks {
         flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1)
     }
 
-    /// Moves past sub-blocks and their end.
+    /// Skips sub-blocks and their end.
     ///
-    /// - Returns: whether the end is there.
+    /// - Returns: whether their end is in the file.
     static func skip(_ offset: inout Int, _ reader: ByteReader) -> Bool {
         while let length = reader.byte(at: offset) {
             offset += 1 + Int(length)
@@ -45,14 +46,15 @@ enum GIFBlocks {
         return false
     }
 
-    /// The count of the looping extension, if it is that: https://www.vurdalakov.net/misc/gif/netscape-looping-application-extension
+    /// The count of the looping extension; nil if it is another:
+    /// https://www.vurdalakov.net/misc/gif/netscape-looping-application-extension
     static func loopCount(at offset: Int, _ reader: ByteReader) -> Int? {
         guard reader.has([GIFBlocks.extension, 0xFF, 11], at: offset),
             loopNames.contains(where: { reader.has(Array($0.utf8), at: offset + 3) })
         else { return nil }
         var block = offset + 14
         while let length = reader.byte(at: block), length > 0 {
-            // The lower bits name the sub-block; 2 is a size of buffer.
+            // The lower bits are the sub-block's type; type 2 is a buffer size.
             if length >= 3, let kind = reader.byte(at: block + 1), kind & 7 == 1 {
                 return reader.little(2, at: block + 2)
             }
@@ -106,7 +108,7 @@ enum GIFBlocks {
         if reader.has([`extension`, 0xFF, 11], at: start) {
             if reader.has("ICCRGBG1012", at: start + 3) { return policy.keepsProfile }
             if reader.has("XMP DataXMP", at: start + 3) { return policy.keepsAll }
-            // A count, and at most the size of a buffer.
+            // A count, and at most a buffer size.
             return block.count <= 32
                 && loopNames.contains { reader.has(Array($0.utf8), at: start + 3) }
         }
@@ -115,7 +117,7 @@ enum GIFBlocks {
 }
 
 extension AnimationFacts {
-    /// Walks the blocks of a GIF; nil where not even the header is there.
+    /// Reads the blocks of a GIF; nil if even the header is missing.
     ///
     /// GIF89a, appendix A: header, screen, colours; then images and extensions, each followed by sub-blocks.
     init?(gif bytes: UnsafeRawBufferPointer) {
@@ -132,20 +134,20 @@ extension AnimationFacts {
             switch introducer {
             case GIFBlocks.image: endsEarly = !takeImage(&offset, reader)
             case GIFBlocks.extension: endsEarly = !takeExtension(&offset, reader)
-            // The trailer; anything else is taken for it, as browsers do.
+            // The trailer; any other byte counts as one, as in browsers.
             default: return
             }
         }
         if frames == 0 { endsEarly = true }
     }
 
-    /// - Returns: whether all of it is there.
+    /// - Returns: whether the whole image is in the file.
     private mutating func takeImage(_ offset: inout Int, _ reader: ByteReader) -> Bool {
         frames += 1
         guard let width = reader.little(2, at: offset + 5), let height = reader.little(2, at: offset + 7),
             let flags = reader.byte(at: offset + 9)
         else { return false }
-        // Sixteen bits each, and a file of 2⁶³ bytes to overflow the sum.
+        // Each side has 16 bits, so the sum overflows only for a file of 2⁶³ bytes.
         drawnPixels += width * height
         offset += 11 + GIFBlocks.colourTable(flags)
         guard GIFBlocks.skip(&offset, reader) else { return false }

@@ -3,13 +3,13 @@ internal import Core
 internal import SystemPackage
 import Variants
 
-/// GIF: libvips reads the header, giflib all frames, and both kinds are written by giflib. GIF89a.
+/// GIF: libvips reads the header, giflib decodes all frames and writes stills and animations. GIF89a.
 struct GIFFormat: FormatDefinition {
     let name = "gif"
     let loaderClass: String? = "VipsForeignLoadNsgifSource"
     let libraries = ["vips", "gif"]
     let saver: (any FormatSaver)? = GIFSaver()
-    /// A still is better off as PNG or JPEG.
+    /// PNG or JPEG suits a still better.
     let keptFormat: VariantSpec.Output? = nil
 
     func begins(_ reader: ByteReader) -> Bool { reader.has("GIF87a", at: 0) || reader.has("GIF89a", at: 0) }
@@ -34,9 +34,9 @@ struct GIFFormat: FormatDefinition {
         _ result: inout UnsafeMutablePointer<VipsImage>?,
     ) -> CInt { pw_vips_load_gif(source, &result) }
 
-    /// By the reader of its animations: libvips' fills up what is missing without a word.
+    /// Decoded by the reader of animations, since libvips' decoder fills missing data without a warning.
     func firstFrame(_ file: OpenedFrames) throws(Failure) -> Picture? {
-        // How many others there are doesn't matter.
+        // The number of other frames does not matter.
         var limits = file.limits
         (limits.frames, limits.animationPixels) = (.max, .max)
         guard let first = try GIFFrameSource(bytes: file.bytes, limits: limits, isLenient: file.isLenient).next() else {
@@ -57,8 +57,8 @@ struct GIFFormat: FormatDefinition {
         try GIFFrameSource(bytes: bytes, limits: limits, isLenient: isLenient)
     }
 
-    /// Its screen holds its first frame.
-    /// The first frame, of which rows that are still to come are like those above them where they are interlaced.
+    /// The first frame, on a screen enlarged to hold it; missing rows of an interlaced frame are copied from the rows
+    /// above them. Best effort: nil if no frame can be decoded, since a preview is then skipped.
     func preview(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PictureBeginning? {
         var limits = ImageLimits()
         (limits.frames, limits.animationPixels) = (.max, .max)
@@ -81,7 +81,7 @@ private struct GIFSaver: FormatSaver {
     func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { 60 }
     func isComplete(by libvips: Picture) -> Bool { false }
 
-    /// As an animation's are made: with no more than so many colours, exactly where it has no more.
+    /// Written like an animation: with at most this many colours, and exactly if the picture has no more.
     func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
         var bytes: [UInt8] = []
         do throws(Failure) {
@@ -116,7 +116,7 @@ private struct GIFAnimationSaver: AnimationSaver {
 }
 
 extension PatchedBytes {
-    /// A GIF whose screen holds its first frame; nil where it does already, and where there is none.
+    /// A GIF whose screen holds its first frame; nil if it does already, or if there is no frame.
     convenience init?(growingScreenOf gif: UnsafeRawBufferPointer) {
         let reader = ByteReader(gif)
         guard case .size(let width, let height) = GIFBlocks.canvas(reader),
@@ -128,7 +128,7 @@ extension PatchedBytes {
         memory.storeBytes(of: down.littleEndian, toByteOffset: 8, as: UInt16.self)
     }
 
-    /// A GIF of this one's screen and colours, and of a single pixel: what libvips opens where it can't open the file.
+    /// A GIF with this one's screen and colours and a single pixel, which libvips opens if it cannot open the file.
     convenience init?(stubOf gif: UnsafeRawBufferPointer) {
         let reader = ByteReader(gif)
         let end = 13 + GIFBlocks.colourTable(reader.byte(at: 10) ?? 0)

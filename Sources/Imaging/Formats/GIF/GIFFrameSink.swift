@@ -1,32 +1,32 @@
 internal import Core
 import SystemPackage
 
-/// Writes an animated GIF: of each frame the rectangle that changes, with a palette of its own where it needs one.
+/// Writes an animated GIF: the rectangle of each frame that changes, with its own palette if it needs one.
 ///
-/// A frame of up to 256 colours keeps them all exactly. Others are quantised and a little dithered, and what is shown
-/// already stays where it is near enough. GIF knows no half-transparent pixels: from an alpha of 128 on they are opaque.
-/// A frame waits until the next one has come, which decides what becomes of it.
+/// A frame of up to 256 colours keeps them exactly. Other frames are quantised and slightly dithered, and shown pixels
+/// stay if they are near enough. GIF has no half-transparent pixels: from an alpha of 128 on they become opaque. A
+/// frame is held until the next one comes, which decides its disposal.
 final class GIFFrameSink: FrameSink {
     private let size: PixelSize
     private let loopCount: Int
     private let writer: GIFWriter
-    /// What a viewer sees before the frame that waits.
+    /// The picture that a viewer shows before the held frame.
     private let shown: PixelBuffer
     private let waiting: PixelBuffer
-    /// Of the frame that waits, in milliseconds; nil while there is none.
+    /// The held frame's duration, in milliseconds; nil if no frame is held.
     private var duration: Int?
     private var clock = GIFClock()
     /// The file's palette, which is the first frame's.
     private var common: GIFPalette?
-    /// Of the first frame that lost anything: later ones are only what changed.
+    /// The loss of the first frame that lost anything; later frames contain only changes.
     private var loss = 0.0
     private let maxColours: Int
     private let metadata: AnimationMetadata
 
     /// - Parameters:
-    ///   - loopCount: 0 is for ever; no more than 65,535 are written.
-    ///   - colours: how many a frame may have, 2 to 256.
-    ///   - metadata: of which a GIF holds XMP, and in a comment whose picture it is.
+    ///   - loopCount: 0 means for ever; at most 65,535 is written.
+    ///   - colours: maximum colours of a frame, 2 to 256.
+    ///   - metadata: a GIF stores XMP, and Artist and Copyright as a comment.
     convenience init(
         _ descriptor: FileDescriptor, size: PixelSize, loopCount: Int, colours: Int = ColourTable.maxCount,
         metadata: AnimationMetadata = AnimationMetadata(),
@@ -65,7 +65,7 @@ final class GIFFrameSink: FrameSink {
         try writer.finish()
     }
 
-    /// Whether something that is shown must become transparent, which no drawing can do.
+    /// Whether a shown pixel must become transparent, which drawing cannot do.
     private static func uncovers(_ next: PixelBuffer, _ shown: PixelBuffer) -> Bool {
         next.lend { next in
             shown.lend { shown in next.indices.contains { next[$0].alpha < 128 && shown[$0] != Pixel() } }
@@ -105,26 +105,25 @@ final class GIFFrameSink: FrameSink {
         try indexing.rows(over: shown) { (row) throws(Failure) in try writer.row(row) }
     }
 
-    /// How far what is shown may be from a frame of too many colours and stay: drawing it anew would not bring it much
-    /// nearer, and what isn't drawn costs nothing. Three to seven of 255 steps, the more the more the palette loses
-    /// anyway; found on pans, films with and without noise, and drawings, as the least that makes files no larger than
-    /// gifsicle's.
-    /// With few colours what is drawn is further off than that, and would be drawn again and again; with fewer than
-    /// sixteen so much that half of it may stay for the look of it.
+    /// The distance up to which a shown pixel stays in a frame of too many colours. Drawing it again would bring
+    /// little, and pixels that are not drawn cost nothing. It is three to seven of 255 steps, and grows with the
+    /// palette's own loss. Found on pans, films with and without noise, and drawings, as the smallest tolerance with
+    /// files no larger than gifsicle's. With few colours the drawn pixels themselves are further off, and would be
+    /// drawn again and again; with fewer than sixteen colours half of the loss is added for the look.
     private var tolerance: Int {
         let usual = min(max(100, 12 * loss - 420), max(500, 4 * loss))
         return Int(maxColours < 16 ? usual + 2 * loss : usual)
     }
 }
 
-/// Durations in hundredths of a second, rounded so that their sum stays right.
+/// Converts durations to hundredths of a second, rounded so that their sum stays right.
 struct GIFClock {
     /// In milliseconds.
     private var due = 0
     private var written = 0
 
     /// - Parameter duration: in milliseconds.
-    /// - Returns: at least 2: browsers take less for a tenth of a second.
+    /// - Returns: at least 2, since browsers show less as a tenth of a second.
     mutating func delay(for duration: Int) -> Int {
         due += duration
         let delay = min(max(2, (due + 5) / 10 - written), 65_535)

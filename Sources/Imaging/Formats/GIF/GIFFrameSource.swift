@@ -1,9 +1,9 @@
 import CGIF
 internal import Core
 
-/// A GIF, frame by frame, composed as browsers do: what the background disposes of becomes transparent.
+/// Decodes a GIF frame by frame, composed as in browsers: areas that are disposed to the background become transparent.
 final class GIFFrameSource: FrameSource {
-    /// What becomes of a frame before the next one is drawn.
+    /// The disposal of a frame before the next one is drawn.
     private enum Disposal {
         case keep
         case clear(PixelRectangle)
@@ -16,18 +16,18 @@ final class GIFFrameSource: FrameSource {
 
     private let reader: GIFReader
     private let shown: PixelBuffer
-    /// What was shown before a frame that is going to be taken back; there once a frame asks for it.
+    /// The picture before a frame that will be disposed to it; allocated when a frame needs it.
     private var saved: PixelBuffer?
     private var disposal = Disposal.keep
-    /// Ends with the frame that can't be decoded, as far as it can.
+    /// Whether to end with the decodable part of the frame that cannot be decoded.
     private let isLenient: Bool
     private var hasEnded = false
     private var rows = 0
     /// The frame that was drawn last.
     private var drawn: (rectangle: PixelRectangle, isInterlaced: Bool, rows: Int)?
 
-    /// - Parameter bytes: must stay where they are as long as the source is in use.
-    /// - Throws: class `too-many-pixels` before anything is allocated by the header; `truncated` or `bad-image` where
+    /// - Parameter bytes: must stay valid as long as the source is used.
+    /// - Throws: class `too-many-pixels` before any memory is allocated by the header; `truncated` or `bad-image` if
     ///   there is no frame.
     init(bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool = false) throws(Failure) {
         self.isLenient = isLenient
@@ -60,7 +60,7 @@ final class GIFFrameSource: FrameSource {
             case .image:
                 dispose()
                 do throws(Failure) { try draw(control) } catch {
-                    // Nothing of any frame is nothing to show.
+                    // Without a row of any frame there is nothing to show.
                     guard isLenient, rows > 0 else { throw error }
                     hasEnded = true
                 }
@@ -70,10 +70,10 @@ final class GIFFrameSource: FrameSource {
         return nil
     }
 
-    /// Makes rows of the frame that was drawn last, as far as they are still to come, like the next above them, where some
-    /// below them have come.
+    /// Fills the missing rows of an interlaced frame that was drawn last with copies of the next row above them, if
+    /// rows below them have come.
     ///
-    /// - Returns: the rows of the canvas from the top of which all has come that is to be seen.
+    /// - Returns: the number of rows from the top of the canvas that are complete in this way.
     func fillRows() -> Int {
         guard let drawn else { return 0 }
         let part = drawn.rectangle.clipped(to: canvas)
@@ -114,13 +114,13 @@ final class GIFFrameSource: FrameSource {
         }
     }
 
-    /// Saves what is shown, where this frame is going to be taken back.
+    /// Saves the shown picture if this frame will be disposed to it.
     private func disposal(
         _ control: GraphicsControlBlock, _ rectangle: PixelRectangle,
     ) throws(Failure) -> Disposal {
         switch control.DisposalMode {
         case DISPOSE_BACKGROUND: return .clear(rectangle)
-        // Some encoders write 4 for 3, and browsers take it for that.
+        // Some encoders write 4 instead of 3, and browsers treat it as 3.
         case DISPOSE_PREVIOUS, 4:
             let copy = if let saved { saved } else { try PixelBuffer(canvas) }
             copy.copy(from: shown)
@@ -130,7 +130,7 @@ final class GIFFrameSource: FrameSource {
         }
     }
 
-    /// A colour for each index. Transparent black leaves what is there: the transparent index, and those without a
+    /// A colour for each index. Transparent black leaves the shown pixel: the transparent index, and indices without a
     /// colour.
     private static func inks(_ colours: [Pixel], transparent: Int) -> [Pixel] {
         var inks = colours + [Pixel](repeating: Pixel(), count: max(0, 256 - colours.count))
@@ -138,7 +138,7 @@ final class GIFFrameSource: FrameSource {
         return inks
     }
 
-    /// Draws what of the row lies on the canvas.
+    /// Draws the part of the row that lies on the canvas.
     private func paint(
         _ row: UnsafeMutableBufferPointer<UInt8>, at y: Int, _ rectangle: PixelRectangle, _ inks: [Pixel]
     ) {
@@ -156,7 +156,7 @@ final class GIFFrameSource: FrameSource {
     }
 }
 
-/// The rows of an image in the order in which a GIF has them. GIF89a, appendix E.
+/// The order in which a GIF stores the rows of an image. GIF89a, appendix E.
 struct GIFLines: Sequence, IteratorProtocol {
     private let height: Int
     private var passes: ArraySlice<(start: Int, step: Int)>

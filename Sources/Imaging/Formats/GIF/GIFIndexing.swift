@@ -1,21 +1,21 @@
 internal import Core
 
-/// A palette for what a frame draws, and its pixels as indices into that.
+/// A palette for the drawn part of a frame, and its pixels as indices.
 struct GIFIndexing {
     let palette: GIFPalette
-    /// The palette has the file's own colours.
+    /// Whether the palette has the file's own colours.
     let isCommon: Bool
-    /// What 256 colours of its own would lose of the frame, as ``NearestColours`` measures it; 0 where nothing is lost.
+    /// The loss of the frame with 256 colours of its own, as ``NearestColours`` measures it; 0 if it needs no more.
     let loss: Double
     private let delta: FrameDelta
     private let isExact: Bool
 
     /// - Parameters:
-    ///   - common: the file's palette, taken where all colours of the frame are in it, or where those of the frame's
-    ///     own would not be so much nearer that they are worth 768 bytes.
-    ///   - maxColours: how many colours there may be, 2 to 256, one for transparency among them, but for two: one colour is no
+    ///   - common: the file's palette. It is used if it has all colours of the frame, or if a palette of the frame's
+    ///     own would not be so much better that it is worth 768 bytes.
+    ///   - maxColours: maximum colours, 2 to 256, including one for transparency, except with 2: one colour is no
     ///     picture.
-    ///   - isLast: no frame comes after it.
+    ///   - isLast: whether no frame follows.
     init(_ delta: FrameDelta, common: GIFPalette?, maxColours: Int = ColourTable.maxCount, isLast: Bool) {
         self.delta = delta
         let spare = delta.isOpaque ? 0 : 1
@@ -27,15 +27,16 @@ struct GIFIndexing {
             isExact = true
             loss = 0
         } else {
-            // One is left for transparency even where this frame has none: the next may be drawn with the same.
+            // One index is kept for transparency even if this frame has none, since the next frame may use the same
+            // palette.
             let room = max(2, isLast ? maxColours - spare : maxColours - 1)
             var colours = WuQuantiser(delta.pixels.lend { ColourMoments(of: $0) }).colours(atMost: room)
-            // Only for a still: in an animation the difference can't be seen.
+            // Only for a still: in an animation the difference is not visible.
             if isLast, common == nil { colours = delta.pixels.lend { Self.settled(colours, $0) } }
             let own = GIFPalette(ColourTable(colours))
             let loss = Self.loss(delta, own)
             let shared = common.flatMap { palette in
-                // A file that begins with nothing to see has a palette of no colours.
+                // The palette of a file that begins with a transparent frame has no colours.
                 let isUsable = palette.transparent != nil && !palette.table.colours.isEmpty
                 return isUsable && Self.loss(delta, palette) <= loss * Self.worthwhile ? palette : nil
             }
@@ -46,10 +47,10 @@ struct GIFIndexing {
         }
     }
 
-    /// Measured on films, pans and drawings: from there on files grow faster than they get better.
+    /// Measured on films, pans and drawings: above this, files grow faster than they improve.
     private static let worthwhile = 1.25
 
-    /// Colours moved to the middle of the pixels that they are nearest to, a few times over (Lloyd's algorithm).
+    /// Moves colours repeatedly to the mean of the pixels nearest to them (Lloyd's algorithm).
     private static func settled(
         _ colours: [Pixel], _ pixels: UnsafeMutableBufferPointer<Pixel>,
     ) -> [Pixel] {
@@ -71,7 +72,7 @@ struct GIFIndexing {
         delta.pixels.lend { palette.nearest.meanDistance(of: $0, step: max(1, $0.count / 16_384)) }
     }
 
-    /// Lends the rows from top to bottom, and brings `shown` to what is seen after them; each is gone when the next comes.
+    /// Lends the rows from top to bottom, each until the next, and updates `shown` to the picture after them.
     func rows(
         over shown: PixelBuffer, _ body: (UnsafeMutableBufferPointer<UInt8>) throws(Failure) -> Void,
     ) throws(Failure) {

@@ -3,14 +3,14 @@ internal import Core
 
 /// giflib's decoder, record by record, over bytes in memory.
 ///
-/// The one owner of its handle. `DGifGetImageDesc` and `DGifSlurp` are not used: they keep something of every frame.
+/// The only owner of its handle. `DGifGetImageDesc` and `DGifSlurp` are not used, since they keep data of every frame.
 /// https://giflib.sourceforge.net/gif_lib.html
 final class GIFReader {
     enum Record {
         case image, `extension`, end
     }
 
-    /// Where the callback reads from; giflib has its address.
+    /// The input of the callback; giflib has its address.
     private final class Input {
         let bytes: UnsafeRawBufferPointer
         var offset = 0
@@ -31,7 +31,7 @@ final class GIFReader {
     private let input: Input
     private let handle: UnsafeMutablePointer<GifFileType>
 
-    /// - Parameter bytes: must stay where they are as long as the reader is in use.
+    /// - Parameter bytes: must stay valid as long as the reader is used.
     init(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
         input = Input(bytes)
         var code: CInt = 0
@@ -48,11 +48,11 @@ final class GIFReader {
     }
 
     deinit {
-        // It fails only for what was never open for reading.
+        // It fails only if the handle was not open for reading.
         DGifCloseFile(handle, nil)
     }
 
-    /// What comes next. A missing trailer, and bytes that are no record, end the file as browsers let them.
+    /// The next record. A missing trailer, and bytes that are no record, end the file, as in browsers.
     func record() -> Record {
         var type = UNDEFINED_RECORD_TYPE
         guard DGifGetRecordType(handle, &type) == GIF_OK else { return .end }
@@ -63,7 +63,7 @@ final class GIFReader {
         }
     }
 
-    /// Reads an extension whole, and returns the graphic control's data if it is that.
+    /// Reads a whole extension, and returns its data if it is a graphic control.
     func graphicControl() throws(Failure) -> GraphicsControlBlock? {
         var code: CInt = 0
         var data: UnsafeMutablePointer<GifByteType>?
@@ -71,7 +71,8 @@ final class GIFReader {
         var control: GraphicsControlBlock?
         if code == GRAPHICS_EXT_FUNC_CODE, let data {
             var block = GraphicsControlBlock()
-            // The first byte is the length. One of another length than 4 is no graphic control, and changes nothing.
+            // The first byte is the length. An extension of another length than 4 is no graphic control, and has no
+            // effect.
             if DGifExtensionToGCB(Int(data.pointee), data + 1, &block) == GIF_OK { control = block }
         }
         while data != nil { try call("An extension of the GIF can't be read") { DGifGetExtensionNext(handle, &data) } }
@@ -92,14 +93,14 @@ final class GIFReader {
         try call("A frame of the GIF can't be decoded") { DGifGetLine(handle, row.baseAddress, CInt(row.count)) }
     }
 
-    /// Passes over the data of an image without pixels.
+    /// Skips the data of an image without pixels.
     func skipImage() throws(Failure) {
         var data: UnsafeMutablePointer<GifByteType>?
         repeat { try call("A frame of the GIF can't be read") { DGifGetCodeNext(handle, &data) } } while data != nil
     }
 
-    /// The colours of the image whose header was read: its own, else those of the file, else black and white, which
-    /// is libvips' guess as well.
+    /// The colours of the image whose header was read: its own, otherwise those of the file, otherwise black and white,
+    /// as libvips assumes too.
     func colours() -> [Pixel] {
         guard let map = handle.pointee.Image.ColorMap ?? handle.pointee.SColorMap, let colours = map.pointee.Colors
         else {

@@ -1,16 +1,16 @@
 import CGIF
 internal import Core
 
-/// giflib's encoder, record by record, straight to an output.
+/// giflib's encoder, record by record, directly to an output.
 ///
-/// The one owner of its handle. https://giflib.sourceforge.net/gif_lib.html
+/// The only owner of its handle. https://giflib.sourceforge.net/gif_lib.html
 final class GIFWriter {
-    /// Where the callback writes to; giflib has its address.
+    /// The output of the callback; giflib has its address.
     private final class Output {
         private static let maxBytes = 1 << 16
         private let put: ([UInt8]) throws -> Void
         private var held: [UInt8] = []
-        /// The first failure; nothing is written after it.
+        /// The first error; nothing is written after it.
         var error: (any Error)?
 
         init(_ put: @escaping ([UInt8]) throws -> Void) { self.put = put }
@@ -32,11 +32,11 @@ final class GIFWriter {
         }
     }
 
-    /// How a frame stands in time, and what becomes of it.
+    /// A frame's duration and disposal.
     struct Control {
         /// In hundredths of a second, up to 65,535.
         var delay: Int
-        /// The frame's rectangle becomes transparent before the next.
+        /// Whether the frame's rectangle becomes transparent before the next frame.
         var isCleared: Bool
         var transparent: Int?
     }
@@ -45,7 +45,7 @@ final class GIFWriter {
     /// Nil once it is closed.
     private var handle: UnsafeMutablePointer<GifFileType>?
 
-    /// - Parameter put: takes the file piece by piece.
+    /// - Parameter put: gets the file piece by piece.
     init(_ put: @escaping ([UInt8]) throws -> Void) throws(Failure) {
         output = Output(put)
         handle = EGifOpen(
@@ -61,9 +61,9 @@ final class GIFWriter {
 
     deinit { close() }
 
-    /// Writes what comes before all frames.
+    /// Writes the records before all frames.
     ///
-    /// - Parameter loopCount: 0 is for ever; 1 is what a file without a count means.
+    /// - Parameter loopCount: 0 means for ever; 1 is the meaning of a file without a count.
     func begin(_ size: PixelSize, _ colours: [Pixel], loopCount: Int) throws(Failure) {
         let map = try ColourMap(colours)
         let depth = CInt(GifBitSize(CInt(colours.count)))
@@ -84,13 +84,14 @@ final class GIFWriter {
         try call { EGifPutExtensionBlock($0, CInt(name.count), name) }
     }
 
-    /// Writes words for people, after the beginning and before a frame.
+    /// Writes a comment, after the beginning and before a frame.
     func comment(_ text: String) throws(Failure) {
         try call { EGifPutComment($0, text) }
     }
 
-    /// Writes a packet of XMP at the same place, as it is and not cut into blocks; the trailer after it leads a reader
-    /// that takes its letters for the lengths of blocks to its end. One with a zero in it would end there, and is left out.
+    /// Writes an XMP packet at the same place, unchanged and not cut into blocks. A trailer follows that leads readers,
+    /// which take the packet's letters for lengths of blocks, to its end. A packet with a zero would end there, and is
+    /// left out.
     ///
     /// XMP Specification, part 3, section 1.1.2.
     func xmp(_ packet: [UInt8]) throws(Failure) {
@@ -101,9 +102,9 @@ final class GIFWriter {
         guard bytes.withUnsafeBufferPointer(output.write) == bytes.count else { throw failure() }
     }
 
-    /// Begins a frame; its rows follow, as many as it is high.
+    /// Begins a frame; its rows follow.
     ///
-    /// - Parameter colours: nil for the file's.
+    /// - Parameter colours: nil for the file's palette.
     func frame(_ rectangle: PixelRectangle, _ colours: [Pixel]?, _ control: Control) throws(Failure) {
         try put(control)
         let map: ColourMap? = if let colours { try ColourMap(colours) } else { nil }
@@ -128,7 +129,7 @@ final class GIFWriter {
         try call { EGifPutLine($0, indices.baseAddress, CInt(indices.count)) }
     }
 
-    /// Writes the trailer and what is held.
+    /// Writes the trailer and the buffered bytes.
     func finish() throws(Failure) {
         close()
         output.flush()
@@ -136,7 +137,7 @@ final class GIFWriter {
     }
 
     private func close() {
-        // Whether it could write its trailer is known from the output.
+        // The output knows whether the trailer could be written.
         if let handle { EGifCloseFile(handle, nil) }
         handle = nil
     }
@@ -154,11 +155,11 @@ final class GIFWriter {
     }
 }
 
-/// giflib's own form of a palette; giflib copies what it is given.
+/// giflib's own form of a palette; giflib copies it.
 private final class ColourMap {
     let object: UnsafeMutablePointer<ColorMapObject>
 
-    /// - Parameter colours: as many as a power of two, 2 to 256.
+    /// - Parameter colours: their number must be a power of two, 2 to 256.
     init(_ colours: [Pixel]) throws(Failure) {
         let entries = colours.map {
             GifColorType(Red: UInt8($0.red), Green: UInt8($0.green), Blue: UInt8($0.blue))

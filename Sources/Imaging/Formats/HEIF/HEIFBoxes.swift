@@ -1,6 +1,6 @@
 internal import Core
 
-/// What a HEIC or AVIF says of its sizes: libheif asks only when it decodes, and allocates by whichever it meets first.
+/// The sizes in a HEIC or AVIF. libheif checks sizes only when it decodes, and allocates by the first that it meets.
 ///
 /// ISO/IEC 14496-12 for the boxes, ISO/IEC 23008-12 for `ispe` (6.5.3) and the grid (6.6.2.3).
 struct HEIFBoxes {
@@ -11,16 +11,16 @@ struct HEIFBoxes {
         let size: PixelSize
     }
 
-    /// Of every picture in the file, tiles among them.
+    /// The sizes of every picture in the file, including tiles.
     private(set) var extents: [PixelSize] = []
-    /// Every picture that is made of tiles.
+    /// Every picture that consists of tiles.
     private(set) var grids: [Grid] = []
-    /// The most bits a channel has anywhere in the file.
+    /// The most bits of a channel anywhere in the file.
     private(set) var depth = 8
 
     init(_ reader: ByteReader) {
         guard let meta = Boxes.box("meta", in: 0..<reader.count, reader) else { return }
-        // A full box: version and flags come first.
+        // A full box begins with version and flags.
         let parts = min(meta.lowerBound + 4, meta.upperBound)..<meta.upperBound
         grids = HEIFItems(parts, reader).grids.compactMap { Self.grid($0, reader) }
         guard let properties = Boxes.box("iprp", in: parts, reader),
@@ -39,7 +39,7 @@ struct HEIFBoxes {
         }
     }
 
-    /// What is wrong with these sizes, if anything.
+    /// The failure if a size exceeds a limit.
     func objection(_ limits: ImageLimits) -> Failure? {
         for size in extents + grids.map(\.size) {
             if let error = limits.objection(width: size.width, height: size.height),
@@ -54,7 +54,7 @@ struct HEIFBoxes {
             "\(grid.rows) by \(grid.columns) tiles don't cover \(grid.size.width)×\(grid.size.height) pixels.")
     }
 
-    /// Whether there is a tile large enough. Which of the extents is the tiles' is not looked up.
+    /// Whether there is a tile that is large enough. It does not look up which of the extents is the tiles'.
     private func isCovered(_ grid: Grid) -> Bool {
         let others = extents.filter { $0 != grid.size }
         return others.isEmpty
@@ -63,7 +63,7 @@ struct HEIFBoxes {
             }
     }
 
-    /// Version, flags of which one says that sizes have four bytes, rows and columns less one, width and height.
+    /// Version, flags (one of which means sizes of four bytes), rows and columns less one, width and height.
     private static func grid(_ data: Range<Int>, _ reader: ByteReader) -> Grid? {
         let start = data.lowerBound
         guard reader.byte(at: start) == 0, let flags = reader.byte(at: start + 1),
@@ -76,7 +76,7 @@ struct HEIFBoxes {
         return Grid(rows: Int(rows) + 1, columns: Int(columns) + 1, size: PixelSize(width: width, height: height))
     }
 
-    /// The largest picture, as the boxes say.
+    /// The size of the largest picture, by the boxes.
     var largest: PixelSize? {
         (extents + grids.map(\.size)).max {
             $0.width.multipliedFullWidth(by: $0.height) < $1.width.multipliedFullWidth(by: $1.height)
@@ -84,26 +84,26 @@ struct HEIFBoxes {
     }
 }
 
-/// The first box of an ISO base media file, which names its brands.
+/// The first box of an ISO base media file, with its brands.
 struct FileTypeBox {
     let major: String
     let compatible: [String]
-    /// All of the box was there to be read.
+    /// Whether the whole box could be read.
     let isComplete: Bool
 
-    /// Nil while even the major brand is missing.
+    /// Nil if even the major brand is missing.
     init?(_ reader: ByteReader) {
         guard reader.has("ftyp", at: 4), let size = reader.big(4, at: 0),
             let major = Self.brand(at: 8, reader)
         else { return nil }
-        // No image has hundreds of brands; reading stops there rather than wait for the rest of the box.
+        // Images have far fewer brands. Reading stops here instead of waiting for the rest of the box.
         let end = min(max(size, 16), 16 + 4 * 64)
         self.major = major
         compatible = stride(from: 16, to: end - 3, by: 4).compactMap { Self.brand(at: $0, reader) }
         isComplete = reader.count >= end
     }
 
-    /// `heic` or `avif`: HEIC is assumed until a neutral brand is followed by another.
+    /// `heic` or `avif`: HEIC is assumed until a neutral brand is followed by another one.
     var format: String? {
         if let format = Self.format(of: major) { return format }
         guard Self.neutral.contains(major) else { return nil }
@@ -131,11 +131,11 @@ struct FileTypeBox {
     }
 }
 
-/// What a HEIC or AVIF says of how its items belong together.
+/// The references between the items of a HEIC or AVIF.
 ///
 /// ISO/IEC 14496-12, 8.11.4 (`pitm`) and 8.11.12 (`iref`); ISO/IEC 23008-12, 6.9 for `prem` and `auxl`.
 struct HEIFReferences {
-    /// Whether the picture's colours are multiplied with its alpha: libheif tells who asks, and leaves them so.
+    /// Whether the colours are premultiplied with the alpha: libheif reports this, and does not convert them.
     private(set) var isPremultiplied = false
 
     private let reader: ByteReader
@@ -143,7 +143,7 @@ struct HEIFReferences {
     init(_ reader: ByteReader) {
         self.reader = reader
         guard let meta = Boxes.box("meta", in: 0..<reader.count, reader) else { return }
-        // A full box: version and flags come first.
+        // A full box begins with version and flags.
         let parts = min(meta.lowerBound + 4, meta.upperBound)..<meta.upperBound
         guard let primary = primaryItem(in: parts), let list = Boxes.box("iref", in: parts, reader),
             let version = reader.byte(at: list.lowerBound), list.count >= 4
@@ -167,7 +167,7 @@ struct HEIFReferences {
         return reader.big(version == 0 ? 2 : 4, at: box.lowerBound + 4)
     }
 
-    /// One item, how many others it refers to, and which.
+    /// One item, the number of its references, and the items that it refers to.
     private func items(in content: Range<Int>, each length: Int) -> (from: Int, to: [Int])? {
         let start = content.lowerBound
         guard let from = reader.big(length, at: start), let count = reader.big(2, at: start + length),

@@ -70,8 +70,8 @@ private struct AVIFSaver: FormatSaver {
     func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { 33 }
     func usualEffort(pixels: Int) -> Int { pixels > Self.largePicture ? 2 : 4 }
 
-    /// Pixels from which effort 2 is taken: four would take tens of seconds of the thirty an image has. (12 million
-    /// pixels at effort 4 took 12 s on one core here, 5 s at 2.)
+    /// Pixels from which effort 2 is used, since effort 4 would take tens of seconds of an image's 30 s. (12 million
+    /// pixels took 12 s at effort 4 on one core here, and 5 s at effort 2.)
     private static let largePicture = 4_000_000
 
     func isComplete(by libvips: Picture) -> Bool { false }
@@ -92,7 +92,7 @@ private struct AVIFSaver: FormatSaver {
 }
 
 extension EncodedFile {
-    /// That a decoder finds a picture of this size in the AVIF.
+    /// Checks that a decoder finds a picture of this size in the AVIF.
     func checkHeader(_ size: PixelSize) throws(VipsFailure) {
         let found = try lend { (bytes) throws(VipsFailure) in
             try Picture(of: bytes, as: HEIFFormat.avif).storedSize
@@ -104,7 +104,8 @@ extension EncodedFile {
 }
 
 extension Picture {
-    /// What its HEIC loader lends ends with the opened picture, and not with those that were made from it.
+    /// Copies the metadata that its HEIC loader lends, which would end with the opened picture and not with those made
+    /// from it.
     fileprivate func owningItsBlobs() throws(VipsFailure) -> Picture {
         let copy = try then { pw_vips_copy($0, &$1) }
         for name in metadataFields where lend({ vips_image_get_typeof($0, name) == vips_blob_get_type() }) {
@@ -116,7 +117,7 @@ extension Picture {
         return copy
     }
 
-    /// With the colours that its pixels have before they are multiplied with their alpha.
+    /// Divides the colours by the alpha if they are premultiplied.
     fileprivate func unpremultiplied(if isPremultiplied: Bool) throws(VipsFailure) -> Picture {
         guard isPremultiplied, hasAlpha else { return self }
         let format = bandFormat

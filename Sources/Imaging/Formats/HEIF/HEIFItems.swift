@@ -1,9 +1,9 @@
-/// Where the items of a HEIC or AVIF lie: beside the pixels, or in a box of their own.
+/// The location of the items of a HEIC or AVIF: in the file, or in a box of their own.
 ///
-/// ISO/IEC 14496-12, 8.11.3 (`iloc`) and 8.11.6 (`iinf`, `infe`). Numbers that can't be right end the reading; libheif
-/// then has its say.
+/// ISO/IEC 14496-12, 8.11.3 (`iloc`) and 8.11.6 (`iinf`, `infe`). Invalid numbers end the reading; libheif then reports
+/// the error.
 struct HEIFItems {
-    /// A part of an item, as the list of places has it.
+    /// A part of an item, by its entry in `iloc`.
     private struct Extent {
         let item: Int
         /// 0: from the file's first byte; 1: from the start of `idat`; 2: in another item.
@@ -11,15 +11,15 @@ struct HEIFItems {
         let base: Int
         let offset: Int
         let length: Int
-        /// Where the last three stand: the first, which all parts of an item have in common, and the others.
+        /// Where these three numbers stand in the file; all parts of an item share the first.
         let numbers: [Range<Int>]
     }
 
     private let reader: ByteReader
     /// The boxes in `meta`.
     private let parts: Range<Int>
-    /// The most items, and the most places of all items together. Real pictures have fewer, and a list of billions would
-    /// take long to read: a place whose numbers have no bytes can be listed as often as a file likes.
+    /// Maximum items, and maximum parts of all items together. Real pictures have fewer. A list of billions would take
+    /// long to read: an entry whose numbers have no bytes can be repeated at will.
     private static let maxCount = 65_536
 
     init(_ parts: Range<Int>, _ reader: ByteReader) {
@@ -27,14 +27,14 @@ struct HEIFItems {
         self.reader = reader
     }
 
-    /// Nil where there is no list of items.
+    /// Nil if there is no list of items.
     init?(_ reader: ByteReader) {
         guard let meta = Boxes.box("meta", in: 0..<reader.count, reader) else { return nil }
-        // A full box: version and flags come first.
+        // A full box begins with version and flags.
         self.init(min(meta.lowerBound + 4, meta.upperBound)..<meta.upperBound, reader)
     }
 
-    /// What each of the pictures that are grids of others holds.
+    /// The contents of the pictures that are grids.
     var grids: [Range<Int>] {
         let data = Boxes.box("idat", in: parts, reader)
         return extents(of: ["grid"]).compactMap { extent in
@@ -47,7 +47,7 @@ struct HEIFItems {
         }
     }
 
-    /// Where the numbers stand that say where EXIF and XMP are, and how long.
+    /// The offsets of the numbers that locate EXIF and XMP.
     var placesOfMetadata: [Range<Int>] { extents(of: ["Exif", "mime", "uri "]).flatMap(\.numbers) }
 
     private func extents(of types: [StaticString]) -> [Extent] {
@@ -56,7 +56,7 @@ struct HEIFItems {
         return extents(in: list).filter { items.contains($0.item) }
     }
 
-    /// The numbers of the items of these types.
+    /// The ids of the items of these types.
     private func items(of types: [StaticString]) -> Set<Int> {
         guard let list = Boxes.box("iinf", in: parts, reader), let version = reader.byte(at: list.lowerBound) else {
             return []
@@ -114,12 +114,12 @@ struct HEIFItems {
         return found
     }
 
-    /// Numbers one after the other.
+    /// Reads consecutive numbers.
     private struct Cursor {
         let reader: ByteReader
         var offset: Int
 
-        /// Nil at the end of the bytes; 0 for a number without any; the largest there is for one that doesn't fit.
+        /// Nil at the end of the bytes; 0 for a number without bytes; the largest number for one that does not fit.
         mutating func next(_ length: Int) -> Int? {
             guard length > 0 else { return 0 }
             defer { offset += length }
@@ -130,7 +130,8 @@ struct HEIFItems {
 
     // MARK: - Metadata
 
-    /// libheif reads all items when it opens a file, and gives up where one lies outside: EXIF and XMP become empty.
+    /// libheif reads all items when it opens a file, and fails if one lies outside of it. This makes EXIF and XMP
+    /// empty.
     static func hidden(in file: UnsafeRawBufferPointer) -> PatchedBytes {
         let copy = PatchedBytes(file)
         for place in HEIFItems(ByteReader(copy.bytes))?.placesOfMetadata ?? [] {
@@ -143,7 +144,7 @@ struct HEIFItems {
     static func areExtra(in reader: ByteReader, _ policy: MetadataPolicy) -> Bool {
         if Boxes.areThere(reader, besides: ["ftyp", "meta", "mdat", "moov"]) { return true }
         guard !policy.keepsAll, let meta = Boxes.box("meta", in: 0..<reader.count, reader) else { return false }
-        // A full box: version and flags come first.
+        // A full box begins with version and flags.
         let parts = min(meta.lowerBound + 4, meta.upperBound)..<meta.upperBound
         guard let list = Boxes.box("iinf", in: parts, reader) else { return false }
         let first = list.lowerBound + (reader.byte(at: list.lowerBound) == 0 ? 6 : 8)
@@ -151,7 +152,7 @@ struct HEIFItems {
         var found = false
         Boxes.each(in: first..<list.upperBound, reader) { _, content in
             let start = content.lowerBound
-            // Behind version, flags, the item's number and its protection.
+            // After version, flags, the item's id and its protection.
             let type = start + (reader.byte(at: start) == 3 ? 10 : 8)
             found = ["Exif", "mime", "uri "].contains { reader.has($0, at: type) }
             return !found

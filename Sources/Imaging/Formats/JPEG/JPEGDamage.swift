@@ -1,17 +1,17 @@
 internal import CJPEG
 internal import Core
 
-/// What libjpeg finds wrong with a JPEG's data.
+/// Finds damage in a JPEG's data with libjpeg.
 ///
-/// libjpeg only warns of data that are missing or wrong, and fills up with grey; it warns of harmless things just so.
-/// libvips passes on the words of the first warning at the most, so who wants to know reads the file once more.
+/// libjpeg only warns of missing or wrong data and fills them with grey, and it also warns of harmless defects. libvips
+/// passes on the first warning at most. So this reads the file once more.
 enum JPEGDamage {
     /// Reads all scans, at an eighth of their size.
     ///
-    /// Takes as long as decoding a thumbnail, and as much memory as libvips' decoder: all coefficients where there are
+    /// Takes as long as decoding a thumbnail, and as much memory as libvips' decoder: all coefficients if there are
     /// several scans.
     ///
-    /// - Returns: class `bad-image`, or `truncated` where the file lacks its end mark as well.
+    /// - Returns: class `bad-image`, or `truncated` if the end mark is missing too.
     static func objection(to bytes: UnsafeRawBufferPointer) -> Failure? {
         guard let damage = description(of: bytes) else { return nil }
         if JPEGScans.end(ByteReader(bytes)) >= bytes.count {
@@ -20,7 +20,7 @@ enum JPEGDamage {
         return Failure(.badImage, "The jpeg is damaged: \(damage)")
     }
 
-    /// - Returns: libjpeg's words; nil where all data are there, for all that can be told. JPEG has no checksums.
+    /// - Returns: libjpeg's message; nil if no damage was found. JPEG has no checksums.
     static func description(of bytes: UnsafeRawBufferPointer) -> String? {
         guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return nil }
         var message = [CChar](repeating: 0, count: PW_JPEG_MESSAGE_MAX)
@@ -28,19 +28,19 @@ enum JPEGDamage {
         return String(decoding: message.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Whether a decode is worth a second look, at no cost for the many that aren't.
+    /// Whether a decoded file needs a second reading; costs nothing for the many that do not.
     ///
     /// - Parameters:
-    ///   - decoded: as the loader delivered it, and decoded by now.
+    /// - decoded: the loader's picture, decoded by now.
     ///   - bytes: the whole file.
     static func isSuspected(
         after watch: DecodeWatch, _ decoded: Picture, of bytes: UnsafeRawBufferPointer,
     ) -> Bool {
         if watch.mayHaveWarned { return true }
         let end = JPEGScans.end(ByteReader(bytes))
-        // Without an end mark it can't be told which scans should have come.
+        // Without an end mark the number of scans is unknown.
         guard end < bytes.count else { return true }
-        // All rows are there, and the decoder didn't come to the end mark.
+        // All rows are there, and the decoder did not reach the end mark.
         return decoded.bytesRead.map { end > $0 } ?? false
     }
 }

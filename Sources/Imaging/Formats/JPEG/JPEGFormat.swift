@@ -29,11 +29,11 @@ struct JPEGFormat: FormatDefinition {
 
     // MARK: - Loader
 
-    /// It matters how much of it its decoder needed: see ``damage(after:_:_:)``.
+    /// A source that records how much of it the decoder read: see ``damage(after:_:_:)``.
     func source(_ bytes: UnsafeRawBufferPointer) -> UnsafeMutablePointer<VipsSource>? {
         let end = JPEGScans.end(ByteReader(bytes))
-        // libvips' buffer is of 4,096 bytes. It gives up where the end mark is missing, though libjpeg's bit reader only
-        // looks ahead; whether pixels are missing too is judged when they have been decoded.
+        // libvips' buffer has 4,096 bytes. It fails if the end mark is missing, although libjpeg's bit reader only
+        // reads ahead. Whether pixels are missing too is checked after decoding.
         return pw_vips_source_new(bytes.baseAddress, bytes.count, max(0, end - 4_096), end >= bytes.count ? 1 : 0)
     }
 
@@ -45,8 +45,8 @@ struct JPEGFormat: FormatDefinition {
         return pw_vips_load_jpeg(source, &result, CInt(factor), isLenient ? 1 : 0)
     }
 
-    /// libjpeg's scaled blocks are sharper than they should be, so at least a factor of two is left for the resize: the
-    /// rule of libvips' own thumbnails, and the pixels are the same as theirs.
+    /// libjpeg's scaled blocks are too sharp, so at least a factor of two is left for the resize. libvips' thumbnails
+    /// have the same rule and the same pixels.
     func scale(from: PixelSize, to: PixelSize) -> DecodeScale {
         let shrink = min(Double(from.width) / Double(to.width), Double(from.height) / Double(to.height))
         return shrink >= 16 ? .jpeg(8) : shrink >= 8 ? .jpeg(4) : shrink >= 4 ? .jpeg(2) : .full
@@ -56,7 +56,7 @@ struct JPEGFormat: FormatDefinition {
         JPEGDamage.isSuspected(after: watch, loaded, of: bytes) ? JPEGDamage.objection(to: bytes) : nil
     }
 
-    /// libjpeg leaves a grey that rounding may change.
+    /// libjpeg fills missing data with a grey that rounding may change.
     let emptySamples: ClosedRange<UInt8>? = 126...130
 
     func preview(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PictureBeginning? {

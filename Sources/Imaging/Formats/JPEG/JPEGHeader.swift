@@ -1,4 +1,4 @@
-/// A JPEG's segments, as far as its size and its end.
+/// Reads a JPEG's segments to find its size and its end.
 enum JPEGHeader {
     // ITU-T T.81, annex B: segments of marker, length and payload until the frame header (SOF).
     static func size(_ reader: ByteReader) -> HeaderFinding {
@@ -17,9 +17,9 @@ enum JPEGHeader {
         return .needsMore
     }
 
-    /// The next marker's second byte, with `offset` moved past it; nil at the end of what is there.
+    /// The second byte of the next marker, with `offset` moved past it; nil at the end of the bytes.
     ///
-    /// libjpeg skips stray bytes between segments with a warning, so they are no ground to refuse.
+    /// libjpeg skips stray bytes between segments with a warning, so they are accepted.
     static func nextMarker(at offset: inout Int, _ reader: ByteReader) -> UInt8? {
         while let byte = reader.byte(at: offset), byte != 0xFF { offset += 1 }
         while let byte = reader.byte(at: offset), byte == 0xFF { offset += 1 }
@@ -34,7 +34,7 @@ enum JPEGHeader {
         return .size(width: width, height: height)
     }
 
-    /// Segments by their lengths, so that the end mark of an embedded thumbnail is not taken for the image's.
+    /// Skips segments by their lengths, so that the end mark of an embedded thumbnail is not taken for the image's.
     static func endsEarly(_ reader: ByteReader) -> Bool {
         var offset = 2
         while let marker = nextMarker(at: &offset, reader) {
@@ -51,7 +51,7 @@ enum JPEGHeader {
     }
 }
 
-/// Segments of a JPEG besides its pixels.
+/// The segments of a JPEG besides its pixels.
 struct JPEGMetadata {
     let policy: MetadataPolicy
 
@@ -60,7 +60,7 @@ struct JPEGMetadata {
         var offset = 2
         var isInScan = false
         while offset < reader.count {
-            // Segments follow each other; only a scan's data lie between.
+            // Segments follow each other immediately; other bytes may stand only in a scan.
             guard isInScan || reader.byte(at: offset) == 0xFF else { return true }
             guard let marker = JPEGHeader.nextMarker(at: &offset, reader) else { return false }
             switch marker {

@@ -4,14 +4,14 @@
     import Musl
 #endif
 
-/// What a JPEG makes its decoder do: how many scans there are, and whether the coefficients of all are held at once.
+/// The work that a JPEG causes its decoder: the number of scans, and the coefficients that are held at once.
 ///
-/// ITU-T T.81, annex B. Nothing is decoded; the scans' own data are only searched for the next marker.
+/// ITU-T T.81, annex B. It decodes nothing; it only searches the scans' data for the next marker.
 struct JPEGScans: Equatable {
-    /// Bytes of coefficients that libjpeg holds: two for each of the 64 of a block, of every component. None where a
-    /// single scan has all components, since that is decoded row by row.
+    /// Bytes of coefficients that libjpeg holds: two for each of the 64 of a block, for every component. None if a
+    /// single scan has all components, since it is decoded row by row.
     private(set) var coefficientBytes = 0
-    /// No more than one past the most that were asked for.
+    /// At most one more than the requested maximum.
     private(set) var count = 0
 
     private struct Frame {
@@ -20,7 +20,7 @@ struct JPEGScans: Equatable {
         let coefficientBytes: Int
     }
 
-    /// - Parameter most: where counting ends, and with it the reading of a file that is made to be read for long.
+    /// - Parameter most: the maximum at which counting ends, so that a malicious file is not read for long.
     init(_ reader: ByteReader, upTo most: Int) {
         var offset = 2
         var frame: Frame?
@@ -52,7 +52,7 @@ struct JPEGScans: Equatable {
         let factors = (0..<Int(components)).compactMap { reader.byte(at: offset + 9 + 3 * $0) }
             .map { (across: Int($0 >> 4), down: Int($0 & 15)) }
         let (across, down) = (max(1, factors.map(\.across).max() ?? 1), max(1, factors.map(\.down).max() ?? 1))
-        // Whole units of as many blocks as the largest factors say, the last ones filled up.
+        // The size in whole units, each as many blocks as the largest factors; the last ones are padded.
         let units = ((width + 8 * across - 1) / (8 * across)) * ((height + 8 * down - 1) / (8 * down))
         let blocks = factors.reduce(0) { $0 + units * $1.across * $1.down }
         return Frame(
@@ -60,7 +60,7 @@ struct JPEGScans: Equatable {
             coefficientBytes: blocks * 64 * 2)
     }
 
-    /// Where the next marker begins that is neither stuffing nor a restart; the end of the bytes where there is none.
+    /// The offset of the next marker that is neither stuffing nor a restart; the end of the bytes if there is none.
     static func endOfScan(from start: Int, _ reader: ByteReader) -> Int {
         guard let base = reader.bytes.baseAddress else { return start }
         var offset = start
@@ -73,7 +73,7 @@ struct JPEGScans: Equatable {
         return reader.count
     }
 
-    /// Where the picture's end mark begins, or the file's end where it has none: more may follow it.
+    /// The offset of the picture's end mark, or the file's end if there is none. More bytes may follow it.
     static func end(_ reader: ByteReader) -> Int {
         var offset = 2
         while let marker = JPEGHeader.nextMarker(at: &offset, reader) {
@@ -89,14 +89,14 @@ struct JPEGScans: Equatable {
     }
 }
 
-/// The scans of a progressive JPEG that have arrived whole.
+/// The complete scans of a progressive JPEG that is still arriving.
 struct ProgressiveJPEG {
-    /// Scans of which every byte is there.
+    /// Number of complete scans.
     let scans: Int
     /// Where the last of them ends; nil before the first.
     let end: Int?
 
-    /// - Returns: nil where the bytes are no progressive JPEG, or it doesn't show yet.
+    /// - Returns: nil if the bytes are no progressive JPEG, or if that is not known yet.
     init?(_ bytes: UnsafeRawBufferPointer) {
         let reader = ByteReader(bytes)
         guard reader.has([0xFF, 0xD8], at: 0) else { return nil }

@@ -2,14 +2,15 @@ internal import CJXL
 internal import CVips
 internal import Core
 
-/// An animated JPEG XL, by libjxl itself: of such a file libvips 8.14 delivers the last frame, and the first is wanted.
+/// Decodes an animated JPEG XL with libjxl directly: libvips 8.14 delivers the last frame, and the first is needed.
 struct JXLAnimation {
     let frames: Int
     private let bytes: UnsafeRawBufferPointer
 
-    /// Reads headers only.
+    /// Reads only the headers.
     ///
-    /// - Returns: nil for a still, and for what ends or breaks off before that is known: its decoder says why.
+    /// - Returns: nil for a still, and for a file that ends or is damaged before that is known; its decoder reports the
+    ///   reason.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard let decoder = JXLDecoder(bytes, events: [JXL_DEC_BASIC_INFO, JXL_DEC_FRAME]) else { return nil }
         var count = 0
@@ -29,7 +30,7 @@ struct JXLAnimation {
         self.frames = frames
     }
 
-    /// Why libvips couldn't decode a file, which doesn't tell one that ends early from one that is damaged.
+    /// Why libvips cannot decode a file; libvips does not distinguish truncated from damaged files.
     static func objection(to bytes: UnsafeRawBufferPointer, _ limits: ImageLimits) -> Failure? {
         do throws(Failure) {
             _ = try JXLAnimation(bytes, frames: 1).firstFrame(limits)
@@ -39,8 +40,8 @@ struct JXLAnimation {
         }
     }
 
-    /// The first frame, with its profile. The others are decoded as well, to see that they are whole, where there aren't
-    /// more than may be.
+    /// The first frame, with its profile. The other frames are decoded too, to check that they are complete, unless
+    /// there are more than the limit.
     ///
     /// - Throws: class `truncated` or `bad-image`.
     func firstFrame(_ limits: ImageLimits) throws(Failure) -> Picture {
@@ -78,7 +79,7 @@ private final class JXLDecoder {
     private var format = JxlPixelFormat(
         num_channels: 4, data_type: JXL_TYPE_UINT8, endianness: JXL_NATIVE_ENDIAN, align: 0)
 
-    /// - Parameter bytes: must stay where they are as long as the decoder.
+    /// - Parameter bytes: must stay valid as long as the decoder.
     init?(_ bytes: UnsafeRawBufferPointer, events: [JxlDecoderStatus]) {
         guard let decoder = JxlDecoderCreate(nil) else { return nil }
         self.decoder = decoder
@@ -93,12 +94,12 @@ private final class JXLDecoder {
         pixels.deallocate()
     }
 
-    /// `JXL_DEC_NEED_MORE_INPUT` where the file ends early. A caller that closes the input beforehand gets an error
-    /// instead, as if the file were damaged.
+    /// `JXL_DEC_NEED_MORE_INPUT` if the file ends early. If the input were closed before, libjxl would report an error,
+    /// as for a damaged file.
     func next() -> JxlDecoderStatus {
         let status = JxlDecoderProcessInput(decoder)
         guard status == JXL_DEC_NEED_MORE_INPUT else { return status }
-        // All may have been there, but for boxes that could have followed.
+        // The picture may be complete, and only boxes that could follow are missing.
         JxlDecoderCloseInput(decoder)
         return JxlDecoderProcessInput(decoder) == JXL_DEC_SUCCESS ? JXL_DEC_SUCCESS : status
     }
@@ -109,12 +110,12 @@ private final class JXLDecoder {
         return JxlDecoderGetBasicInfo(decoder, &info) == JXL_DEC_SUCCESS ? info : nil
     }
 
-    /// As seen: libjxl applies the orientation.
+    /// Upright: libjxl applies the orientation.
     var size: PixelSize {
         info.map { PixelSize(width: Int($0.xsize), height: Int($0.ysize)) } ?? PixelSize(width: 0, height: 0)
     }
 
-    /// Room for a frame, which is the whole canvas.
+    /// Allocates memory for a frame, which is the whole canvas.
     func makeRoom(_ limits: ImageLimits) throws(Failure) {
         if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
         var count = 0

@@ -8,7 +8,7 @@ struct JXLFormat: FormatDefinition {
     let loaderClass: String? = "VipsForeignLoadJxlSource"
     let saver: (any FormatSaver)? = JXLSaver()
 
-    /// In its container; bare codestreams begin with FF 0A. ISO/IEC 18181-2, 9.
+    /// The signature of its container; bare codestreams begin with FF 0A. ISO/IEC 18181-2, 9.
     private static let signature: [UInt8] = [
         0x00, 0x00, 0x00, 0x0C, 0x4A, 0x58, 0x4C, 0x20, 0x0D, 0x0A, 0x87, 0x0A,
     ]
@@ -25,13 +25,13 @@ struct JXLFormat: FormatDefinition {
 
     func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost { DecoderCost(JXLHeader.size(reader), each: 8) }
 
-    /// A bare codestream tells its length nowhere: what its decoder calls incomplete was cut short.
+    /// A bare codestream does not state its length, so if its decoder calls it incomplete, it was cut.
     func endsEarly(_ reader: ByteReader) -> Bool { reader.has([0xFF, 0x0A], at: 0) || Boxes.endEarly(reader) }
 
     func frameCount(_ bytes: UnsafeRawBufferPointer) -> Int? { JXLAnimation(bytes)?.frames }
 
     func hasExtras(_ reader: ByteReader, _ policy: MetadataPolicy) -> Bool {
-        // A bare codestream is nothing but the picture.
+        // A bare codestream contains only the picture.
         guard reader.has("JXL ", at: 4) else { return false }
         let picture = ["JXL ", "ftyp", "jxll", "jxlc", "jxlp", "jxli"]
         return Boxes.areThere(reader, besides: policy.keepsAll ? picture + ["Exif", "xml "] : picture)
@@ -55,7 +55,7 @@ struct JXLFormat: FormatDefinition {
         Boxes.box(name, in: 0..<bytes.count, ByteReader(bytes)).map { UnsafeRawBufferPointer(rebasing: bytes[$0]) }
     }
 
-    /// Of an animation libvips delivers the last frame.
+    /// libvips delivers the last frame of an animation.
     func firstFrame(_ file: OpenedFrames) throws(Failure) -> Picture? {
         guard let count = file.count else { return nil }
         let first = try JXLAnimation(file.bytes, frames: count).firstFrame(file.limits)
@@ -68,7 +68,7 @@ struct JXLFormat: FormatDefinition {
         }
     }
 
-    /// libvips doesn't tell one that ends early from one that is damaged.
+    /// libvips does not distinguish truncated from damaged files.
     func failure(_ bytes: UnsafeRawBufferPointer) -> Failure? { JXLAnimation.objection(to: bytes, ImageLimits()) }
 
     let sample = """
@@ -83,10 +83,11 @@ private struct JXLSaver: FormatSaver {
 
     func usualEffort(pixels: Int) -> Int { pixels > Self.largePicture ? 3 : 7 }
 
-    /// Pixels from which effort 3 is taken, which needs half of the memory: see ``EncoderMemory``.
+    /// Pixels from which effort 3 is used, which needs half of the memory: see ``EncoderMemory``.
     private static let largePicture = 8_000_000
 
-    /// Below it libvips asks libjxl for a distance above 25, which is refused, and gets the default's size.
+    /// Below this quality libvips asks libjxl for a distance above 25, which libjxl refuses, and the file has the
+    /// default's size.
     private static let lowestQuality = 5
 
     func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
@@ -104,12 +105,12 @@ private struct JXLSaver: FormatSaver {
         return exif == nil && xmp == nil ? file : Self.file(file, exif?.bytes, xmp)
     }
 
-    /// ISO/IEC 18181-2: a signature, the file type, and boxes around the codestream, of which EXIF's begins with the
-    /// place of its header.
+    /// ISO/IEC 18181-2: a signature, the file type, and boxes around the codestream. The EXIF box begins with the
+    /// offset of its header.
     private static func file(_ encoded: EncodedFile, _ exif: [UInt8]?, _ xmp: [UInt8]?) -> EncodedFile {
         let boxes =
             (exif.map { Self.box("Exif", [0, 0, 0, 0] + $0) } ?? []) + (xmp.map { Self.box("xml ", $0) } ?? [])
-        // A file that has boxes already takes more at its end.
+        // Further boxes can be appended to a file that has boxes already.
         guard encoded.lend({ ByteReader($0).has([0xFF, 0x0A], at: 0) }) else {
             return EncodedFile(encoded, by: [], tail: boxes)
         }
@@ -127,12 +128,12 @@ private struct JXLSaver: FormatSaver {
     }
 }
 
-/// The size a JPEG XL claims, read from the first bits of its codestream.
+/// The size of a JPEG XL, from the first bits of its codestream.
 ///
-/// ISO/IEC 18181-1, D.2 (SizeHeader): numbers of as few bits as they need, the least significant first. ISO/IEC 18181-2
-/// for the boxes around it.
+/// ISO/IEC 18181-1, D.2 (SizeHeader): numbers with as few bits as they need, the least significant first. ISO/IEC
+/// 18181-2 for the boxes around it.
 enum JXLHeader {
-    /// As stored. Nil where the codestream has not come yet.
+    /// As stored. Nil if the codestream has not come yet.
     static func size(_ reader: ByteReader) -> PixelSize? {
         guard let start = codestream(reader), reader.has([0xFF, 0x0A], at: start) else { return nil }
         var bits = Bits(reader: reader, next: (start + 2) * 8)
@@ -146,7 +147,7 @@ enum JXLHeader {
         return PixelSize(width: height * across / down, height: height)
     }
 
-    /// Width to height, by the number that stands for it, from 1.
+    /// Width to height, by their number in the header, from 1.
     private static let ratios = [(1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1)]
 
     private static func side(_ isSmall: Bool, _ bits: inout Bits) -> Int? {
@@ -155,13 +156,13 @@ enum JXLHeader {
         return bits.take([9, 13, 18, 30][choice]).map { $0 + 1 }
     }
 
-    /// Where the codestream begins: at once, or in a box of the container.
+    /// Where the codestream begins: at the start, or in a box of the container.
     private static func codestream(_ reader: ByteReader) -> Int? {
         if reader.has([0xFF, 0x0A], at: 0) { return 0 }
         var start: Int?
         Boxes.each(in: 0..<reader.count, reader) { offset, content in
             if reader.has("jxlc", at: offset) { start = content.lowerBound }
-            // A part of it begins with its number.
+            // A partial codestream begins with its number.
             if reader.has("jxlp", at: offset) { start = content.lowerBound + 4 }
             return start == nil
         }

@@ -1,16 +1,16 @@
 internal import Core
 
-/// The frames of an animated PNG, found by its chunks: libpng knows only the default picture.
+/// Finds the frames of an animated PNG by its chunks, since libpng knows only the default picture.
 ///
-/// W3C PNG, third edition, 4.9 (concepts), 11.3.6 (chunks) and 12.9 (what decoders do with them).
+/// W3C PNG, third edition, 4.9 (concepts), 11.3.6 (chunks) and 12.9 (decoders).
 struct AnimatedPNG {
     struct Frame {
         /// On the canvas, with at least one pixel.
         let rectangle: PixelRectangle
-        /// In milliseconds, as the file has it.
+        /// In milliseconds, as in the file.
         let duration: Int
         let disposal: Disposal
-        /// Drawn over what is shown, and not in place of it.
+        /// Whether it is drawn over the shown picture, and does not replace it.
         let isBlended: Bool
         /// From its first chunk of pixels to the end of its last.
         let data: Range<Int>
@@ -20,20 +20,21 @@ struct AnimatedPNG {
         case keep, clear, restore
     }
 
-    /// Chunks that every frame is decoded with: colours, transparency, and what samples mean.
+    /// The chunks that every frame needs for decoding: colours, transparency, and the meaning of samples.
     let shared: [PNGChunk]
     let header: PNGChunk
     let canvas: PixelSize
-    /// What the file says; 0 is for ever.
+    /// As in the file; 0 means for ever.
     let loopCount: Int
-    /// Frames by the header. Browsers count those that are there, so it only tells whether more were to come.
+    /// The number of frames in the header. Browsers count the frames that are there, so it only shows whether some are
+    /// missing.
     let announced: Int
     private var found = 0
     private let reader: ByteReader
     private var offset: Int
-    /// The control of the frame whose pixels come next.
+    /// The control chunk of the frame whose pixels come next.
     private var control: PNGChunk?
-    /// Of the next chunk that has a number.
+    /// The sequence number of the next chunk that has one.
     private var sequence = 0
 
     /// Nil for a still. Reads chunks up to the first pixels.
@@ -48,7 +49,7 @@ struct AnimatedPNG {
         var shared: [PNGChunk] = []
         var animation: (frames: Int, plays: Int)?
         offset = header.end
-        // An unfinished chunk of pixels is no reason to look further.
+        // An incomplete chunk of pixels ends the search.
         while !reader.has("IDAT", at: offset + 4) {
             guard let chunk = PNGChunk(at: offset, reader), chunk.isNamedByLetters else { return nil }
             switch chunk.name {
@@ -66,11 +67,11 @@ struct AnimatedPNG {
         (announced, loopCount) = (animation.frames, animation.plays)
     }
 
-    /// - Throws: class `truncated` where the bytes end within the frame or before the last one, `bad-image` where the chunks
-    ///   don't make sense.
+    /// - Throws: class `truncated` if the bytes end within the frame or before the last one; `bad-image` if the chunks
+    ///   are invalid.
     /// - Returns: nil after the last frame.
     mutating func next() throws(Failure) -> Frame? {
-        // The default picture is a frame only where a control stands before it.
+        // The default picture is a frame only if a control chunk stands before it.
         if control == nil { try skipToControl() }
         guard let control else { return nil }
         self.control = nil
@@ -89,7 +90,7 @@ struct AnimatedPNG {
             data = (data?.lowerBound ?? offset)..<chunk.end
             offset = chunk.end
         }
-        // The end mark is missing, as it may be behind the last frame.
+        // The end mark is missing, as it may be after the last frame.
         return try frame(control, rectangle, data, endingWith: nil)
     }
 
@@ -107,7 +108,7 @@ struct AnimatedPNG {
             isBlended: blend == 1, data: data)
     }
 
-    /// Where the frame lies, and whether it is the default picture, which fills the canvas.
+    /// The rectangle of the frame, and whether it is the default picture, which fills the canvas.
     private mutating func rectangle(of control: PNGChunk) throws(Failure) -> (PixelRectangle, isDefault: Bool) {
         guard control.content.count == 26, control.isIntact(reader) else {
             throw Self.broken("has a frame whose control is damaged")
@@ -115,7 +116,7 @@ struct AnimatedPNG {
         try count(control)
         let numbers = (0..<4).map { control.number(4 + 4 * $0, reader) }
         let rectangle = PixelRectangle(left: numbers[2], top: numbers[3], width: numbers[0], height: numbers[1])
-        // Each has 32 bits.
+        // Each number has 32 bits.
         guard rectangle.width > 0, rectangle.height > 0, rectangle.columns.upperBound <= canvas.width,
             rectangle.rows.upperBound <= canvas.height
         else { throw Self.broken("has a frame that lies outside its canvas") }
@@ -148,7 +149,7 @@ struct AnimatedPNG {
         return chunk
     }
 
-    /// Chunks of an animation are numbered, so that a program which moved some of them is noticed.
+    /// Checks the sequence number, to notice programs that have reordered chunks.
     private mutating func count(_ chunk: PNGChunk) throws(Failure) {
         guard chunk.content.count >= 4, chunk.number(0, reader) == sequence else {
             throw Self.broken("has frames that are out of order")
@@ -177,9 +178,9 @@ extension AnimationFacts {
                 drawnPixels = isTooMuch ? .max : sum
             }
         } catch {
-            // It is counted, so that it is met again and named when it is to be drawn.
+            // The frame is counted, so that the error is met again and reported when it is drawn.
             endsEarly = error.failureClass == .truncated
-            // One that ends within its first frame is an animation all the same.
+            // A file that ends within its first frame counts as an animation too.
             frames = endsEarly ? max(frames + 1, min(2, file.announced)) : frames + 1
         }
     }

@@ -1,19 +1,19 @@
 internal import CZlib
 
-/// What there is of an interlaced PNG that is damaged or cut, as browsers show it: each pixel that has come fills its
-/// place and those that come after it, until they do.
+/// The visible part of an interlaced PNG that is damaged or cut, as browsers show it: each pixel that has come also
+/// fills the places of later passes until their pixels come.
 ///
-/// libpng hands out the rows of such a picture once all of them are there, and so nothing of it.
+/// libpng delivers the rows of an interlaced PNG only when all passes are there, so it delivers none of these.
 struct InterlacedPNG {
     private let data: PNGData
 
     private var size: PixelSize { data.size }
     private var bitsPerPixel: Int { data.bitsPerPixel }
-    /// Where the first chunk of pixels begins.
+    /// Offset of the first chunk of pixels.
     var start: Int { data.start }
 
-    /// - Parameter maxBytes: bytes that unpacking it may take.
-    /// - Returns: nil for what isn't interlaced, has no pixels, or would take more.
+    /// - Parameter maxBytes: maximum memory for unpacking.
+    /// - Returns: nil for a PNG that is not interlaced, has no pixels, or needs more memory.
     init?(_ png: UnsafeRawBufferPointer, maxBytes: Int) {
         guard let data = PNGData(png), data.isInterlaced else { return nil }
         // The pixels, and the file that is made of them.
@@ -22,7 +22,7 @@ struct InterlacedPNG {
         self.data = data
     }
 
-    /// Rows from the top that anything has come of: of the first pass each stands for eight.
+    /// Rows from the top with any data: each row of the first pass stands for eight.
     var rows: Int {
         guard let first = InterlacePass.all.first else { return 0 }
         return min(size.height, first.down * data.rows(of: first.size(in: size)))
@@ -30,10 +30,10 @@ struct InterlacedPNG {
 
     private var rowLength: Int { data.rowLength(size.width) }
 
-    /// A chunk of all rows from the top, each behind the number of a filter that does nothing, in zlib's format and not
-    /// compressed. Its checksum is still to be set.
+    /// A chunk of all rows from the top, each after the number of the filter `none`, in zlib's format and uncompressed.
+    /// Its checksum must still be set.
     ///
-    /// - Returns: nil where not a single row has come.
+    /// - Returns: nil if not a single row has come.
     func unlaced() -> [UInt8]? {
         guard let rows = PNGRows(data.parts, bitsPerPixel: bitsPerPixel) else { return nil }
         var pixels = [UInt8](repeating: 0, count: rowLength * size.height)
@@ -69,7 +69,7 @@ struct InterlacedPNG {
         }
     }
 
-    /// - Parameter start: of the row, whose pixel `x` is set.
+    /// - Parameter start: offset of the row whose pixel `x` is set.
     private func copy(
         _ row: UnsafeRawBufferPointer, _ index: Int, to pixels: UnsafeMutableRawBufferPointer, _ start: Int, _ x: Int,
     ) {
@@ -104,13 +104,13 @@ struct InterlacedPNG {
 
 /// One of the seven passes of an interlaced PNG. W3C PNG, 8.1.
 struct InterlacePass {
-    /// Of its first pixel.
+    /// The column of its first pixel.
     let left: Int
     let top: Int
-    /// From one of its pixels to the next.
+    /// The distance between its pixels.
     let across: Int
     let down: Int
-    /// What each stands for until later passes come.
+    /// The area that each pixel fills until later passes come.
     let width: Int
     let height: Int
 
@@ -124,7 +124,7 @@ struct InterlacePass {
         InterlacePass(left: 0, top: 1, across: 1, down: 2, width: 1, height: 1),
     ]
 
-    /// Of what it has of a picture.
+    /// The size of this pass of a picture.
     func size(in picture: PixelSize) -> PixelSize {
         PixelSize(
             width: max(0, picture.width - left + across - 1) / across,

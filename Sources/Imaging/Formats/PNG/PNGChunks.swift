@@ -1,26 +1,26 @@
 internal import CZlib
 
-/// A chunk that is there as a whole.
+/// A complete chunk.
 struct PNGChunk {
     let name: String
     let content: Range<Int>
 
-    /// Nil where the bytes end before it does.
+    /// Nil if the bytes end before the chunk.
     init?(at offset: Int, _ reader: ByteReader) {
         guard let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) else { return nil }
         name = String(decoding: reader.bytes[(offset + 4)..<(offset + 8)], as: UTF8.self)
         content = (offset + 8)..<(offset + 8 + length)
     }
 
-    /// Behind its checksum.
+    /// The offset after its checksum.
     var end: Int { content.upperBound + 4 }
 
-    /// Of four bytes.
+    /// A number of four bytes.
     ///
-    /// - Parameter place: in the content, which is long enough.
+    /// - Parameter place: an offset in the content, which must be long enough.
     func number(_ place: Int, _ reader: ByteReader) -> Int { reader.big(4, at: content.lowerBound + place) ?? 0 }
 
-    /// Anything else is damage, and nothing after it can be trusted.
+    /// A name with other characters is damage, and nothing after it can be trusted.
     var isNamedByLetters: Bool { name.utf8.count == 4 && name.unicodeScalars.allSatisfy(\.isASCIILetter) }
 
     func isIntact(_ reader: ByteReader) -> Bool {
@@ -32,14 +32,14 @@ struct PNGChunk {
         crc32_z(sum, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
     }
 
-    /// A whole chunk.
+    /// Builds a whole chunk.
     static func bytes(_ name: String, _ content: [UInt8]) -> [UInt8] {
         let named = Array(name.utf8) + content
         let sum = named.withUnsafeBytes { checksum(of: $0) }
         return big(content.count, 4) + named + big(Int(sum), 4)
     }
 
-    /// Most significant first.
+    /// Most significant byte first.
     static func big(_ number: Int, _ length: Int) -> [UInt8] {
         (0..<length).map { UInt8(truncatingIfNeeded: number >> (8 * (length - 1 - $0))) }
     }
@@ -49,13 +49,13 @@ extension Unicode.Scalar {
     fileprivate var isASCIILetter: Bool { ("a"..."z").contains(self) || ("A"..."Z").contains(self) }
 }
 
-/// The chunks of a PNG, one after the other: length, name, content, checksum.
+/// The chunks of a PNG: length, name, content, checksum.
 enum PNGChunks {
-    /// Whether the end mark is missing, or a chunk is longer than what there is of it.
+    /// Whether the end mark is missing, or a chunk is longer than the remaining bytes.
     static func endEarly(_ reader: ByteReader) -> Bool {
         var offset = PNGFormat.signature.count
         while let length = reader.big(4, at: offset) {
-            // A chunk is named by four letters; anything else is damage, and nothing after it can be trusted.
+            // A chunk's name has four letters; anything else is damage, and nothing after it can be trusted.
             guard let name = reader.big(4, at: offset + 4) else { return true }
             guard isFourLetters(name), length <= 0x7FFF_FFFF else { return false }
             guard reader.contains(offset, length: 12 + length) else { return true }
@@ -84,7 +84,7 @@ enum PNGChunks {
             offset += 12 + length
             if name == "IEND" { return !reader.isPadding(from: offset) }
             switch name {
-            // libvips tells of those that are a person's.
+            // libvips reports those with metadata.
             case "tEXt", "zTXt", "iTXt", "eXIf", "tIME": if !policy.keepsAll { return true }
             case "iCCP": if !policy.keepsProfile { return true }
             default: if !pictureChunks.contains(name) { return true }
@@ -94,16 +94,17 @@ enum PNGChunks {
     }
 }
 
-/// What a PNG has compressed beside its pixels: profiles and texts, which unpack to a thousand times their size.
+/// The compressed chunks of a PNG besides its pixels: profiles and texts, which may unpack to a thousand times their
+/// size.
 ///
-/// libpng gives up on them without a word, after some work; those of a file that is made to cost memory are left out.
+/// libpng drops such chunks silently, after some work. Those of a file that would cost too much memory are left out.
 enum PNGTexts {
-    /// Bytes that all of a file's may unpack to. Profiles have up to some 4 MiB, and XMP little more.
+    /// Maximum unpacked bytes of all such chunks of a file. Profiles have up to some 4 MiB, and XMP little more.
     static let maxBytes = 32 << 20
 
-    /// Reads the chunks by their lengths, and unpacks no more than ``most`` bytes, which takes some 50 ms.
+    /// Skips the chunks by their lengths, and unpacks no more than ``most`` bytes, which takes some 50 ms.
     ///
-    /// - Returns: where the chunk begins that is too much; nil where none is.
+    /// - Returns: the offset of the chunk that exceeds the limit; nil if there is none.
     static func excess(_ reader: ByteReader) -> Int? {
         var offset = PNGFormat.signature.count
         var left = maxBytes
@@ -124,7 +125,7 @@ enum PNGTexts {
         return nil
     }
 
-    /// Where zlib's data begin: behind a name and the method, and in iTXt behind a language and a translation.
+    /// Where zlib's data begin: after a name and the method, and in iTXt after a language and a translation.
     private static func compressed(in content: UnsafeRawBufferPointer, isInternational: Bool) -> Int? {
         guard let end = content.firstIndex(of: 0) else { return nil }
         guard isInternational else { return end + 2 <= content.count ? end + 2 : nil }

@@ -1,14 +1,14 @@
-/// The chunks of pixels of a PNG that may be damaged or cut, and what its header says of them.
+/// The pixel chunks of a PNG that may be damaged or cut, and their format by its header.
 struct PNGData {
     let size: PixelSize
     let bitsPerPixel: Int
     let isInterlaced: Bool
-    /// What the chunks of pixels hold.
+    /// The contents of the pixel chunks.
     let parts: [UnsafeRawBufferPointer]
-    /// Where the first of them begins.
+    /// Offset of the first of them.
     let start: Int
 
-    /// Nil for a header that can't be right, and before the first pixels.
+    /// Nil for an invalid header, and if no pixels have come.
     init?(_ png: UnsafeRawBufferPointer) {
         let reader = ByteReader(png)
         // W3C PNG, 11.2.1: width, height, depth, colour type, compression, filter, interlace.
@@ -24,15 +24,15 @@ struct PNGData {
         (self.start, self.parts) = (start, parts)
     }
 
-    /// As PNG has them.
+    /// Channels for each colour type of PNG.
     private static let channels: [UInt8: Int] = [0: 1, 2: 3, 3: 1, 4: 2, 6: 4]
     private static let depths: [UInt8: Set<UInt8>] = [
         0: [1, 2, 4, 8, 16], 2: [8, 16], 3: [1, 2, 4, 8], 4: [8, 16], 6: [8, 16],
     ]
-    /// libvips opens no more, and products of two fit.
+    /// libvips' limit for a side; products of two sides do not overflow.
     private static let longestSide = 10_000_000
 
-    /// Chunks that follow each other; whether their checksums are right doesn't matter, and the last may be cut.
+    /// Consecutive pixel chunks. Their checksums are not checked, and the last one may be cut.
     private static func parts(
         of png: UnsafeRawBufferPointer, _ reader: ByteReader,
     ) -> (start: Int, [UnsafeRawBufferPointer])? {
@@ -52,13 +52,13 @@ struct PNGData {
         return start.map { ($0, parts) }
     }
 
-    /// Bytes of a row, its filter's number among them.
+    /// Bytes of a row, including the filter's number.
     func rowLength(_ width: Int) -> Int { 1 + (width * bitsPerPixel + 7) / 8 }
 
-    /// The rows from the top that have come.
+    /// The number of rows from the top that have come.
     var rows: Int { rows(of: size) }
 
-    /// The rows that have come of a pass that begins the data.
+    /// The number of rows that have come of a pass with which the data begin.
     func rows(of pass: PixelSize) -> Int {
         guard let rows = PNGRows(parts, bitsPerPixel: bitsPerPixel) else { return 0 }
         rows.begin(width: pass.width)

@@ -3,7 +3,7 @@ internal import Core
 internal import SystemPackage
 import Variants
 
-/// PNG, by libpng through libvips; of animations libpng gets one frame after the other. W3C PNG, third edition.
+/// PNG, by libpng through libvips, which decodes an animation's frames one by one. W3C PNG, third edition.
 struct PNGFormat: FormatDefinition {
     let name = "png"
     let loaderClass: String? = "VipsForeignLoadPngSource"
@@ -28,7 +28,7 @@ struct PNGFormat: FormatDefinition {
         guard let width = reader.big(4, at: 16), let height = reader.big(4, at: 20), let depth = reader.byte(at: 24),
             let type = reader.byte(at: 25), reader.byte(at: 28) == 1
         else { return DecoderCost() }
-        // With the alpha that a tRNS chunk may add.
+        // Including the alpha that a tRNS chunk may add.
         let sample = (type & 2 == 0 ? 2 : 4) * (depth == 16 ? 2 : 1)
         return DecoderCost(PixelSize(width: width, height: height), each: sample)
     }
@@ -52,7 +52,7 @@ struct PNGFormat: FormatDefinition {
         _ result: inout UnsafeMutablePointer<VipsImage>?,
     ) -> CInt { pw_vips_load_png(source, &result, isLenient ? 1 : 0) }
 
-    /// Without texts that unpack to more than they may.
+    /// A copy without texts that unpack to more than the limit.
     func patched(_ file: UnsafeRawBufferPointer) -> PatchedBytes? {
         PNGTexts.excess(ByteReader(file)).map { PatchedBytes(hidingTextsOf: file, from: $0) }
     }
@@ -108,7 +108,8 @@ private struct PNGSaver: FormatSaver {
         return picture.lend { pw_vips_save_png($0, target, encoding.isProgressive, bits, effort, strip) }
     }
 
-    /// Of a palette; 0 for none: no more colours than are wanted. PNG has 1, 2, 4 or 8 bits.
+    /// Bits of the palette's indices for at most the requested number of colours; 0 for no palette. PNG has 1, 2, 4 or
+    /// 8 bits.
     private static func paletteBits(_ encoding: Encoding) -> CInt {
         guard let colours = encoding.options.whole(.colours) else { return 0 }
         let bits = Int.bitWidth - 1 - colours.leadingZeroBitCount
@@ -120,7 +121,7 @@ private struct PNGSaver: FormatSaver {
         return picture.exifBlock == nil ? file : Self.withOneExif(file)
     }
 
-    /// libpng writes EXIF before the pixels and once more behind them, and the standard allows it once.
+    /// libpng writes EXIF before the pixels and again after them; the standard allows it once.
     private static func withOneExif(_ encoded: EncodedFile) -> EncodedFile {
         encoded.lend { file in
             let reader = ByteReader(file)

@@ -3,24 +3,24 @@ internal import CZlib
 internal import Core
 internal import SystemPackage
 
-/// Writes an animated PNG: of each frame the rectangle that changes, drawn over what is shown where that is the smaller way.
+/// Writes an animated PNG: the rectangle of each frame that changes, drawn over the shown picture if that is smaller.
 ///
-/// All pixels are kept as they are, as red, green, blue and alpha of eight bits: a file has one kind of pixels, and whether
-/// a later frame has an alpha isn't known when it begins.
+/// All pixels are kept exactly, as red, green, blue and alpha of eight bits: a file has one pixel format, and whether a
+/// later frame has an alpha is not known at its beginning.
 final class PNGFrameSink: FrameSink {
     private let descriptor: FileDescriptor
     private let size: PixelSize
     private let loopCount: Int
     private let metadata: AnimationMetadata
     private let shown: PixelBuffer
-    /// Where the number of frames stands, once something was written.
+    /// The offset of the number of frames, once something was written.
     private var header: Int64?
     private var frames = 0
     private var sequence = 0
 
     /// - Parameters:
     ///   - descriptor: of a regular file.
-    ///   - loopCount: 0 is for ever.
+    ///   - loopCount: 0 means for ever.
     init(
         _ descriptor: FileDescriptor, size: PixelSize, loopCount: Int,
         metadata: AnimationMetadata = AnimationMetadata(),
@@ -78,7 +78,7 @@ final class PNGFrameSink: FrameSink {
 
     private func control(_ part: PixelRectangle, duration: Int, isBlended: Bool) -> [UInt8] {
         let places = [part.width, part.height, part.left, part.top].flatMap { PNGChunk.big($0, 4) }
-        // Thousandths of a second, hundredths of those that are too long for that, or seconds.
+        // In thousandths of a second; hundredths if it is too long for that; otherwise seconds.
         let (parts, whole) =
             duration <= 65_535
             ? (duration, 1_000) : duration <= 655_350 ? (duration / 10, 100) : (min(duration / 1_000, 65_535), 1)
@@ -93,9 +93,9 @@ final class PNGFrameSink: FrameSink {
 
     // MARK: - Pixels
 
-    /// What libpng makes of a part, without the chunks around it.
+    /// The data that libpng writes for a rectangle, without the chunks around it.
     private static func data(of part: PixelBuffer) throws(Failure) -> [UInt8] {
-        // A filter helps photographs, and spoils drawings.
+        // Filters make photographs smaller and drawings larger.
         let isDrawing = part.lend { ColourTable(of: $0) != nil }
         let picture = try part.picture()
         do throws(VipsFailure) {

@@ -1,9 +1,10 @@
 internal import CVips
 internal import Core
 
-/// An animated PNG, frame by frame: each is made a PNG of its own, decoded by libpng and drawn on the canvas.
+/// Decodes an animated PNG frame by frame: each becomes a PNG of its own, which libpng decodes, and is drawn on the
+/// canvas.
 ///
-/// W3C PNG, third edition, 12.9 for how frames are drawn and disposed of.
+/// W3C PNG, third edition, 12.9, describes drawing and disposal.
 final class PNGFrameSource: FrameSource {
     let canvas: PixelSize
     let loopCount: Int
@@ -13,15 +14,15 @@ final class PNGFrameSource: FrameSource {
     private let limits: ImageLimits
     private var file: AnimatedPNG
     private let shown: PixelBuffer
-    /// What was shown before a frame that is going to be taken back; there once a frame asks for it.
+    /// The picture before a frame that will be disposed to it; allocated when a frame needs it.
     private var saved: PixelBuffer?
     private var last: AnimatedPNG.Frame?
-    /// Ends with the frame that can't be decoded, as far as it can.
+    /// Whether to end with the decodable part of the frame that cannot be decoded.
     private let isLenient: Bool
     private var hasEnded = false
 
-    /// - Parameter bytes: must stay where they are as long as the source is in use.
-    /// - Throws: class `too-many-pixels` before anything is allocated by the header.
+    /// - Parameter bytes: must stay valid as long as the source is used.
+    /// - Throws: class `too-many-pixels` before any memory is allocated by the header.
     init(bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool = false) throws(Failure) {
         guard let facts = AnimationFacts(png: bytes), let file = AnimatedPNG(bytes) else {
             throw Failure(.badImage, "The PNG has no animation.")
@@ -60,7 +61,7 @@ final class PNGFrameSource: FrameSource {
             case .restore: if let saved { shown.copy(from: saved) } else { shown.clear(last.rectangle) }
             }
         }
-        // There is nothing before the first frame, which is taken away instead.
+        // There is no picture before the first frame, so it is cleared instead.
         guard last != nil, frame.disposal == .restore else { return }
         let copy = if let saved { saved } else { try PixelBuffer(canvas) }
         copy.copy(from: shown)
@@ -85,7 +86,7 @@ final class PNGFrameSource: FrameSource {
 
     /// The frame as a file of its own.
     ///
-    /// - Throws: class `bad-image` for what a checksum doesn't fit to.
+    /// - Throws: class `bad-image` if a checksum is wrong.
     private func composed(_ frame: AnimatedPNG.Frame) throws(Failure) -> [UInt8] {
         guard frame.data.count <= limits.decoderBytes else {
             throw Failure(.tooManyPixels, "A frame of the PNG has \(frame.data.count) bytes.")
@@ -116,7 +117,7 @@ final class PNGFrameSource: FrameSource {
             offset = chunk.end
             guard chunk.name == "IDAT" || chunk.name == "fdAT" else { continue }
             guard chunk.isIntact(reader) else { throw AnimatedPNG.broken("has a frame with a wrong checksum") }
-            // Those of later frames begin with a number.
+            // The content of later frames begins with a sequence number.
             bytes += reader.bytes[chunk.content.dropFirst(chunk.name == "fdAT" ? 4 : 0)]
         }
     }
@@ -129,7 +130,7 @@ final class PNGFrameSource: FrameSource {
                     try Picture(of: bytes, as: PNGFormat(), isLenient: isLenient).inMemory()
                 }
             }.get()
-            // Of sixteen bits a sample, the upper eight.
+            // Of samples of sixteen bits, the upper eight.
             let isDeep = stored.bandFormat != VIPS_FORMAT_UCHAR
             picture = isDeep ? try stored.then { pw_vips_colourspace($0, &$1, VIPS_INTERPRETATION_sRGB) } : stored
         } catch {
@@ -141,8 +142,9 @@ final class PNGFrameSource: FrameSource {
 
 extension PixelBuffer {
     /// - Parameters:
-    ///   - rectangle: where it lies, all of it on this buffer.
-    ///   - isBlended: whether transparent pixels of the picture let this buffer's show through; if not, they replace them.
+    ///   - rectangle: the place of the picture, inside this buffer.
+    ///   - isBlended: whether this buffer shows through transparent pixels of the picture; if not, they replace the
+    ///     buffer's.
     func draw(_ picture: PixelBuffer, at rectangle: PixelRectangle, isBlended: Bool) {
         let width = size.width
         lend { target in
@@ -161,7 +163,7 @@ extension PixelBuffer {
 }
 
 extension Pixel {
-    /// Neither is multiplied with its alpha. W3C PNG, third edition, 13.16.
+    /// Neither is premultiplied with its alpha. W3C PNG, third edition, 13.16.
     @inline(__always)
     func over(_ other: Pixel) -> Pixel {
         if alpha == 255 || other.alpha == 0 { return self }

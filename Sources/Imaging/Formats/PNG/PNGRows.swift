@@ -1,17 +1,17 @@
 internal import CZlib
 
-/// The rows of a PNG's pixels, unpacked and unfiltered as far as they can be.
+/// Inflates and unfilters the rows of a PNG's pixels, as far as possible.
 ///
 /// W3C PNG, sections 9 and 10. Not for sharing between threads.
 final class PNGRows {
     private let stream: UnsafeMutablePointer<z_stream>
     private var parts: ArraySlice<UnsafeRawBufferPointer>
     private let bitsPerPixel: Int
-    /// Each begins with the number of its filter.
+    /// A row, which begins with the number of its filter.
     private var row: [UInt8] = []
     private var previous: [UInt8] = []
 
-    /// - Parameter parts: what the chunks hold, one behind the other; they stay where they are.
+    /// - Parameter parts: the contents of the chunks, in order; they must stay valid.
     init?(_ parts: [UnsafeRawBufferPointer], bitsPerPixel: Int) {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
@@ -28,7 +28,7 @@ final class PNGRows {
         stream.deallocate()
     }
 
-    /// Begins a picture, or a pass of one, of rows of so many pixels: none is above its first.
+    /// Begins a picture, or a pass of one, with rows of this many pixels: its first row has none above it.
     func begin(width: Int) {
         let length = 1 + (width * bitsPerPixel + 7) / 8
         row = [UInt8](repeating: 0, count: length)
@@ -37,7 +37,7 @@ final class PNGRows {
 
     /// Lends the next row, without its filter's number.
     ///
-    /// - Returns: whether there was one. After one that is damaged or cut there is none.
+    /// - Returns: whether there was one. There is none after a damaged or cut row.
     func next(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
         swap(&row, &previous)
         guard row.withUnsafeMutableBytes(fill), unfilter() else {
@@ -49,7 +49,7 @@ final class PNGRows {
         return true
     }
 
-    /// Passes over the next row, whatever its filter.
+    /// Skips the next row, with any filter.
     ///
     /// - Returns: whether there was one.
     func skip() -> Bool { row.withUnsafeMutableBytes(fill) }
@@ -60,7 +60,7 @@ final class PNGRows {
         while stream.pointee.avail_out > 0 {
             if stream.pointee.avail_in == 0 {
                 guard let part = parts.popFirst() else { return false }
-                // zlib doesn't write to it.
+                // zlib does not write to it.
                 stream.pointee.next_in = UnsafeMutablePointer(
                     mutating: part.bindMemory(to: UInt8.self).baseAddress)
                 stream.pointee.avail_in = UInt32(clamping: part.count)
@@ -93,7 +93,7 @@ final class PNGRows {
         }
     }
 
-    /// The one of three neighbours that is nearest to what the others let expect.
+    /// The Paeth predictor: the neighbour that is nearest to left + up − corner.
     private static func paeth(_ left: UInt8, _ up: UInt8, _ corner: UInt8) -> UInt8 {
         let expected = Int(left) + Int(up) - Int(corner)
         let (toLeft, toUp) = (abs(expected - Int(left)), abs(expected - Int(up)))

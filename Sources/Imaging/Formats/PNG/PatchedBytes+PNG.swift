@@ -1,8 +1,8 @@
 internal import CZlib
 
 extension PatchedBytes {
-    /// A PNG whose chunks' checksums are right and whose last chunk is as long as what there is of it, with an end behind it:
-    /// else libpng shows nothing of the chunk that is damaged or cut.
+    /// A PNG with corrected checksums, whose last chunk is shortened to the available bytes and followed by an end
+    /// mark. Otherwise libpng would show nothing of a damaged or cut chunk.
     convenience init(mendingPNG png: UnsafeRawBufferPointer) {
         let reader = ByteReader(png)
         var offset = PNGFormat.signature.count
@@ -22,8 +22,8 @@ extension PatchedBytes {
         setPNGChecksums()
     }
 
-    /// An interlaced PNG that is damaged or cut, as one whose rows come from the top: what has come of it, coarser where its
-    /// later passes are missing. Nil for any other, and where unpacking it would take more than `maxBytes`.
+    /// A damaged or cut interlaced PNG, converted to rows from the top: the part that has come, coarser where later
+    /// passes are missing. Nil for any other PNG, and if unpacking needs more than `maxBytes`.
     convenience init?(unlacing png: UnsafeRawBufferPointer, maxBytes: Int) {
         guard let picture = InterlacedPNG(png, maxBytes: maxBytes), let chunk = picture.unlaced() else { return nil }
         self.init(UnsafeRawBufferPointer(rebasing: png[..<picture.start]), chunk, Self.pngEnd)
@@ -49,13 +49,13 @@ extension PatchedBytes {
             of: UInt32(truncatingIfNeeded: sum).bigEndian, toByteOffset: chunk + 8 + length, as: UInt32.self)
     }
 
-    /// The compressed texts of a PNG and its profile, from the one on that begins at an offset.
+    /// Hides the compressed texts and the profile of a PNG, from the chunk at this offset on.
     convenience init(hidingTextsOf png: UnsafeRawBufferPointer, from start: Int) {
         self.init(png)
         hidePNGChunks(["zTXt", "iTXt", "iCCP"], from: start)
     }
 
-    /// Their checksum has their name in it.
+    /// Their checksums include their names.
     private func hidePNGChunks(_ names: [StaticString], from start: Int) {
         let reader = ByteReader(bytes)
         var offset = PNGFormat.signature.count

@@ -1,12 +1,12 @@
 internal import Core
 
-/// What of a frame differs from the one before it.
+/// The part of a frame that differs from the one before it.
 struct PixelChange {
     let rectangle: PixelRectangle
     private let shown: PixelBuffer
     private let frame: PixelBuffer
 
-    /// - Parameter isFirst: all of it.
+    /// - Parameter isFirst: whether the part is the whole frame.
     init(from shown: PixelBuffer, to frame: PixelBuffer, isFirst: Bool) {
         let size = frame.size
         (self.shown, self.frame) = (shown, frame)
@@ -25,9 +25,9 @@ struct PixelChange {
         return part
     }
 
-    /// What is to be drawn over the frame before: transparent black where nothing changes.
+    /// The pixels to draw over the frame before: transparent black where nothing changes.
     ///
-    /// - Returns: nil where hardly anything stays, and where something becomes transparent, which no drawing can do.
+    /// - Returns: nil if hardly a pixel stays, or if one becomes transparent, which drawing cannot do.
     func ink() throws(Failure) -> PixelBuffer? {
         let part = try PixelBuffer(PixelSize(width: rectangle.width, height: rectangle.height))
         var (kept, isOpaque) = (0, true)
@@ -49,7 +49,7 @@ struct PixelChange {
         return isOpaque && kept >= part.size.pixels / 8 && kept > 0 ? part : nil
     }
 
-    /// - Parameter body: gets a pixel's place in the rectangle, and on the canvas.
+    /// - Parameter body: gets a pixel's index in the rectangle and on the canvas.
     private func eachPixel(_ body: (Int, Int) -> Void) {
         var place = 0
         for y in rectangle.rows {

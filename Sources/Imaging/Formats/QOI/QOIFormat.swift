@@ -22,15 +22,15 @@ struct QOIFormat: OwnFormatDefinition {
     let sample = "cW9pZgAAABAAAAAQAwD+yGQy/f39/cYAAAAAAAAAAQ=="
 }
 
-/// The fourteen bytes that a QOI begins with: `qoif`, two sides, the number of channels, and the colour space.
+/// The first fourteen bytes of a QOI: `qoif`, two sides, the number of channels, and the colour space.
 struct QOIHeader {
     static let length = 14
 
-    /// Up to 32 bits each, so that no product of them overflows.
+    /// Up to 32 bits each, so products of them do not overflow.
     let width: Int
     let height: Int
     let hasAlpha: Bool
-    /// Red, green and blue are linear light; otherwise they are sRGB.
+    /// Whether red, green and blue are linear light; otherwise they are sRGB.
     let isLinear: Bool
 
     static func begins(_ reader: ByteReader) -> Bool {
@@ -40,7 +40,7 @@ struct QOIHeader {
         return (3...4).contains(channels) && space <= 1
     }
 
-    /// Nil where the bytes are fewer, or not those of a QOI.
+    /// Nil if there are fewer bytes, or if they are not those of a QOI.
     init?(_ reader: ByteReader) {
         guard Self.begins(reader), let width = reader.big(4, at: 4), let height = reader.big(4, at: 8) else {
             return nil
@@ -50,21 +50,21 @@ struct QOIHeader {
         isLinear = reader.byte(at: 13) == 1
     }
 
-    /// Whether so many bytes can hold all pixels: the longest run is 62 pixels in one byte.
+    /// Whether this many bytes can hold all pixels: the longest run is 62 pixels in one byte.
     func mayBeWhole(_ count: Int) -> Bool {
         let (pixels, isTooMany) = width.multipliedReportingOverflow(by: height)
         return !isTooMany && count - Self.length >= pixels / QOIPixels.maxRun
     }
 }
 
-/// Decodes QOI. The end mark may be missing where all pixels are there; what follows the last pixel isn't read.
+/// Decodes QOI. The end mark may be missing if all pixels are there; bytes after the last pixel are not read.
 struct QOICoder: ImageCoder {
     let name = "qoi"
     let version = "1"
     let mediaType = "image/qoi"
     let fileExtension = "qoi"
     let signatureLength = QOIHeader.length
-    /// Of a file that ends early the pixels until then are taken, and the rest is transparent.
+    /// Whether the pixels of a file that ends early are accepted; the rest is then transparent.
     var takesBeginning = false
 
     func sniff(_ prefix: UnsafeRawBufferPointer) -> Bool { QOIHeader.begins(ByteReader(prefix)) }
@@ -92,7 +92,7 @@ struct QOICoder: ImageCoder {
         return image
     }
 
-    /// Whether a chunk is missing, or a part of the end mark: eight bytes.
+    /// Whether a chunk is missing, or a part of the end mark of eight bytes.
     static func endsEarly(_ reader: ByteReader) -> Bool {
         guard let header = QOIHeader(reader), header.mayBeWhole(reader.count) else { return true }
         var left = header.width * header.height
@@ -108,7 +108,7 @@ struct QOICoder: ImageCoder {
 }
 
 extension QOIHeader {
-    /// A pixel in sRGB, opaque where the picture has three channels: its chunks may name an alpha all the same.
+    /// A pixel in sRGB, opaque if the picture has three channels; its chunks may contain an alpha anyway.
     fileprivate func shown(_ pixel: Pixel) -> Pixel {
         guard isLinear else { return hasAlpha ? pixel : pixel.opaque }
         return Pixel(
@@ -137,7 +137,7 @@ private struct QOIPixels {
         (self.bytes, self.offset) = (bytes, offset)
     }
 
-    /// - Returns: how many pixels there are before the bytes end.
+    /// - Returns: the number of pixels before the bytes end.
     mutating func decode(to target: UnsafeMutableBufferPointer<Pixel>) -> Int {
         var index = 0
         while index < target.count {
@@ -151,7 +151,7 @@ private struct QOIPixels {
 
     /// Reads a chunk into ``pixel``.
     ///
-    /// - Returns: how many pixels it stands for; nil where it is not all there.
+    /// - Returns: the number of pixels that it stands for; nil if it is incomplete.
     mutating func next() -> Int? {
         guard let tag = take() else { return nil }
         var run = 1

@@ -1,16 +1,16 @@
 internal import Core
 
-/// What the samples of a TIFF's first picture stand for, where libvips hands them out as they are stored.
+/// The meaning of the samples of a TIFF's first picture, if libvips delivers them as stored.
 ///
 /// TIFF 6.0: PhotometricInterpretation (262) in section 8, InkSet (332) in section 16, YCbCr in sections 20 and 21.
 struct TIFFColours {
-    /// Luma and two differences, which still have to be turned into red, green and blue.
+    /// The conversion of luma and two differences to red, green and blue; nil for other samples.
     private(set) var yCbCr: YCbCrColours?
-    /// Why they can't be read.
+    /// Why the samples cannot be converted.
     private(set) var objection: Failure?
 
     init(_ directory: TIFFDirectory) {
-        // Without it libvips gives up.
+        // Without it libvips fails.
         guard let photometric = directory.value(of: 262) else { return }
         let samples = directory.value(of: 277) ?? 1
         switch photometric {
@@ -21,7 +21,7 @@ struct TIFFColours {
         // libjpeg converts them.
         case 6 where [6, 7].contains(directory.value(of: 259)): break
         case 6:
-            // libtiff reads no other number of them, and mixes up planes.
+            // libtiff reads no other number of samples, and confuses planes.
             let isPlain = samples == 3 && directory.value(of: 284) ?? 1 == 1
             yCbCr = isPlain ? YCbCrColours(directory) : nil
             if yCbCr == nil { objection = Self.refusal("YCbCr in an unusual form") }
@@ -39,22 +39,23 @@ struct TIFFColours {
     ]
 }
 
-/// How to get from luma and its differences to red, green and blue: each is a sum of all three, and a constant.
+/// The conversion of luma and its differences to red, green and blue: each is a weighted sum of all three, and a
+/// constant.
 struct YCbCrColours {
     /// Three rows of three factors.
     let factors: [Double]
     let constants: [Double]
 
-    /// Nil where the numbers are not of eight or sixteen bits, or stand for nothing.
+    /// Nil if the numbers do not have eight or sixteen bits, or are invalid.
     init?(_ directory: TIFFDirectory) {
         guard let bits = directory.value(of: 258), bits == 8 || bits == 16,
             directory.value(of: 339) ?? 1 == 1,
-            // YCbCrCoefficients; by themselves those of ITU-R BT.601.
+            // YCbCrCoefficients; the defaults are those of ITU-R BT.601.
             let luma = Self.fractions(529, directory, or: [0.299, 0.587, 0.114]),
             luma.allSatisfy({ $0 > 0.001 && $0 < 1 })
         else { return nil }
         let (most, middle) = (Double(1 << bits - 1), Double(1 << (bits - 1)))
-        // ReferenceBlackWhite: of each what stands for none and for all of it.
+        // ReferenceBlackWhite: the values of each sample for none and all of it.
         let usual = [0, most, middle, most, middle, most]
         guard let levels = Self.fractions(532, directory, or: usual), levels[1] - levels[0] >= 1,
             levels[3] - levels[2] >= 1, levels[5] - levels[4] >= 1
@@ -72,7 +73,7 @@ struct YCbCrColours {
         constants = rows.map { row in -(0..<3).reduce(0) { $0 + row[$1] * levels[2 * $1] } }
     }
 
-    /// Nil where the field is there and is of other numbers.
+    /// Nil if the field has another number of values.
     private static func fractions(_ tag: Int, _ directory: TIFFDirectory, or usual: [Double]) -> [Double]? {
         guard let field = directory.field(tag) else { return usual }
         let found = (0..<usual.count).compactMap { directory.fraction($0, of: field) }

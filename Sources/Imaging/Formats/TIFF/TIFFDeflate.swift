@@ -1,39 +1,39 @@
 internal import Core
 
-/// What ends each part of a TIFF's deflated data: libtiff stops before the checksum, once it has all the pixels.
+/// Checks the ends of a TIFF's deflated data: libtiff stops before the checksum, when it has all pixels.
 ///
 /// TIFF 6.0, sections 3 and 15, for strips and tiles. Each of them is a stream of zlib's format, RFC 1950.
 struct TIFFDeflate {
     private let reader: ByteReader
     private let directory: TIFFDirectory
 
-    /// Nil for what isn't compressed so.
+    /// Nil for another compression.
     init?(_ reader: ByteReader) {
         directory = TIFFDirectory(reader)
-        // Reversed bit order (FillOrder 2), which no writer is known to use with Deflate, is not judged.
+        // Reversed bit order (FillOrder 2) is not checked; no writer is known to use it with Deflate.
         guard let compression = directory.value(of: 259), [8, 32_946].contains(compression),
             directory.value(of: 266) ?? 1 == 1
         else { return nil }
         self.reader = reader
     }
 
-    /// Inflates each strip or tile of the first picture to its end, and keeps nothing.
+    /// Inflates each strip or tile of the first picture to its end, and drops the result.
     ///
-    /// Goes over no more bytes than the file has, though parts may lie on each other.
+    /// Reads no more bytes than the file has, although parts may overlap.
     var objection: Failure? {
         guard let parts, let offsets = directory.field(324) ?? directory.field(273),
             let lengths = directory.field(325) ?? directory.field(279)
         else { return nil }
         var left = reader.count
         for index in 0..<min(parts.count, offsets.count, lengths.count) {
-            // Lists that go on behind the file's end may have billions of entries.
+            // A list that continues after the file's end may have billions of entries.
             guard let offset = directory.value(index, of: offsets), let length = directory.value(index, of: lengths)
             else { return nil }
             guard (1...Int(UInt32.max)).contains(length), reader.contains(offset, length: length) else { continue }
             left -= length
             if left < 0 { return nil }
             let data = UnsafeRawBufferPointer(rebasing: reader.bytes[offset..<(offset + length)])
-            // More than there is room for may be padding; far more is not.
+            // Somewhat more data than the part needs may be padding; far more is damage.
             if !Inflated(data, most: 2 * parts.room).isWhole {
                 return Failure(.badImage, "The tiff has damaged deflate data, in part \(index).")
             }
@@ -41,7 +41,7 @@ struct TIFFDeflate {
         return nil
     }
 
-    /// Strips or tiles: how many the picture needs, and the bytes that one holds.
+    /// Strips or tiles: the number that the picture needs, and the bytes of each.
     private var parts: (count: Int, room: Int)? {
         guard let width = side(256), let height = side(257) else { return nil }
         let samples = directory.value(of: 277) ?? 1
@@ -60,7 +60,7 @@ struct TIFFDeflate {
         return (across * down * (isPlanar ? samples : 1), row * part.height)
     }
 
-    /// Of at most what libvips opens, so that products fit.
+    /// At most libvips' limit, so that products do not overflow.
     private func side(_ tag: Int) -> Int? {
         directory.value(of: tag).flatMap { (1...10_000_000).contains($0) ? $0 : nil }
     }

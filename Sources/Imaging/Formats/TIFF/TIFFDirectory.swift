@@ -1,4 +1,4 @@
-/// The first directory of a TIFF, which describes the picture that is decoded.
+/// The first directory of a TIFF, which describes the decoded picture.
 ///
 /// TIFF 6.0, section 2, and BigTIFF's wider numbers.
 struct TIFFDirectory {
@@ -11,9 +11,9 @@ struct TIFFDirectory {
         let offset: Int
     }
 
-    /// Those whose type is known, wherever their values are. None where the directory isn't whole.
+    /// The fields of known types, with their values anywhere. Empty if the directory is incomplete.
     private(set) var fields: [Field] = []
-    /// The file ends before the directory does.
+    /// Whether the file ends before the directory does.
     private(set) var endsEarly = true
 
     private let reader: ByteReader
@@ -27,7 +27,7 @@ struct TIFFDirectory {
         guard let directory = number(isBig ? 8 : 4, at: isBig ? 8 : 4),
             let entries = number(isBig ? 8 : 2, at: directory)
         else { return }
-        // 4,096 is far more than there are tags; a number beyond it is damage, not a cut.
+        // 4,096 is far more than there are tags; a larger number is damage, not a cut.
         endsEarly = entries <= 4096
         let first = directory + (isBig ? 8 : 2)
         let size = isBig ? 20 : 12
@@ -49,7 +49,7 @@ struct TIFFDirectory {
 
     func field(_ tag: Int) -> Field? { fields.first { $0.tag == tag } }
 
-    /// A whole number. Nil where it isn't in the file.
+    /// A whole number; nil if it is not in the file.
     func value(_ index: Int, of field: Field) -> Int? {
         index < field.count ? place(index, of: field).flatMap { number(field.size, at: $0) } : nil
     }
@@ -57,7 +57,7 @@ struct TIFFDirectory {
     /// The first value of the field with this tag.
     func value(of tag: Int) -> Int? { field(tag).flatMap { value(0, of: $0) } }
 
-    /// A fraction of two whole numbers, or one of them.
+    /// A fraction of two whole numbers, or a whole number.
     func fraction(_ index: Int, of field: Field) -> Double? {
         guard field.type == Self.fraction else {
             return Self.wholeNumbers.contains(field.type) ? value(index, of: field).map(Double.init) : nil
@@ -68,7 +68,7 @@ struct TIFFDirectory {
         return Double(above) / Double(below)
     }
 
-    /// Offsets may be any number; those that sum up to no place in the file are none.
+    /// Offsets may be any number; nil if the sum is no place in the file.
     private func place(_ index: Int, of field: Field) -> Int? {
         reader.contains(field.offset, length: 0) ? field.offset + index * field.size : nil
     }
@@ -87,7 +87,7 @@ struct TIFFDirectory {
 }
 
 extension TIFFDirectory {
-    /// Whether the file ends before the directory does, or before something that it points at.
+    /// Whether the file ends before the directory, or before data that it points to.
     var pointsPastTheEnd: Bool {
         endsEarly
             || fields.contains { !reader.contains($0.offset, length: $0.size * $0.count) } || pixelsEndEarly
@@ -108,13 +108,13 @@ extension TIFFDirectory {
 
 /// The tags of a TIFF.
 enum TIFFTags {
-    /// As ``FormatDefinition/hasExtras(_:_:)``, of any of its pages.
+    /// As ``FormatDefinition/hasExtras(_:_:)``, for all of its pages.
     static func areExtra(in reader: ByteReader, _ policy: MetadataPolicy) -> Bool {
         let isLittle = reader.byte(at: 0) == UInt8(ascii: "I")
         func number(_ length: Int, at offset: Int) -> Int? {
             isLittle ? reader.little(length, at: offset) : reader.big(length, at: offset)
         }
-        // Of wider numbers none are made here.
+        // BigTIFF, which is not written here.
         guard number(2, at: 2) == 42 else { return true }
         var next = number(4, at: 4) ?? 0
         for _ in 0..<maxPages where next != 0 {
@@ -127,10 +127,10 @@ enum TIFFTags {
         return next != 0
     }
 
-    /// Which also ends those that go in circles.
+    /// This limit also ends directories that form a circle.
     private static let maxPages = 1_000
 
-    /// What libtiff needs for the pixels, and of the rest what may be kept.
+    /// The tags that libtiff needs for the pixels, and the others that may be kept.
     private static func mayStay(tag: Int, _ policy: MetadataPolicy) -> Bool {
         switch tag {
         case 254...259, 262...266, 273, 274, 277...284, 286...293, 296, 297, 301, 317...325, 332, 334, 336, 338...341,

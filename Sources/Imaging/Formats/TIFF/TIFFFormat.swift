@@ -8,7 +8,7 @@ struct TIFFFormat: FormatDefinition {
     let fileExtension = "tif"
     let loaderClass: String? = "VipsForeignLoadTiffSource"
     let saver: (any FormatSaver)? = TIFFSaver()
-    /// No browser shows it.
+    /// Browsers do not show it.
     let keptFormat: VariantSpec.Output? = nil
 
     /// Both byte orders, classic (42) and BigTIFF (43).
@@ -42,7 +42,7 @@ struct TIFFFormat: FormatDefinition {
             .with(ExifBlock(bytes, where: { _ in true }).map(SourceExif.init), xmp: nil)
     }
 
-    /// libtiff only warns of JPEG data that are damaged, and doesn't look at the checksum of deflated data.
+    /// libtiff only warns of damaged JPEG data, and does not check the checksum of deflated data.
     func damage(after watch: DecodeWatch, _ loaded: Picture, _ bytes: UnsafeRawBufferPointer) -> Failure? {
         if watch.hasDamagedParts {
             return Failure(.badImage, "The tiff has damaged JPEG data.")
@@ -68,7 +68,7 @@ private struct TIFFSaver: FormatSaver {
         return picture.exifBlock.flatMap { Self.file(file, with: $0) } ?? file
     }
 
-    /// The main directory is written anew behind the file, with the tags it had and ours.
+    /// Appends the main directory again, with its tags and the added ones.
     private static func file(_ encoded: EncodedFile, with exif: ExifBlock) -> EncodedFile? {
         encoded.lend { file in
             let reader = ByteReader(file)
@@ -79,7 +79,7 @@ private struct TIFFSaver: FormatSaver {
                 let line = Array(file[(old + 2 + 12 * index)..<(old + 14 + 12 * index)])
                 return (tag: UInt16(line[0]) | UInt16(line[1]) << 8, bytes: line)
             }
-            // Directories begin at even places.
+            // Directories must begin at even offsets.
             let padding = [UInt8](repeating: 0, count: file.count & 1)
             guard let place = UInt32(exactly: file.count + padding.count) else { return nil }
             return EncodedFile(
@@ -91,16 +91,16 @@ private struct TIFFSaver: FormatSaver {
 }
 
 extension Picture {
-    /// CIELAB of eight bits comes packed, which counts as four channels and an alpha.
+    /// libvips counts packed CIELAB of eight bits as four channels with an alpha.
     fileprivate func unpacked() throws(VipsFailure) -> Picture {
         lend { vips_image_get_coding($0) } == VIPS_CODING_LABQ ? try then { pw_vips_unpack_lab($0, &$1) } : self
     }
 
-    /// - Parameter colours: how luma and its differences are stored; nil where these are none.
+    /// - Parameter colours: how luma and its differences are stored; nil for other colours.
     fileprivate func inRGB(from colours: YCbCrColours?) throws(VipsFailure) -> Picture {
         guard let colours else { return self }
         let format = bandFormat
-        // As the directory says.
+        // The directory says that there are three channels.
         guard bands == 3 else { throw VipsFailure.take() }
         return try then { pw_vips_mix($0, &$1, colours.factors, colours.constants) }
             .then { pw_vips_round($0, &$1, format) }

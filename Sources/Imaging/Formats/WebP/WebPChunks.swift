@@ -1,6 +1,6 @@
 internal import CWebP
 
-/// What a WebP says before its pixels.
+/// Reads a WebP's header.
 enum WebPHeader {
     // RFC 9649, section 2: RIFF, size, WEBP, and the first chunk at 12 is VP8X, VP8L or VP8.
     static func size(_ reader: ByteReader) -> HeaderFinding {
@@ -28,7 +28,7 @@ enum WebPHeader {
         return .size(width: width & 0x3FFF, height: height & 0x3FFF)
     }
 
-    /// RFC 9649, 2.3: chunks of name, length and data, filled up to an even length.
+    /// RFC 9649, 2.3: chunks of name, length and data, padded to an even length.
     static func frames(_ reader: ByteReader) -> Int {
         var offset = 12
         var count = 0
@@ -45,7 +45,7 @@ struct WebPChunk {
     let name: String
     let payload: UnsafeRawBufferPointer
 
-    /// The chunks of a file one after the other, or those that a frame is made of; what is cut short is left out.
+    /// The chunks of a file or of a frame, in order; an incomplete chunk is left out.
     static func all(in bytes: UnsafeRawBufferPointer, from start: Int = 12) -> [WebPChunk] {
         let reader = ByteReader(bytes)
         var chunks: [WebPChunk] = []
@@ -61,20 +61,20 @@ struct WebPChunk {
 
     var reader: ByteReader { ByteReader(payload) }
 
-    /// Whether pixels may be transparent, of a `VP8X`, a `VP8L` or a frame's parts.
+    /// Whether pixels may be transparent, for a `VP8X`, a `VP8L` or a frame's parts.
     var hasAlpha: Bool {
         switch name {
         case "VP8X": (reader.byte(at: 0) ?? 0) & UInt8(ALPHA_FLAG.rawValue) != 0
-        // After the signature and twice fourteen bits.
+        // After the signature and two numbers of fourteen bits.
         case "VP8L": (reader.byte(at: 4) ?? 0) & 0x10 != 0
         default: name == "ALPH"
         }
     }
 
-    /// Whether it holds pixels: of a still one or two of them do.
+    /// Whether it holds pixels; a still has one or two such chunks.
     var isPicture: Bool { ["ALPH", "VP8 ", "VP8L"].contains(name) }
 
-    /// What stands before the payload, whose odd byte is followed by a zero.
+    /// The header of a chunk. A zero must follow an odd payload.
     static func header(_ name: String, _ count: Int) -> [UInt8] { Array(name.utf8) + little(count, 4) }
 
     static func little(_ value: Int, _ bytes: Int) -> [UInt8] {

@@ -1,9 +1,9 @@
 internal import CWebP
 
-/// libwebp's encoder of single pictures, with the settings libvips has by default.
+/// libwebp's encoder for single pictures, with libvips' default settings.
 struct WebPEncoder {
     struct Settings {
-        /// 0 to 100. Of a lossless file: how hard it tries.
+        /// 0 to 100. For a lossless file: the effort.
         var quality: Int
         /// libwebp's method, 0 to 6.
         var effort: Int
@@ -60,7 +60,7 @@ struct WebPEncoder {
             pw_webp_collect(&picture, writer)
             return WebPEncode(&config, &picture) != 0
         }
-        // From here on the file owns the memory, whatever was written.
+        // From here on the file owns the memory, also after a failed write.
         let file = EncodedFile(owning: UnsafeRawBufferPointer(start: writer.mem, count: writer.size)) {
             WebPFree(UnsafeMutableRawPointer(mutating: $0))
         }

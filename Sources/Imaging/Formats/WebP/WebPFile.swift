@@ -2,17 +2,17 @@ internal import CWebP
 internal import Core
 internal import SystemPackage
 
-/// An animated WebP that is put together part by part, each written as it comes; lengths that are known at the end only
-/// are written over zeros then.
+/// Writes an animated WebP part by part; lengths that are known only at the end are written as zeros first and
+/// overwritten then.
 ///
-/// A part is a file of libwebp's encoder: an animation, or a still where it had one frame.
+/// A part is a file of libwebp's encoder: an animation, or a still if it has one frame.
 /// https://developers.google.com/speed/webp/docs/riff_container
 struct WebPFile {
     private let descriptor: FileDescriptor
     private let size: PixelSize
     private let loopCount: Int
     private let metadata: AnimationMetadata
-    /// Where the file begins in the descriptor's, once something was written.
+    /// The file's offset in the descriptor, once something was written.
     private var start: Int64?
     private var written = 0
     private var hasAlpha = false
@@ -24,7 +24,7 @@ struct WebPFile {
         self.metadata = metadata
     }
 
-    /// Writes the only part: as it is, if nothing is to be added.
+    /// Writes the only part, unchanged if nothing must be added.
     func write(only part: UnsafeRawBufferPointer) throws(Failure) {
         guard !metadata.profile.isEmpty || !metadata.exif.isEmpty || !metadata.xmp.isEmpty else {
             return try output { try descriptor.writeAll(part) }
@@ -43,16 +43,16 @@ struct WebPFile {
         try put(Array("RIFF".utf8) + WebPChunk.little(0, 4) + Array("WEBP".utf8))
         try put("VP8X", [UInt8](repeating: 0, count: 10))
         if !metadata.profile.isEmpty { try put("ICCP", metadata.profile) }
-        // White shows nowhere: canvases are transparent. It is libwebp's own.
+        // White, libwebp's own background; it is never shown, since canvases are transparent.
         let loops = WebPChunk.little(min(max(0, loopCount), 65_535), 2)
         if isAnimation { try put("ANIM", [255, 255, 255, 255] + loops) }
     }
 
-    /// Writes the frames of a part, of which there may be others before and after.
+    /// Writes the frames of a part; other parts may come before and after it.
     ///
     /// - Parameters:
-    ///   - whole: a still of its first frame, where that of the part may not cover the canvas.
-    ///   - duration: of the part, in milliseconds, for one that is a still itself.
+    ///   - whole: a still of its first frame, if that frame may not cover the canvas.
+    ///   - duration: of the part, in milliseconds, if it is a still itself.
     mutating func append(_ part: UnsafeRawBufferPointer, whole: EncodedFile?, duration: Int) throws(Failure) {
         if start == nil { try begin(isAnimation: true) }
         let chunks = WebPChunk.all(in: part)
@@ -70,7 +70,7 @@ struct WebPFile {
 
     private var noBlend: UInt8 { 2 }
 
-    /// A frame of the canvas' size.
+    /// Writes a frame of the canvas' size.
     private mutating func putStill(
         _ chunks: [WebPChunk], duration: Int, flags: UInt8,
     ) throws(Failure) {
@@ -84,12 +84,12 @@ struct WebPFile {
         for part in parts { try put(part) }
     }
 
-    /// Writes what comes after all parts, and the lengths.
+    /// Writes the chunks after all parts, and the lengths.
     mutating func finish(isAnimation: Bool = true) throws(Failure) {
         guard let start else { return }
         if !metadata.exif.isEmpty { try put("EXIF", metadata.exif) }
         if !metadata.xmp.isEmpty { try put("XMP ", metadata.xmp) }
-        // RIFF's own field, which counts what follows it.
+        // RIFF's own field counts the bytes after it.
         guard written - 8 <= UInt32.max - 10 else {
             throw Failure(.encode, "The animated WebP would be larger than four gibibytes.")
         }

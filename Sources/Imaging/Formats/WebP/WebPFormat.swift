@@ -4,7 +4,7 @@ internal import Core
 internal import SystemPackage
 import Variants
 
-/// WebP: stills through libvips, animations and most files by libwebp itself. RFC 9649.
+/// WebP: stills through libvips, animations and most files by libwebp directly. RFC 9649.
 struct WebPFormat: FormatDefinition {
     let name = "webp"
     let title = "WebP"
@@ -21,7 +21,7 @@ struct WebPFormat: FormatDefinition {
         DecoderCost(WebPHeader.size(reader).pixelSize, each: 4, frames: WebPHeader.frames(reader))
     }
 
-    /// libvips has all of it in a picture of its own as well.
+    /// libvips holds a second copy of the whole picture.
     let bytesPerPixel = 8
 
     func endsEarly(_ reader: ByteReader) -> Bool {
@@ -43,14 +43,14 @@ struct WebPFormat: FormatDefinition {
         return pw_vips_load_webp(source, &result, factor)
     }
 
-    /// libwebp takes as long to deliver less, so it does only where all of it would be much to hold; each size is then a
-    /// decode of its own.
+    /// libwebp takes as long to deliver a smaller picture, so it scales only pictures that would need much memory; each
+    /// size is then decoded separately.
     func scale(from: PixelSize, to: PixelSize) -> DecodeScale {
         let shrink = min(Double(from.width) / Double(to.width), Double(from.height) / Double(to.height))
         return shrink > 1 && from.pixels > Self.largePicture ? .webp(1 / shrink) : .full
     }
 
-    /// Of pixels; 64 MiB of RGBA.
+    /// In pixels; 64 MiB of RGBA.
     private static let largePicture = 16 << 20
 
     func frames(
@@ -65,8 +65,8 @@ struct WebPFormat: FormatDefinition {
 
     func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { PatchedBytes(hidingMetadataOfWebP: file) }
 
-    /// The rows that can be decoded, the rest transparent. From the file as it came: its decoder waits for what the lengths
-    /// say is still to come, and shows what it has.
+    /// The rows that can be decoded; the rest is transparent. Reads the original file: its incremental decoder waits
+    /// for the announced bytes, and shows the rows that it has.
     func beginning(_ original: UnsafeRawBufferPointer, _ size: PixelSize) throws(VipsFailure) -> Picture? {
         guard let decoded = IncrementalWebP(original, width: size.width) else { return nil }
         let missing = [UInt8](repeating: 0, count: max(0, size.pixels * 4 - decoded.pixels.count))
@@ -88,7 +88,7 @@ struct WebPFormat: FormatDefinition {
 struct WebPSaver: FormatSaver {
     func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { encoding.isLossless ? 30 : 10 }
 
-    /// Without metadata libwebp is asked itself.
+    /// A file without metadata is written by libwebp directly.
     func isComplete(by libvips: Picture) -> Bool { libvips.hasMetadata }
 
     func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
@@ -119,7 +119,7 @@ private struct WebPAnimationSaver: AnimationSaver {
     let weakest: Int?
     let holdsProfile = true
     private let effort: Int
-    /// Nil for a lossy file, as hard as the strength says.
+    /// The lossless compression at the given strength; nil for a lossy file.
     private let lossless: WebPFrameSettings.Compression?
 
     init(_ spec: VariantSpec) {
@@ -139,8 +139,8 @@ private struct WebPAnimationSaver: AnimationSaver {
 }
 
 extension PatchedBytes {
-    /// A WebP that was cut, as if it were to end where it does: its last chunk is shortened, or left out where it is no
-    /// still's picture. Nil for one that wasn't.
+    /// A cut WebP, changed so that it ends where its bytes do: its last chunk is shortened, or left out if it does not
+    /// hold a still's pixels. Nil if the file is not cut.
     convenience init?(endingEarly webp: UnsafeRawBufferPointer) {
         let reader = ByteReader(webp)
         guard WebPFormat().endsEarly(reader), webp.count >= 20 else { return nil }
@@ -172,7 +172,7 @@ extension PatchedBytes {
     }
 }
 
-/// What libwebp's incremental decoder makes of the first bytes of a still WebP.
+/// Decodes the first bytes of a still WebP with libwebp's incremental decoder.
 /// https://developers.google.com/speed/webp/docs/api#incremental_decoding
 struct IncrementalWebP {
     /// Rows from the top whose pixels are final.
@@ -180,7 +180,7 @@ struct IncrementalWebP {
     /// RGBA of those rows.
     let pixels: [UInt8]
 
-    /// - Returns: nil before the first row is complete, and where the bytes can't be decoded.
+    /// - Returns: nil before the first row is complete, and if the bytes cannot be decoded.
     init?(_ bytes: UnsafeRawBufferPointer, width: Int) {
         guard let decoder = WebPINewRGB(MODE_RGBA, nil, 0, 0) else { return nil }
         defer { WebPIDelete(decoder) }

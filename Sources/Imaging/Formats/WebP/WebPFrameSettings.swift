@@ -1,12 +1,12 @@
 internal import CWebP
 internal import Core
 
-/// How the frames of an animated WebP are encoded. The defaults are gif2webp's.
+/// The encoder settings for the frames of an animated WebP. The defaults are gif2webp's.
 struct WebPFrameSettings {
     enum Compression {
         /// 1 to 100.
         case lossy(quality: Int)
-        /// - nearLossless: 0 to 99, how little pixels are nudged; nil not at all.
+        /// - nearLossless: 0 to 99, less changes pixels more; nil changes none.
         case lossless(nearLossless: Int? = nil)
 
         fileprivate var pixelsInMemory: Int {
@@ -20,9 +20,8 @@ struct WebPFrameSettings {
     let compression: Compression
     /// libwebp's method, 0 (fast) to 6.
     let effort: Int
-    /// How many pixels that change, in all, are encoded in one run, give or take a cycle of key frames. Noise takes four
-    /// bytes for each of them without loss, and one and a half with the best lossy quality: 32 MiB, and usual pictures a
-    /// tenth of that.
+    /// Maximum changed pixels in a run, to about a cycle of key frames. Noise takes four bytes for each of them
+    /// lossless, and one and a half at the best lossy quality: 32 MiB. Usual pictures take a tenth of that.
     let pixelsInMemory: Int
 
     init(compression: Compression, effort: Int = 4, pixelsInMemory: Int? = nil) {
@@ -31,8 +30,8 @@ struct WebPFrameSettings {
         self.pixelsInMemory = pixelsInMemory ?? compression.pixelsInMemory
     }
 
-    /// How many frames may lie between two key frames, at least and at most: where a whole frame is the smaller one they
-    /// save bytes.
+    /// Minimum and maximum frames between two key frames. A key frame saves bytes if the whole frame is smaller than
+    /// its changes.
     var keyFrames: ClosedRange<Int> {
         switch compression {
         case .lossy: 3...5
@@ -56,11 +55,11 @@ struct WebPFrameSettings {
         return config
     }
 
-    /// The same for a frame by itself.
+    /// The same settings for a single frame.
     var still: WebPEncoder.Settings {
         switch compression {
         case .lossy(let quality): WebPEncoder.Settings(quality: quality, effort: effort, isLossless: false)
-        // libwebp's own quality of what loses nothing, as above.
+        // libwebp's own quality for lossless encoding, as above.
         case .lossless(let near):
             WebPEncoder.Settings(quality: 75, effort: effort, isLossless: true, nearLossless: near)
         }

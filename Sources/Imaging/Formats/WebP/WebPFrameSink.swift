@@ -1,18 +1,18 @@
 internal import Core
 import SystemPackage
 
-/// Writes an animated WebP with libwebp's own encoder, which holds encoded frames until it is told to end.
+/// Writes an animated WebP with libwebp's encoder, which holds all encoded frames until it ends.
 ///
-/// So it is told to, whenever so much has changed that what it holds may be too much, and the next frame begins a run of
-/// its own. A run ends where the encoder would look for its next key frame anyway: one run is what gif2webp writes, and
-/// several are hardly larger.
+/// So the sink ends it when so many pixels have changed that it may hold too much, and the next frame begins another
+/// run. A run ends where the encoder would look for its next key frame anyway. A single run is the file that gif2webp
+/// writes; several are hardly larger.
 final class WebPFrameSink: FrameSink {
     private let size: PixelSize
     private let loopCount: Int
     private let settings: WebPFrameSettings
     private var file: WebPFile
     private var section: WebPSection?
-    /// A still of the section's first frame where that doesn't cover the canvas, of all sections but the first.
+    /// A still of the section's first frame if that does not cover the canvas; for all sections but the first.
     private var opening: EncodedFile?
     private var sections = 0
     /// The frame before.
@@ -21,7 +21,7 @@ final class WebPFrameSink: FrameSink {
 
     /// - Parameters:
     ///   - descriptor: of a regular file.
-    ///   - loopCount: 0 is for ever; no more than 65,535 are written.
+    ///   - loopCount: 0 means for ever; at most 65,535 is written.
     init(
         _ descriptor: FileDescriptor, size: PixelSize, loopCount: Int, _ settings: WebPFrameSettings,
         metadata: AnimationMetadata = AnimationMetadata(),

@@ -1,9 +1,9 @@
 import CWebP
 internal import Core
 
-/// An animated WebP, frame by frame, composed by libwebp's own decoder.
+/// Decodes an animated WebP frame by frame, composed by libwebp's own decoder.
 ///
-/// The one owner of its handle. https://developers.google.com/speed/webp/docs/container-api#webpanimdecoder_api
+/// The only owner of its handle. https://developers.google.com/speed/webp/docs/container-api#webpanimdecoder_api
 final class WebPFrameSource: FrameSource {
     let canvas: PixelSize
     let loopCount: Int
@@ -14,12 +14,12 @@ final class WebPFrameSource: FrameSource {
     private let shown: PixelBuffer
     /// Where the last frame ended, in milliseconds.
     private var end = 0
-    /// Ends before the frame that can't be decoded.
+    /// Whether to end before the frame that cannot be decoded.
     private let isLenient: Bool
     private var frames = 0
 
-    /// - Parameter bytes: must stay where they are as long as the source is in use.
-    /// - Throws: class `too-many-pixels` before anything is allocated by the header, `truncated` or `bad-image`.
+    /// - Parameter bytes: must stay valid as long as the source is used.
+    /// - Throws: class `too-many-pixels` before any memory is allocated by the header; `truncated` or `bad-image`.
     init(bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool = false) throws(Failure) {
         self.isLenient = isLenient
         guard let facts = AnimationFacts(webp: bytes) else {
@@ -32,7 +32,7 @@ final class WebPFrameSource: FrameSource {
             throw Failure(.transform, "libwebp is of another version than it was built for.")
         }
         options.color_mode = MODE_RGBA
-        // Processes are as many as cores.
+        // There is a helper process for each core already.
         options.use_threads = 0
         var data = WebPData(bytes: bytes.bindMemory(to: UInt8.self).baseAddress, size: bytes.count)
         guard let decoder = WebPAnimDecoderNew(&data, &options) else {
@@ -71,8 +71,8 @@ final class WebPFrameSource: FrameSource {
 }
 
 extension AnimationFacts {
-    /// Asks libwebp's demuxer, which allocates a small record for each frame; nil where the file is no animation, or
-    /// none that the demuxer reads to its end.
+    /// Reads the facts with libwebp's demuxer, which allocates a small record for each frame. Nil for a still, and if
+    /// the demuxer cannot read the file to its end.
     init?(webp bytes: UnsafeRawBufferPointer) {
         guard let demuxer = WebPDemuxer(bytes) else { return nil }
         let size = PixelSize(
@@ -87,13 +87,13 @@ extension AnimationFacts {
     }
 }
 
-/// libwebp's demuxer over bytes in memory; the one owner of its handle.
+/// libwebp's demuxer for bytes in memory; the only owner of its handle.
 struct WebPDemuxer: ~Copyable {
     private let handle: OpaquePointer
-    /// Every chunk that the header promises is there.
+    /// Whether every chunk that the header announces is there.
     let isComplete: Bool
 
-    /// Nil where not even the header can be read.
+    /// Nil if even the header cannot be read.
     init?(_ bytes: UnsafeRawBufferPointer) {
         var data = WebPData(bytes: bytes.bindMemory(to: UInt8.self).baseAddress, size: bytes.count)
         var state = WEBP_DEMUX_PARSE_ERROR

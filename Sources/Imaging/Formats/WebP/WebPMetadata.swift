@@ -2,13 +2,13 @@ internal import CVips
 import Variants
 
 extension AnimationMetadata {
-    /// - Parameter picture: of the source, freshly opened: its first pixel is asked for.
+    /// - Parameter picture: the source, freshly opened, since its first pixel is read.
     init(of picture: Picture, _ policy: MetadataPolicy) throws(VipsFailure) {
         self.init()
         let kept = try picture.withMetadata(policy)
         guard kept.hasMetadata else { return }
         if policy.keepsCopyright { comment = CopyrightBlock(picture.text)?.comment }
-        // What libvips writes is what stills have: without what was forbidden, and upright.
+        // libvips writes the metadata of a still: without the forbidden ones, and upright.
         let sample = try kept.then { pw_vips_crop($0, &$1, 0, 0, 1, 1) }.upright()
         try Self.file(of: sample).lend { file in
             for chunk in WebPChunk.all(in: file) {
@@ -22,7 +22,7 @@ extension AnimationMetadata {
         }
     }
 
-    /// Tags that can't be read can't be written either, and are left out.
+    /// Tags that cannot be read cannot be written either, and are left out.
     private static func file(of sample: Picture) throws(VipsFailure) -> EncodedFile {
         let encoding = Encoding(.webp, WebPSaver(), quality: nil, VariantOptions())
         do {
@@ -35,21 +35,21 @@ extension AnimationMetadata {
     }
 }
 
-/// The EXIF of a TIFF, whose main directory has its tags, or of a JPEG XL in boxes.
+/// The EXIF tags of a TIFF's main directory, or of a JPEG XL's box.
 struct SourceExif {
-    /// Another picture, of which libvips reads it and all its fields.
+    /// Another picture, from which libvips reads the block and all its fields.
     private let file: [UInt8]
 
     init(_ block: ExifBlock) { file = Self.webP(with: block.bytes) }
 
     func lend(_ body: (Picture) -> Void) {
         file.withUnsafeBytes { bytes in
-            // No picture is refused for tags that libexif can't make sense of.
+            // Best effort: tags that libexif cannot read are no reason to refuse a picture.
             if let picture = try? Picture(of: bytes, as: WebPFormat()) { body(picture) }
         }
     }
 
-    /// A small picture with the block: its container has no limit that a block could pass.
+    /// A small picture with the block; its container has no limit that a block could exceed.
     private static func webP(with block: [UInt8]) -> [UInt8] {
         let pixels = WebPFormat().sampleBytes.dropFirst(12)
         let padding = [UInt8](repeating: 0, count: block.count & 1)
@@ -66,7 +66,7 @@ struct SourceExif {
 }
 
 extension Picture {
-    /// With the metadata of its file that libvips 8.14 doesn't read.
+    /// With the metadata of its file that libvips 8.14 does not read.
     func with(_ exif: SourceExif?, xmp: UnsafeRawBufferPointer?) throws(VipsFailure) -> Picture {
         if exif == nil, xmp == nil { return self }
         let copy = try then { pw_vips_copy($0, &$1) }

@@ -4,13 +4,13 @@
     import Musl
 #endif
 
-/// When a run of frames has to end.
+/// Decides when a run of frames must end.
 struct WebPPace {
     private let settings: WebPFrameSettings
     private let canvas: PixelSize
-    /// Pixels that were encoded, at most.
+    /// Maximum pixels that the encoder holds.
     private var held = 0
-    /// Frames since the encoder began to count them; −1 before the first.
+    /// Frames since the encoder began its count for key frames; −1 before the first.
     private var count = -1
 
     init(_ settings: WebPFrameSettings, canvas: PixelSize) {
@@ -18,17 +18,17 @@ struct WebPPace {
         self.canvas = canvas
     }
 
-    /// - Parameter changed: pixels of the next frame that are to be encoded; those of a key frame are all.
+    /// - Parameter changed: the pixels of the next frame to encode; for a key frame, all of them.
     func isFull(before changed: Int) -> Bool {
         let next = held + max(changed, isAtKeyFrame ? canvas.pixels : 0)
-        // One after a cycle's shortest length is the first that may become a key frame.
+        // The first frame that may become a key frame comes after a cycle's shortest length.
         return next > settings.pixelsInMemory && isAtKeyFrame || next > 2 * settings.pixelsInMemory
     }
 
     private var isAtKeyFrame: Bool { count == settings.keyFrames.lowerBound }
 
     mutating func take(_ changed: Int) {
-        // What changes nothing only makes the frame before it last longer.
+        // A frame without changes only extends the duration of the one before it.
         guard changed > 0 else { return }
         held += isAtKeyFrame ? max(changed, canvas.pixels) : changed
         count += 1
@@ -37,7 +37,7 @@ struct WebPPace {
 }
 
 extension PixelBuffer {
-    /// How many pixels the rows have between and with the first and the last that differ.
+    /// The number of pixels in the rows from the first to the last that differ.
     func changed(since before: PixelBuffer) -> Int {
         let width = size.width
         return lend { pixels in
@@ -54,7 +54,7 @@ extension PixelBuffer {
         }
     }
 
-    /// Whether something is seen in the first and the last row and column.
+    /// Whether its first and last rows and columns have visible pixels.
     var fillsItsEdges: Bool {
         let (right, bottom) = (size.width - 1, size.height - 1)
         return lend { pixels in

@@ -1,9 +1,9 @@
 import CWebP
 internal import Core
 
-/// A run of frames in libwebp's own encoder, which holds them encoded until the run's end. The first is a key frame.
+/// A run of frames in libwebp's encoder, which holds them encoded until the run's end. The first is a key frame.
 ///
-/// The one owner of its handle. https://developers.google.com/speed/webp/docs/container-api#webpanimencoder_api
+/// The only owner of its handle. https://developers.google.com/speed/webp/docs/container-api#webpanimencoder_api
 final class WebPSection {
     private let encoder: OpaquePointer
     private let size: PixelSize
@@ -48,7 +48,7 @@ final class WebPSection {
         self.duration += duration
     }
 
-    /// Lends a whole file of its frames. Nothing may be added afterwards.
+    /// Lends a whole file of its frames. No frame may be added afterwards.
     func finish(_ body: (UnsafeRawBufferPointer) throws(Failure) -> Void) throws(Failure) {
         var data = WebPData()
         WebPDataInit(&data)

@@ -3,18 +3,18 @@ internal import CLandlock
 internal import CSeccomp
 internal import Glibc
 
-/// Something a helper has no business doing, and that it can try on itself without doing harm.
+/// A forbidden action that a helper can try on itself without harm.
 struct ForbiddenAction: Sendable {
     enum Layer: String, Codable, Sendable { case landlock, seccomp }
 
     let name: String
-    /// The guard that has to refuse it.
+    /// The protection that has to refuse it.
     let layer: Layer
-    /// The version of Landlock that is the first to refuse it.
+    /// The first version of Landlock that refuses it.
     var since = 1
     private let attempt: @Sendable () -> Int
 
-    /// - Returns: the error it was refused with; nil when it was done, or failed for another reason than a guard.
+    /// - Returns: the error with which it was refused; nil if it was done, or failed for another reason.
     func refusal() -> Int32? {
         errno = 0
         guard attempt() < 0, [EPERM, EACCES, ENOSYS].contains(errno) else { return nil }
@@ -25,7 +25,7 @@ struct ForbiddenAction: Sendable {
 extension ForbiddenAction {
     static let all = ofLandlock + ofSeccomp + byName
 
-    /// Tried while system calls are not filtered yet.
+    /// Tried before system calls are filtered.
     private static let ofLandlock = [
         ForbiddenAction(name: "read a file", layer: .landlock) { opening("/etc/passwd", O_RDONLY) },
         ForbiddenAction(name: "list a folder", layer: .landlock) { opening("/", O_RDONLY | O_DIRECTORY) },
@@ -56,7 +56,7 @@ extension ForbiddenAction {
         },
     ]
 
-    /// Calls that are refused whatever their arguments; these are harmless.
+    /// Calls that the filter refuses with any arguments; these are harmless.
     private static let byName: [ForbiddenAction] = calls.filter { seccomp_syscall_resolve_name($0) >= 0 }.map { name in
         ForbiddenAction(name: name, layer: .seccomp) { call(name, -1, -1, -1, -1) }
     }
@@ -81,7 +81,7 @@ extension ForbiddenAction {
         return Int(file)
     }
 
-    /// Without arguments, which every program would complain of, if it were started.
+    /// Without arguments: every program would report that, if it were started.
     private static func running(_ path: String) -> Int {
         path.withCString { call("execve", Int(bitPattern: UnsafeRawPointer($0))) }
     }

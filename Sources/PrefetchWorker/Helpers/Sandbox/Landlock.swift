@@ -2,18 +2,19 @@ internal import CLandlock
 internal import Glibc
 internal import SystemPackage
 
-/// Takes files, the network and other processes away from the calling thread and all it starts from then on. For good.
+/// Denies files, the network and other processes to the calling thread and all threads that it starts later,
+/// permanently.
 ///
 /// Threads that run already keep their rights. https://docs.kernel.org/userspace-api/landlock.html
 enum Landlock {
-    /// The rights that remain below the root.
+    /// The rights that stay allowed below the root.
     enum Access {
-        /// Existing files and folders may be read: libraries and their plug-ins.
+        /// Reading existing files and folders: libraries and their plug-ins.
         case reading
         case nothing
     }
 
-    /// - Returns: the version of Landlock that the kernel has: the higher, the more it takes away.
+    /// - Returns: the kernel's version of Landlock; higher versions deny more.
     @discardableResult
     static func restrict(to access: Access) throws(Errno) -> Int {
         let version = pw_landlock_abi()
@@ -23,7 +24,7 @@ enum Landlock {
             pw_landlock_ruleset(file_system: rights.fileSystem, network: rights.network, scopes: rights.scopes))
         guard number >= 0 else { throw Errno(rawValue: errno) }
         let ruleset = FileDescriptor(rawValue: number)
-        // The rules are the kernel's by then.
+        // Best effort: the kernel has its own reference to the rules by then.
         defer { try? ruleset.close() }
         if access == .reading { try allowReading(ruleset) }
         guard pw_no_new_privileges() == 0, pw_landlock_restrict(number) == 0 else { throw Errno(rawValue: errno) }
@@ -48,7 +49,7 @@ enum Landlock {
         let scopes: UInt64
 
         init(version: Int) {
-            // Thirteen at first; then REFER (2), TRUNCATE (3) and IOCTL_DEV (5).
+            // The first version has thirteen; then came REFER (2), TRUNCATE (3) and IOCTL_DEV (5).
             let count: UInt64 =
                 switch version {
                 case ...1: 13

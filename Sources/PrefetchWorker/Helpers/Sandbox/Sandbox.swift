@@ -1,25 +1,25 @@
 internal import SystemPackage
 
-/// The guards of a helper, put up in two steps around the start of its libraries.
+/// The protections of a helper, applied in two steps before and after its libraries start.
 ///
-/// Landlock binds only the threads that are yet to come, and libraries start some: so files can be read only from the
-/// first step on, and not at all from the second; the filter of system calls then binds every thread at once.
+/// Landlock applies only to threads that start later, and libraries start threads. So the first step still allows
+/// reading files, and the second allows none; the system call filter then applies to all threads at once.
 struct Sandbox {
     private(set) var protections = HelperProtections()
 
-    /// Before the first other thread is started: nothing can be written, created or connected to any more.
+    /// Call it before the first other thread starts. From then on the process can write, create or connect to nothing.
     mutating func prepare() {
         restrict(to: .reading)
     }
 
-    /// Once everything is loaded: open descriptors stay usable, and nothing else is.
+    /// Call it after everything is loaded. From then on the process can use only open descriptors.
     mutating func close() -> HelperProtections {
         lock()
         filter()
         return protections
     }
 
-    /// The second step of Landlock, where the first took hold.
+    /// The second step of Landlock; needs the first to have succeeded.
     mutating func lock() {
         if protections.landlock > 0 { restrict(to: .nothing) }
     }
@@ -43,15 +43,15 @@ struct Sandbox {
     }
 }
 
-/// What guards a helper; its first word to the worker, once its libraries are loaded and the guards are up.
+/// The protections that a helper reports when it is ready: its libraries are loaded and its sandbox is closed.
 struct HelperProtections: Codable, Equatable, Sendable {
-    /// Always true: what tells this word from any other.
+    /// Always true; distinguishes this message from others.
     var ready = true
-    /// The version of Landlock that took hold; 0 for none.
+    /// The version of Landlock in force; 0 for none.
     var landlock = 0
     /// Whether system calls are filtered.
     var seccomp = false
-    /// Why one of them is missing, in sentences.
+    /// Why a protection is missing, in sentences.
     var complaints: [String] = []
 
     var isComplete: Bool { landlock > 0 && seccomp }

@@ -1,25 +1,25 @@
 internal import Glibc
 
-/// The findings of a helper that tried everything its sandbox has to refuse.
+/// The result of a helper that tried every action that its sandbox must refuse.
 struct SandboxReport: Codable, Sendable {
     struct Trial: Codable, Sendable {
         let action: String
         let layer: ForbiddenAction.Layer
         let refused: Bool
-        /// The error's number, where it was refused.
+        /// The error number with which it was refused.
         let error: Int32?
     }
 
     let protections: HelperProtections
     let trials: [Trial]
 
-    /// What should have been refused, and wasn't.
+    /// Actions that should have been refused and were not.
     var leaks: [Trial] { trials.filter { !$0.refused } }
 }
 
 extension SandboxReport {
-    /// Closes the sandbox of this process for good, one guard after the other, and tries each on its own first: the
-    /// second would hide a hole in the first.
+    /// Closes the sandbox of this process permanently. It tries each protection alone before it adds the next, since
+    /// the second would hide a hole in the first.
     static func make() -> SandboxReport {
         var sandbox = Sandbox()
         sandbox.prepare()
@@ -30,7 +30,7 @@ extension SandboxReport {
         return SandboxReport(protections: sandbox.protections, trials: trials)
     }
 
-    /// A kernel's Landlock isn't asked for more than its version promises.
+    /// Expects of Landlock only what the kernel's version supports.
     private static func attempts(_ layer: ForbiddenAction.Layer, version: Int) -> [Trial] {
         ForbiddenAction.all.filter { $0.layer == layer && (layer == .seccomp || $0.since <= version) }.map { action in
             let error = action.refusal()

@@ -2,10 +2,10 @@ internal import CSeccomp
 internal import Glibc
 internal import SystemPackage
 
-/// Leaves the process a short list of system calls, in all its threads. For good.
+/// Restricts all threads of the process to a short list of system calls, permanently.
 ///
-/// A call that is not on the list fails with `EPERM` and does nothing: a library that asks for more than it needs falls back
-/// rather than dies. https://man7.org/linux/man-pages/man3/seccomp_init.3.html
+/// Any other call fails with `EPERM` and has no effect: a library that tries more than it needs falls back instead of
+/// crashing. https://man7.org/linux/man-pages/man3/seccomp_init.3.html
 enum SystemCallFilter {
     static func load() throws(Errno) {
         guard let filter = seccomp_init(pw_seccomp_refuse(EPERM)) else { throw .noMemory }
@@ -22,7 +22,7 @@ enum SystemCallFilter {
         _ action: UInt32, _ name: String, _ conditions: [scmp_arg_cmp] = [], to filter: scmp_filter_ctx,
     ) throws(Errno) {
         let number = seccomp_syscall_resolve_name(name)
-        // A call this version of libseccomp hasn't heard of stays refused.
+        // A call that this version of libseccomp does not know stays refused.
         guard number != -1 else { return }
         try check(seccomp_rule_add_array(filter, action, number, UInt32(conditions.count), conditions))
     }
@@ -33,45 +33,46 @@ enum SystemCallFilter {
     }
 }
 
-/// Why so few: pixels need memory, threads and a clock; files and the socket are open already when the filter comes.
+/// The list is short since pixels need only memory, threads and a clock; files and the socket are open before the
+/// filter.
 extension SystemCallFilter {
     static let allowed = [
-        // Memory. Orc writes the code that scales pictures into anonymous memory when it gets no file for it.
+        // Memory. Orc writes its generated code for scaling into anonymous memory if it gets no file for it.
         "brk", "madvise", "membarrier", "mmap", "mprotect", "mremap", "munmap",
-        // Threads, which libvips, libaom and dav1d start as they go.
+        // Threads, which libvips, libaom and dav1d start while they run.
         "exit", "exit_group", "futex", "get_robust_list", "getcpu", "gettid", "rseq", "sched_getaffinity",
         "sched_getattr", "sched_getparam", "sched_getscheduler", "sched_yield", "set_robust_list", "set_tid_address",
-        // Signals to ourselves.
+        // Signals to the process itself.
         "restart_syscall", "rt_sigaction", "rt_sigpending", "rt_sigprocmask", "rt_sigreturn", "rt_sigsuspend",
         "sigaltstack",
-        // Open files, and the socket that brings them.
+        // Open files, and the socket that delivers them.
         "close", "dup", "fadvise64", "fallocate", "fdatasync", "fstat", "fsync", "ftruncate", "lseek", "poll", "ppoll",
         "pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "recvmsg", "sendmsg", "umask", "write", "writev",
-        // Clocks, and facts about ourselves and the machine.
+        // Clocks, and information about the process and the machine.
         "clock_getres", "clock_gettime", "clock_nanosleep", "getegid", "geteuid", "getgid", "getpid", "getppid",
         "getrandom", "getrusage", "gettimeofday", "getuid", "nanosleep", "sysinfo", "time", "times", "uname",
     ]
 
-    /// Allowed with some arguments only; a name that comes twice is allowed in either way.
+    /// Allowed only with some arguments; a name that is listed twice is allowed in either way.
     static var allowedIf: [(name: String, conditions: [scmp_arg_cmp])] {
         let settings = [F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC].map { (name: "fcntl", conditions: [equal(1, $0)]) }
         return settings + [
-            // A thread, not a process.
+            // To make a thread, not a process.
             ("clone", [mask(0, pw_clone_thread)]),
-            // For abort(3) alone.
+            // For abort(3).
             ("tgkill", [equal(0, getpid())]),
-            // fstat(3) of older C libraries. It takes a path as well: names and sizes of files are no secret here.
+            // fstat(3) of older C libraries. The call accepts a path too: names and sizes of files are not secret here.
             ("newfstatat", [mask(3, pw_at_empty_path)]),
-            // The name of a thread.
+            // To name a thread.
             ("prctl", [equal(0, pw_pr_set_name)]),
-            // Asking for a limit, and moving that of CPU time along with every image.
+            // To read a limit, and to raise that of CPU time before every image.
             ("prlimit64", [equal(0, 0), equal(2, 0)]),
             ("prlimit64", [equal(0, 0), equal(1, 0)]),  // RLIMIT_CPU
-            ("prlimit64", [equal(0, 0), equal(1, 1)]),  // RLIMIT_FSIZE, which has no way up
+            ("prlimit64", [equal(0, 0), equal(1, 1)]),  // RLIMIT_FSIZE, which cannot be raised
         ]
     }
 
-    /// Refused with "no such call", upon which the C library takes the older one, whose arguments a filter can see.
+    /// Refused as an unknown system call, so that the C library uses the older one, whose arguments a filter can check.
     static let unknown = ["clone3", "statx", "rt_tgsigqueueinfo", "futex_waitv", "memfd_create"]
 
     private static func equal(_ argument: UInt32, _ value: Int32) -> scmp_arg_cmp {
