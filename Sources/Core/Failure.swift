@@ -18,8 +18,8 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     public var isListed: Bool?
     /// The setting of this worker that refused it; its URL is listed as long as the setting is the same.
     public var setting: String?
-    /// When its host may be asked again, in UTC milliseconds, where the host has said so.
-    public var blocksHostUntil: Int64?
+    /// When its host may be asked again, where the host has said so.
+    public var blocksHostUntil: WallTime?
 
     public init(
         _ failureClass: FailureClass, _ message: String, host: String? = nil, retryAfter: Duration? = nil,

@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// The cache's index: sources, variants, entries, keys and pins.
@@ -125,13 +126,13 @@ public struct CacheIndex: Sendable {
                 looks: ImagePlaceholders(text: { row.text($0 + 14) }, number: { row.number($0 + 14) }),
                 etag: row.text(10),
                 lastModified: row.text(11), http: row.text(12).flatMap(HTTPFacts.init(text:)),
-                fetchedAt: row.integer(13),
+                fetchedAt: WallTime(milliseconds: row.integer(13)),
             )
         }
     }
 
     /// Saves the changes of a source that is used now.
-    static func save(_ source: SourceRecord, replacing old: SourceRecord?, now: Int64, in db: Database) throws {
+    static func save(_ source: SourceRecord, replacing old: SourceRecord?, now: SteadyTime, in db: Database) throws {
         if source == old, try use(key: source.key, now: now, in: db) { return }
         if let old, try confirm(source, replacing: old, now: now, in: db) { return }
         try save(source, now: now, in: db)
@@ -141,7 +142,7 @@ public struct CacheIndex: Sendable {
     ///
     /// - Returns: whether that was all that is new, and it was written down.
     private static func confirm(
-        _ source: SourceRecord, replacing old: SourceRecord, now: Int64, in db: Database,
+        _ source: SourceRecord, replacing old: SourceRecord, now: SteadyTime, in db: Database,
     ) throws -> Bool {
         var confirmed = old
         (confirmed.etag, confirmed.lastModified, confirmed.http) = (source.etag, source.lastModified, source.http)
@@ -167,7 +168,7 @@ public struct CacheIndex: Sendable {
             """, [hash] + placeholders.values)
     }
 
-    static func save(_ source: SourceRecord, now: Int64, in db: Database) throws {
+    static func save(_ source: SourceRecord, now: SteadyTime, in db: Database) throws {
         let insert = try RowStatement(
             """
             INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
@@ -181,7 +182,7 @@ public struct CacheIndex: Sendable {
         if let looks = source.looks { try save(looks, hash: source.hash, in: db) }
     }
 
-    static func save(_ variant: VariantRecord, now: Int64, in db: Database) throws {
+    static func save(_ variant: VariantRecord, now: WallTime, in db: Database) throws {
         let insert = try RowStatement(
             """
             INSERT OR REPLACE INTO variants (identity, source, spec, coder, blob, size, format, width, height, created_at)

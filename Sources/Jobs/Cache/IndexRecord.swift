@@ -1,9 +1,10 @@
+internal import Core
 internal import GRDB
 
 /// Writes a group's files into the cache index, within the transaction that ends its items.
 struct IndexRecord {
     /// By the cache's own clock.
-    let now: Int64
+    let now: SteadyTime
     let folder: CacheFolder?
     private var keepsLinks: Bool?
     private var hasLostFiles: Bool?
@@ -14,7 +15,7 @@ struct IndexRecord {
     /// Files that the index did not have before, with their sizes.
     private(set) var added: [String: Int64] = [:]
 
-    init(now: Int64, folder: CacheFolder?) {
+    init(now: SteadyTime, folder: CacheFolder?) {
         self.now = now
         self.folder = folder
     }
@@ -81,7 +82,7 @@ struct IndexRecord {
             UPDATE blobs SET dying = 0, used_at = max(used_at, ?), is_source = max(is_source, ?),
                 modified_at = CASE WHEN ? THEN modified_at ELSE ? END
             WHERE hash = ?
-            """, [now, isSource, completion.isCached, now, rendition.blob])
+            """, [now.milliseconds, isSource, completion.isCached, now.milliseconds, rendition.blob])
     }
 
     /// - Returns: whether the index didn't have it.

@@ -106,8 +106,8 @@ struct CacheClock: Codable, Hashable, Sendable {
     var boot: String
     /// Since the boot, in milliseconds, time asleep included.
     var uptime: Int64
-    /// UTC milliseconds by the machine's clock.
-    var wall: Int64
+    /// By the machine's clock.
+    var wall: WallTime
     /// Milliseconds to subtract from the machine's clock.
     var shift: Int64
 

@@ -35,7 +35,7 @@ struct HostKeeper: Sendable {
 
     /// The values written and read last, so that each change is carried once.
     struct Ledger {
-        var seen: [String: Int64] = [:]
+        var seen: [String: SteadyTime] = [:]
         var saved: [String: HostMemory] = [:]
         var started: [String: Int64] = [:]
         var rates: [String: Double] = [:]
@@ -122,7 +122,7 @@ struct HostKeeper: Sendable {
     }
 
     /// Whether a host has ever answered, all workers know together.
-    private func learn(_ memory: HostMemory, at now: Int64) {
+    private func learn(_ memory: HostMemory, at now: SteadyTime) {
         if memory.hasAnswered { return downloader.noteAnswered(host: memory.host) }
         guard let silence = memory.silence, (0..<60_000).contains(now - silence.last),
             silence.failure.isUnreachable
@@ -171,11 +171,12 @@ struct HostKeeper: Sendable {
     }
 
     /// Nil where nothing has changed that is worth a write.
-    private func memory(of host: HostSnapshot, _ now: Int64, _ ledger: inout Ledger) -> HostMemory? {
+    private func memory(of host: HostSnapshot, _ now: SteadyTime, _ ledger: inout Ledger) -> HostMemory? {
         let old = ledger.saved[host.host]
         let width = host.window < Double(host.widest) ? host.window : nil
         var memory = HostMemory(
-            host: host.host, notBefore: old?.notBefore ?? 0, setAt: old?.setAt ?? now, reason: old?.reason,
+            host: host.host, notBefore: old?.notBefore ?? SteadyTime(milliseconds: 0), setAt: old?.setAt ?? now,
+            reason: old?.reason,
             width: width, circuitOpenCount: host.circuitOpenCount)
         if let left = host.blockedFor, left > .zero, left.milliseconds > (old?.remaining(at: now) ?? 0) + 1_500 {
             memory.notBefore = now + left.milliseconds
@@ -185,14 +186,16 @@ struct HostKeeper: Sendable {
             ledger.seen[host.host] = memory.notBefore
         }
         note(host, now, in: &memory)
-        if old == nil, memory.notBefore == 0, width == nil, host.circuitOpenCount == 0, memory.silence == nil {
+        if old == nil, memory.notBefore.milliseconds == 0, width == nil, host.circuitOpenCount == 0,
+            memory.silence == nil
+        {
             return nil
         }
         return memory == old ? nil : memory
     }
 
     /// Since when a host fails, and when it is given up. Nothing is known to have failed a moment earlier than it did.
-    private func note(_ host: HostSnapshot, _ now: Int64, in memory: inout HostMemory) {
+    private func note(_ host: HostSnapshot, _ now: SteadyTime, in memory: inout HostMemory) {
         // That a host answered matters only if it failed before.
         let old = memory.silence
         memory.hasAnswered = host.hasAnswered

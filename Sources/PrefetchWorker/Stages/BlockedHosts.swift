@@ -10,8 +10,7 @@ struct BlockedHosts: Sendable {
 
     let downloader: Downloader
     let shedHosts: ShedHosts
-    /// UTC milliseconds.
-    let now: @Sendable () -> Int64
+    let now: @Sendable () -> WallTime
 
     /// The end of an item whose host is blocked for longer than it pays to keep the item in memory for; nil otherwise.
     ///

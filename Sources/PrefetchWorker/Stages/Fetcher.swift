@@ -192,10 +192,10 @@ final class Fetcher: Sendable {
 /// Until when hosts asked to be left alone, as far as that is in the database: of many answers that say the same one is
 /// written.
 final class ToldWaits: Sendable {
-    private let waits = Mutex(LRUCache<String, Int64>(countLimit: 10_000))
+    private let waits = Mutex(LRUCache<String, WallTime>(countLimit: 10_000))
 
     /// - Returns: whether that is news, by more than a second.
-    func isNews(_ host: String, until time: Int64) -> Bool {
+    func isNews(_ host: String, until time: WallTime) -> Bool {
         waits.withLock { waits in
             if let known = waits.peek(host), known >= time - 1_000 { return false }
             waits.insert(time, for: host)

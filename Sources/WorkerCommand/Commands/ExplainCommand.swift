@@ -20,7 +20,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let variants: [VariantRecord]
         let blacklisted: BlacklistEntry?
         /// UTC milliseconds.
-        let hostBlockedUntil: Int64?
+        let hostBlockedUntil: WallTime?
         /// `asked` by the origin, or `parked` since it can't be reached.
         let hostBlockedFor: String?
         let items: [ItemRecord]
@@ -33,7 +33,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let item: Int64
         let reason: String
         /// UTC milliseconds; nil where it isn't known.
-        let until: Int64?
+        let until: WallTime?
     }
 
     @OptionGroup var common: CommonOptions
