@@ -18,7 +18,7 @@ extension CacheIndex {
         // One of its fallbacks may have served it.
         keys += try db.texts(
             """
-            SELECT DISTINCT \(Schema.askedURL("items")) FROM items
+            SELECT DISTINCT \(ItemSchema.askedURL("items")) FROM items
             WHERE url = ? AND state = 'done' AND fallback IS NOT NULL LIMIT 100
             """, [url]
         ).map(URLText.cacheKey)

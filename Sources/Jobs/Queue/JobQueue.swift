@@ -147,7 +147,7 @@ extension JobQueue {
         if try db.flag("SELECT NOT EXISTS (SELECT 1 FROM leases WHERE worker <> ?)", [worker]) == true { return [] }
         let statement = try RowStatement(
             """
-            SELECT \(Schema.askedURL("items")), jobs.options FROM leases
+            SELECT \(ItemSchema.askedURL("items")), jobs.options FROM leases
             CROSS JOIN items ON items.lease = leases.id AND items.state = 'active'
             CROSS JOIN jobs ON jobs.id = items.job WHERE leases.worker <> ?
             """, in: db)

@@ -65,7 +65,7 @@ extension JobQueue {
         var count = 0
         if lease.isAlone {
             let rows = try db.rows(
-                "SELECT id, job, \(Schema.askedURL("items")) AS url FROM items WHERE state = 'active' AND lease = ? AND deaths >= ?",
+                "SELECT id, job, \(ItemSchema.askedURL("items")) AS url FROM items WHERE state = 'active' AND lease = ? AND deaths >= ?",
                 [lease.id, Suspicion.guilty - 1])
             for row in rows { try end(guilty: row["id"], url: row["url"], now: now, in: db) }
             guilty += rows.map { $0["job"] }
