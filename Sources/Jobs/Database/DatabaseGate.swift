@@ -25,7 +25,7 @@ public final class DatabaseGate: Sendable {
     let syncs: Bool
     let patience: Patience
     let slices = SliceLedger()
-    /// Since when a reader keeps the log from being cut, in UTC milliseconds.
+    /// Since when a reader keeps the log from being cut.
     let logHeldSince = Mutex<WallTime?>(nil)
     /// Whether a commit waits for the disk as the connection is set; see `setDurability`.
     let isRelaxed = Atomic(false)

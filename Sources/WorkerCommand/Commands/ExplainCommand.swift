@@ -19,7 +19,6 @@ struct ExplainCommand: AsyncParsableCommand {
         let source: SourceRecord?
         let variants: [VariantRecord]
         let blacklisted: BlacklistEntry?
-        /// UTC milliseconds.
         let hostBlockedUntil: WallTime?
         /// `asked` by the origin, or `parked` since it can't be reached.
         let hostBlockedFor: String?
@@ -32,7 +31,7 @@ struct ExplainCommand: AsyncParsableCommand {
     struct Wait: Encodable {
         let item: Int64
         let reason: String
-        /// UTC milliseconds; nil where it isn't known.
+        /// Nil where it isn't known.
         let until: WallTime?
     }
 
