@@ -144,7 +144,9 @@ let package = Package(
         ),
         .testTarget(
             name: "ContentCacheTests",
-            dependencies: ["ContentCache", "TestSupport", .product(name: "SystemPackage", package: "swift-system")],
+            dependencies: [
+                "Core", "ContentCache", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
+            ],
         ),
         .executableTarget(
             name: "TestHelper", dependencies: ["PrefetchWorker", "Jobs", "Imaging"],

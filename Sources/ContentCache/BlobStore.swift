@@ -1,3 +1,4 @@
+public import Core
 public import SystemPackage
 
 /// What a run needs of blobs. ``ContentCache`` keeps them in a folder; a bucket behind a folder can stand here as well.

@@ -1,4 +1,4 @@
-internal import Core
+public import Core
 internal import Glibc
 internal import SystemPackage
 

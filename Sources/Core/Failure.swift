@@ -20,8 +20,8 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     public var isListed: Bool?
     /// The setting of this worker that refused the URL. The URL stays listed only while the setting is the same.
     public var setting: String?
-    /// When the host's block ends, in UTC milliseconds; nil if the host announced no time.
-    public var blocksHostUntil: Int64?
+    /// When the host's block ends; nil if the host announced no time.
+    public var blocksHostUntil: WallTime?
 
     public init(
         _ failureClass: FailureClass, _ message: String, host: String? = nil, retryAfter: Duration? = nil,

@@ -1,3 +1,4 @@
+public import Core
 internal import Glibc
 
 /// An open database: its queue, cache index, hosts and maintenance.
@@ -32,7 +33,7 @@ public final class JobStore: Sendable {
     public convenience init(
         path: String,
         missing: DatabaseGate.Missing = .create,
-        now: @escaping @Sendable () -> Int64 = DatabaseGate.wallClock,
+        now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock,
         uptime: @escaping @Sendable () -> Int64 = DatabaseGate.bootClock,
         leaseDuration: Int64 = DatabaseGate.leaseDuration,
         syncs: Bool = true,
@@ -57,7 +58,7 @@ public final class JobStore: Sendable {
     /// Opens the database; a file that is there and can't be read at this moment is tried again a few times.
     public static func opening(
         path: String, missing: DatabaseGate.Missing = .create,
-        now: @escaping @Sendable () -> Int64 = DatabaseGate.wallClock,
+        now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock,
         leaseDuration: Int64 = DatabaseGate.leaseDuration, syncs: Bool = true,
     ) async throws(JobsError) -> JobStore {
         try await retrying(tries: 3) { () throws(JobsError) in

@@ -1,3 +1,4 @@
+public import Core
 public import Download
 public import Imaging
 public import Jobs
@@ -59,7 +60,7 @@ public struct WorkerConfiguration: Sendable {
     public var grace: Int64 = 30_000
     /// How long a worker that is suspended keeps its items, in milliseconds. A worker that died loses them at once.
     public var lease = DatabaseGate.leaseDuration
-    public var now: @Sendable () -> Int64 = DatabaseGate.wallClock
+    public var now: @Sendable () -> WallTime = DatabaseGate.wallClock
 
     public init(database: String, cache: String, transforms: Int) {
         self.database = database

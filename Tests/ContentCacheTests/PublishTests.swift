@@ -1,3 +1,4 @@
+import Core
 import Glibc
 import SystemPackage
 import TestSupport

@@ -14,8 +14,8 @@ struct ClockTests {
         try await withTemporaryDirectory { folder in
             let (wall, uptime) = (TestClock(), TestClock())
             let path = folder.appending("worker.db").string
-            let store = try JobStore(path: path, now: { wall.now }, uptime: { uptime.now })
-            let other = try JobStore(path: path, now: { wall.now }, uptime: { uptime.now })
+            let store = try JobStore(path: path, now: { wall.now }, uptime: { uptime.milliseconds })
+            let other = try JobStore(path: path, now: { wall.now }, uptime: { uptime.milliseconds })
             try await store.database.keepCacheClock()
             try await body(store, other, wall, uptime)
             try await store.close()

@@ -133,7 +133,7 @@ struct EventTests {
             let events = try await all(queue, after: before)
             #expect(events.count { $0.event == .item } == 2 && events.allSatisfy { $0.id > before && $0.job == job })
             #expect(try await queue.store.events.last(before: queue.clock.now + 1) > before)
-            #expect(try await queue.store.events.last(before: 0) <= events[0].id)
+            #expect(try await queue.store.events.last(before: WallTime(milliseconds: 0)) <= events[0].id)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Core
 import Synchronization
 import Testing
 
@@ -175,7 +176,7 @@ struct EvictionTests {
             // It was found, and not published: it is as old as before.
             #expect(before == [])
             let after = try await queue.store.cache.blobs(after: "", limit: 1)
-            #expect(after.first?.modifiedAt == source.fetchedAt)
+            #expect(after.first?.modifiedAt.milliseconds == source.fetchedAt.milliseconds)
         }
     }
 
@@ -242,7 +243,8 @@ struct EvictionTests {
             let rendition = RenditionRecord(
                 name: "original", blob: hash, size: 10, format: "jpeg", width: nil, height: nil)
             let group = items.map { item in
-                let source = SourceRecord(key: item.key, hash: hash, size: 10, isKept: true, fetchedAt: 1)
+                let source = SourceRecord(
+                    key: item.key, hash: hash, size: 10, isKept: true, fetchedAt: WallTime(milliseconds: 1))
                 return (
                     item: item,
                     ending: ItemEnding.done(
@@ -284,19 +286,19 @@ struct EvictionTests {
     }
 
     @Test func `The cache's clock doesn't jump`() async throws {
-        try await withQueue { queue in
-            let start = CacheClock(boot: "a", uptime: 1_000, wall: 1_000_000, shift: 0)
-            let tenYears: Int64 = 3_650 * 86_400_000
-            #expect(start.moved(to: .init(boot: "a", uptime: 61_000, wall: 1_060_000, shift: 0)).shift == 0)
-            let ahead = start.moved(to: .init(boot: "a", uptime: 61_000, wall: 1_060_000 + tenYears, shift: 0))
-            #expect(ahead.shift == tenYears)
-            #expect(ahead.moved(to: .init(boot: "a", uptime: 61_000, wall: 1_060_000, shift: 0)).shift == 0)
-            // Nobody knows how long a machine was off, but it was not ten years, and time didn't go back.
-            #expect(start.moved(to: .init(boot: "b", uptime: 1, wall: 1_000_000 + 86_400_000, shift: 0)).shift == 0)
-            #expect(
-                start.moved(to: .init(boot: "b", uptime: 1, wall: tenYears, shift: 0)).shift == tenYears - 1_000_000)
-            #expect(start.moved(to: .init(boot: "b", uptime: 1, wall: 0, shift: 0)).shift == -1_000_000)
+        func clock(_ boot: String, uptime: Int64, wall: Int64) -> CacheClock {
+            CacheClock(boot: boot, uptime: uptime, wall: WallTime(milliseconds: wall), shift: 0)
         }
+        let start = clock("a", uptime: 1_000, wall: 1_000_000)
+        let tenYears: Int64 = 3_650 * 86_400_000
+        #expect(start.moved(to: clock("a", uptime: 61_000, wall: 1_060_000)).shift == 0)
+        let ahead = start.moved(to: clock("a", uptime: 61_000, wall: 1_060_000 + tenYears))
+        #expect(ahead.shift == tenYears)
+        #expect(ahead.moved(to: clock("a", uptime: 61_000, wall: 1_060_000)).shift == 0)
+        // Nobody knows how long a machine was off, but it was not ten years, and time didn't go back.
+        #expect(start.moved(to: clock("b", uptime: 1, wall: 1_000_000 + 86_400_000)).shift == 0)
+        #expect(start.moved(to: clock("b", uptime: 1, wall: tenYears)).shift == tenYears - 1_000_000)
+        #expect(start.moved(to: clock("b", uptime: 1, wall: 0)).shift == -1_000_000)
     }
 
     @Test func `A clock that is set ten years ahead makes nothing old`() async throws {
@@ -318,12 +320,12 @@ struct EvictionTests {
             let files = NamesOnly()
             let items = try await queue.fill(3, files)
             let open = try await queue.job(2, name: "open")
-            let pruned = try await queue.store.maintenance.prune(endedBefore: Int64.max)
+            let pruned = try await queue.store.maintenance.prune(endedBefore: .max)
             #expect((pruned.jobs, pruned.items) == (1, 3))
             #expect(try await queue.store.reports.progress(job: items[0].job) == nil)
             #expect(try await queue.progress(open).queued == 2)
             #expect(try await queue.store.cache.entry(ofURL: items[0].url, variant: "original") != nil)
-            #expect(try await queue.store.maintenance.prune(endedBefore: Int64.max) == .init())
+            #expect(try await queue.store.maintenance.prune(endedBefore: .max) == .init())
         }
     }
 }

@@ -5,8 +5,8 @@ import Testing
 @Suite("Fencing", .timeLimit(.minutes(15)))
 struct FencingTests {
     static let endings: [ItemEnding] = [
-        .failed(.timeout), .failed(.badImage), .release, .wait(until: 5),
-        .retry(at: 5, Failure(.timeout, "m"), blockingHost: true),
+        .failed(.timeout), .failed(.badImage), .release, .wait(until: WallTime(milliseconds: 5)),
+        .retry(at: WallTime(milliseconds: 5), Failure(.timeout, "m"), blockingHost: true),
     ]
 
     @Test func `A finish with a lease that was taken back changes nothing and is reported`() async throws {

@@ -1,3 +1,4 @@
+import Core
 import TestSupport
 import Testing
 
@@ -12,22 +13,27 @@ import Testing
             func any() -> String? { values.randomElement(using: &random) ?? nil }
             let facts = HTTPFacts(
                 cacheControl: any(), expires: any(), date: any(), age: any(), vary: any(), varied: any(),
-                askedAt: .random(in: -1 << 52...1 << 52, using: &random),
-                answeredAt: .random(in: 0...1, using: &random),
+                askedAt: WallTime(milliseconds: .random(in: -1 << 52...1 << 52, using: &random)),
+                answeredAt: WallTime(milliseconds: .random(in: 0...1, using: &random)),
                 redirects: [nil, 1, 5].randomElement(using: &random) ?? nil)
             #expect(HTTPFacts(text: facts.text) == facts)
         }
     }
 
     @Test func `A fact can't pose as another`() throws {
-        let facts = HTTPFacts(cacheControl: "a\u{1F}=b", askedAt: 1, answeredAt: 2)
+        let facts = HTTPFacts(
+            cacheControl: "a\u{1F}=b", askedAt: WallTime(milliseconds: 1), answeredAt: WallTime(milliseconds: 2))
         #expect(HTTPFacts(text: facts.text)?.cacheControl == "a=b")
         #expect(HTTPFacts(text: facts.text)?.expires == nil)
     }
 
     @Test func `What earlier versions wrote is read`() throws {
         let old = #"{"answeredAt":2,"askedAt":1,"cacheControl":"no-cache","varied":""}"#
-        #expect(HTTPFacts(text: old) == HTTPFacts(cacheControl: "no-cache", varied: "", askedAt: 1, answeredAt: 2))
+        #expect(
+            HTTPFacts(text: old)
+                == HTTPFacts(
+                    cacheControl: "no-cache", varied: "", askedAt: WallTime(milliseconds: 1),
+                    answeredAt: WallTime(milliseconds: 2)))
     }
 
     @Test(arguments: ["", "{", "null", "=a", "\u{1F}\u{1F}\u{1F}\u{1F}\u{1F}\u{1F}=x\u{1F}=1", #"{"askedAt":1}"#])

@@ -17,9 +17,10 @@ struct HostTests {
                 item, .retry(at: now + 3_600_000, Failure(.http(429), "m"), blockingHost: true))
             let again = try JobStore(path: queue.path, now: { queue.clock.now })
             let memory = try #require(try await again.hosts.memories().first)
-            #expect(memory.remaining(at: now + 600_000) == 3_000_000)
-            #expect(memory.remaining(at: now - 86_400_000) == 3_600_000)
-            #expect(memory.remaining(at: now + 86_400_000) == 0)
+            let steady = queue.clock.steady
+            #expect(memory.remaining(at: steady + 600_000) == 3_000_000)
+            #expect(memory.remaining(at: steady - 86_400_000) == 3_600_000)
+            #expect(memory.remaining(at: steady + 86_400_000) == 0)
             try await again.close()
         }
     }
@@ -83,7 +84,7 @@ struct HostTests {
         try await withQueue { queue in
             let load = [HostLoad(host: "a.example", running: 3, waiting: 4, rate: 1.5)]
             let memory = HostMemory(
-                host: "a.example", notBefore: queue.clock.now + 30_000, setAt: queue.clock.now, reason: "parked",
+                host: "a.example", notBefore: queue.clock.steady + 30_000, setAt: queue.clock.steady, reason: "parked",
                 width: 0.5, circuitOpenCount: 1)
             try await queue.store.hosts.save(hosts: [memory])
             let demands = load.map { HostDemand(load: $0, limit: 6, share: nil) }

@@ -79,7 +79,7 @@ struct MigrationTests {
             let before = ProcessTable.contents(of: path)
             let openers: [() throws -> Void] = [
                 { _ = try JobStore(path: path) }, { _ = try JobStore(readOnly: path) },
-                { _ = try Salvage.run(database: path, now: 1) { [] } },
+                { _ = try Salvage.run(database: path, now: WallTime(milliseconds: 1)) { [] } },
             ]
             for open in openers {
                 let error = #expect(throws: JobsError.self) { try open() }

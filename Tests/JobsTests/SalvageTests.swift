@@ -1,3 +1,4 @@
+import Core
 import GRDB
 import Glibc
 import SystemPackage
@@ -8,7 +9,7 @@ import Testing
 
 @Suite("Rebuilding a database", .timeLimit(.minutes(15)))
 struct SalvageTests {
-    private static let now: Int64 = 1_700_000_000_000
+    private static let now = WallTime(milliseconds: 1_700_000_000_000)
 
     private func make(_ folder: FilePath, jobs: Int = 31) async throws -> String {
         let path = folder.appending("worker.db").string
@@ -62,7 +63,9 @@ struct SalvageTests {
                 #expect(try await store.queue.finish([(item, item.completion(clock: clock))]) == [])
             }
             let lost = LostFile(key: "https://a.example/old.jpg", variant: "", blob: "00")
-            try await store.database.write { try CacheIndex.note([lost], now: Self.now, in: $0) }
+            try await store.database.write {
+                try CacheIndex.note([lost], now: Moment(wall: Self.now, jumps: 0).steady, in: $0)
+            }
             try await store.cache.pin([items[0].url])
             try await store.queue.unregister(worker: worker)
             let limits = try await store.hosts.limits()

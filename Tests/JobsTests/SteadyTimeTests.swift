@@ -21,10 +21,11 @@ struct SteadyTimeTests {
     private func withListedURL(ahead: Int64, _ body: (Ahead) async throws -> Void) async throws {
         try await withTemporaryDirectory { folder in
             let (offset, uptime) = (TestClock(), TestClock())
-            offset.advance(ahead - offset.now)
+            offset.advance(ahead - offset.milliseconds)
             let path = folder.appending("worker.db")
             let store = try JobStore(
-                path: path.string, now: { DatabaseGate.wallClock() + offset.now }, uptime: { uptime.now })
+                path: path.string, now: { DatabaseGate.wallClock() + offset.milliseconds },
+                uptime: { uptime.milliseconds })
             try await store.database.keepCacheClock()
             let worker = try await store.queue.register(host: "test", pid: 1)
             _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg"]))
@@ -71,7 +72,7 @@ struct SteadyTimeTests {
         try await withTemporaryDirectory { folder in
             let (wall, uptime) = (TestClock(), TestClock())
             let store = try JobStore(
-                path: folder.appending("worker.db").string, now: { wall.now }, uptime: { uptime.now })
+                path: folder.appending("worker.db").string, now: { wall.now }, uptime: { uptime.milliseconds })
             let month: Int64 = 30 * 86_400_000
             func prune() async throws -> Int {
                 try await store.maintenance.prune(endedBefore: store.database.cacheTime() - month).jobs
@@ -104,7 +105,7 @@ struct SteadyTimeTests {
         try await withTemporaryDirectory { folder in
             let (wall, uptime) = (TestClock(), TestClock())
             let store = try JobStore(
-                path: folder.appending("worker.db").string, now: { wall.now }, uptime: { uptime.now })
+                path: folder.appending("worker.db").string, now: { wall.now }, uptime: { uptime.milliseconds })
             try await store.database.keepCacheClock()
             let noted = try await store.cache.property("clock")
             let first = try await store.database.keepCacheClock(unlessStill: nil)

@@ -57,7 +57,7 @@ struct ViewTests {
             try await queue.end(items[1], items[1].completion(cached: true, clock: queue.clock))
             try await queue.end(items[2], .failed(.http(404)))
             try await queue.end(items[3], .blacklisted(try #require(try await queue.store.blacklist.entries().first)))
-            try await queue.end(items[4], .wait(until: 1))
+            try await queue.end(items[4], .wait(until: WallTime(milliseconds: 1)))
             let row = try queue.shell.expect(
                 """
                 SELECT total, ended, percent, queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes,

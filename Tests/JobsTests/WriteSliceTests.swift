@@ -65,7 +65,7 @@ struct WriteSliceTests {
                     items.map { ($0, .failed(Failure(.notCached, "It is not there."))) })
             }
             queue.clock.advance(1_000)
-            let pruned = try await queue.store.maintenance.prune(endedBefore: queue.clock.now)
+            let pruned = try await queue.store.maintenance.prune(endedBefore: queue.clock.steady)
             #expect((pruned.jobs, pruned.items) == (1, 1_200))
             #expect(try await queue.store.reports.progress(job: job) == nil)
             #expect(try await queue.store.database.longestSlices()[.prune] != nil)
@@ -99,7 +99,8 @@ struct WriteSliceTests {
             // Used again, without the network.
             try await end([urls[3]], isCached: true)
             var forgotten = 0
-            while case let count = try await queue.store.eviction.forgetKeys(usedBefore: queue.clock.now),
+            let now = queue.clock.steady
+            while case let count = try await queue.store.eviction.forgetKeys(usedBefore: now),
                 count > 0
             {
                 forgotten += count

@@ -1,3 +1,4 @@
+import Core
 import Jobs
 import PrefetchWorker
 import Synchronization

@@ -140,7 +140,8 @@ struct HTTPCachingTests {
             #expect(try await run(place, origin.url("/a.jpg"), nil).failed == 1)
             let status = try #require(try await place.store.hosts.statuses().first)
             #expect(status.reason == "asked")
-            #expect((status.notBefore ?? 0) - place.store.database.currentTime > 300_000)
+            let notBefore = try #require(status.notBefore)
+            #expect(notBefore - place.store.database.currentTime > 300_000)
         }
     }
 }

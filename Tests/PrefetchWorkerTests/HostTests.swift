@@ -1,3 +1,4 @@
+import Core
 import Download
 import Glibc
 import Jobs
@@ -29,7 +30,7 @@ struct HostTests {
             #expect(status)
             let item = try await place.history("http://127.0.0.1:\(port)/49.jpg")
             #expect(item.failure == "connect")
-            #expect(item.runAt ?? 0 > place.store.database.currentTime + 20_000)
+            #expect(item.runAt ?? 0 > (place.store.database.currentTime + 20_000).milliseconds)
             // Who only waited has not failed at the host: no more were asked for than its places, and probes.
             let failures = try await place.store.hosts.statuses().first?.failures["connect"] ?? 0
             #expect((1..<20).contains(failures))

@@ -29,7 +29,8 @@ private struct Press: Sendable {
 
     func ending(_ item: ClaimedItem, _ blob: PendingBlob) -> ItemEnding {
         let source = SourceRecord(
-            key: item.key, hash: blob.hash.hex, size: blob.size, isKept: true, format: "jpeg", fetchedAt: 1)
+            key: item.key, hash: blob.hash.hex, size: blob.size, isKept: true, format: "jpeg",
+            fetchedAt: WallTime(milliseconds: 1))
         let rendition = RenditionRecord(
             name: "original", blob: blob.hash.hex, size: blob.size, format: "jpeg", width: nil, height: nil)
         return .done(Completion(source: source, renditions: [rendition], newVariants: [], isCached: false))

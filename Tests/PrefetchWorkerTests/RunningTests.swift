@@ -50,7 +50,7 @@ struct RunningTests {
 
     @Test func `Every ending is counted once, under its name`() {
         let statistics = RunStatistics()
-        let source = SourceRecord(key: "k", hash: "h", size: 10, isKept: true, fetchedAt: 1)
+        let source = SourceRecord(key: "k", hash: "h", size: 10, isKept: true, fetchedAt: WallTime(milliseconds: 1))
         let done = Completion(source: source, renditions: [], newVariants: [], isCached: false)
         var cached = done
         cached.isCached = true
@@ -60,7 +60,8 @@ struct RunningTests {
         let record = Failure(.badImage, "m")
         let endings: [ItemEnding] = [
             .done(done), .done(cached), .failed(record), .failed(Failure(.dns, "m")), .blacklisted(entry),
-            .retry(at: 1, record, blockingHost: false), .wait(until: 1), .release,
+            .retry(at: WallTime(milliseconds: 1), record, blockingHost: false), .wait(until: WallTime(milliseconds: 1)),
+            .release,
         ]
         for ending in endings { statistics.count(ending) }
         statistics.saw(jobs: [1, 2, 1])

@@ -1,3 +1,4 @@
+public import Core
 internal import GRDB
 
 /// Blobs go in steps: they are marked as dying; in a later transaction the index forgets what refers to them; then their
@@ -35,7 +36,7 @@ public struct CacheEviction: Sendable {
     ///   - last: goes on after this one. Held blobs are skipped, so a page may be empty without being the last.
     /// - Returns: the page, and where to go on; nil at the end.
     public func candidates(
-        _ kind: Kind?, by expiry: Expiry, notAfter: Int64 = .max, after last: Candidate? = nil,
+        _ kind: Kind?, by expiry: Expiry, notAfter: SteadyTime = .max, after last: Candidate? = nil,
         limit: Int = 256,
     ) async throws(JobsError) -> (page: [Candidate], next: Candidate?) {
         try await gate.read { db in
@@ -45,7 +46,7 @@ public struct CacheEviction: Sendable {
                 SELECT hash, size, \(column) AS time, used_at FROM blobs
                 WHERE (\(column), hash) > (?, ?) AND \(column) <= ? AND dying = 0\(kind?.condition ?? "")
                 ORDER BY \(column), hash LIMIT ?
-                """, [last?.time ?? .min, last?.hash ?? "", notAfter, limit])
+                """, [last?.time ?? .min, last?.hash ?? "", notAfter.milliseconds, limit])
             let all = rows.map {
                 Candidate(hash: $0["hash"], size: $0["size"], time: $0["time"], usedAt: $0["used_at"])
             }
@@ -59,7 +60,7 @@ public struct CacheEviction: Sendable {
     ///
     /// - Returns: how many were marked.
     public func markDying(_ candidates: [Candidate]) async throws(JobsError) -> Int {
-        let now = max(1, gate.now())
+        let now = max(1, gate.now().milliseconds)
         var count = 0
         var rest = candidates[...]
         while !rest.isEmpty {
@@ -193,7 +194,7 @@ public struct CacheEviction: Sendable {
     /// - Parameter lostAt: when it was found missing or damaged, by the cache's clock; nil where it is to go.
     /// - Returns: whether nothing refers to it any more.
     static func forget(
-        blob hash: String, keepingRow: Bool = false, lostAt: Int64? = nil, in db: Database,
+        blob hash: String, keepingRow: Bool = false, lostAt: SteadyTime? = nil, in db: Database,
     ) throws -> Bool {
         let entries = try CacheIndex.entries(ofBlob: hash, limit: entriesPerSlice, in: db)
         let sources = try db.texts(

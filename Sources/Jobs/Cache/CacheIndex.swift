@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// The cache's index: sources, variants, entries, keys and pins.
@@ -51,7 +52,10 @@ public struct CacheIndex: Sendable {
             try db.rows(
                 "SELECT hash, size, modified_at FROM blobs WHERE hash > ? AND dying = 0 ORDER BY hash LIMIT ?",
                 [hash, limit]
-            ).map { IndexedBlob(hash: $0["hash"], size: $0["size"], modifiedAt: $0["modified_at"]) }
+            ).map {
+                IndexedBlob(
+                    hash: $0["hash"], size: $0["size"], modifiedAt: SteadyTime(milliseconds: $0["modified_at"]))
+            }
         }
     }
 
@@ -79,7 +83,7 @@ public struct CacheIndex: Sendable {
                 let (isSame, isDone) = try await gate.write { db in
                     let isSame = try db.exists(
                         "SELECT 1 FROM blobs WHERE hash = ? AND dying = 0 AND modified_at = ?",
-                        [blob.hash, blob.modifiedAt])
+                        [blob.hash, blob.modifiedAt.milliseconds])
                     guard isSame else { return (false, true) }
                     return (true, try CacheEviction.forget(blob: blob.hash, lostAt: try reading.time(in: db), in: db))
                 }
@@ -123,13 +127,13 @@ public struct CacheIndex: Sendable {
                 looks: ImagePlaceholders(text: { row.text($0 + 14) }, number: { row.number($0 + 14) }),
                 etag: row.text(10),
                 lastModified: row.text(11), http: row.text(12).flatMap(HTTPFacts.init(text:)),
-                fetchedAt: row.integer(13),
+                fetchedAt: WallTime(milliseconds: row.integer(13)),
             )
         }
     }
 
     /// Saves the changes of a source that is used now.
-    static func save(_ source: SourceRecord, replacing old: SourceRecord?, now: Int64, in db: Database) throws {
+    static func save(_ source: SourceRecord, replacing old: SourceRecord?, now: SteadyTime, in db: Database) throws {
         if source == old, try use(key: source.key, now: now, in: db) { return }
         if let old, try confirm(source, replacing: old, now: now, in: db) { return }
         try save(source, now: now, in: db)
@@ -139,7 +143,7 @@ public struct CacheIndex: Sendable {
     ///
     /// - Returns: whether that was all that is new, and it was written down.
     private static func confirm(
-        _ source: SourceRecord, replacing old: SourceRecord, now: Int64, in db: Database,
+        _ source: SourceRecord, replacing old: SourceRecord, now: SteadyTime, in db: Database,
     ) throws -> Bool {
         var confirmed = old
         (confirmed.etag, confirmed.lastModified, confirmed.http) = (source.etag, source.lastModified, source.http)
@@ -165,7 +169,7 @@ public struct CacheIndex: Sendable {
             """, [hash] + placeholders.values)
     }
 
-    static func save(_ source: SourceRecord, now: Int64, in db: Database) throws {
+    static func save(_ source: SourceRecord, now: SteadyTime, in db: Database) throws {
         let insert = try RowStatement(
             """
             INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
@@ -179,7 +183,7 @@ public struct CacheIndex: Sendable {
         if let looks = source.looks { try save(looks, hash: source.hash, in: db) }
     }
 
-    static func save(_ variant: VariantRecord, now: Int64, in db: Database) throws {
+    static func save(_ variant: VariantRecord, now: WallTime, in db: Database) throws {
         let insert = try RowStatement(
             """
             INSERT OR REPLACE INTO variants (identity, source, spec, coder, blob, size, format, width, height, created_at)

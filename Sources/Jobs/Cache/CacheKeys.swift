@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// The cache keys of a URL: a job's rule may have made another of it than its own.
@@ -17,7 +18,7 @@ extension CacheIndex {
         // One of its fallbacks may have served it.
         keys += try db.texts(
             """
-            SELECT DISTINCT \(Schema.askedURL("items")) FROM items
+            SELECT DISTINCT \(ItemSchema.askedURL("items")) FROM items
             WHERE url = ? AND state = 'done' AND fallback IS NOT NULL LIMIT 100
             """, [url]
         ).map(URLText.cacheKey)
@@ -98,7 +99,7 @@ extension CacheIndex {
                     """
                     UPDATE blobs SET used_at = max(used_at, ?), verified = coalesce(?, verified)
                     WHERE hash = ? AND dying = 0
-                    """, [time, use.verified, use.hash])
+                    """, [time.milliseconds, use.verified, use.hash])
                 if let key = use.key { _ = try Self.use(key: key, now: time, in: db) }
             }
         }
@@ -128,10 +129,10 @@ extension CacheIndex {
     }
 
     /// - Returns: whether the URL is known.
-    static func use(key: String, now: Int64, in db: Database) throws -> Bool {
+    static func use(key: String, now: SteadyTime, in db: Database) throws -> Bool {
         let select = try RowStatement("SELECT used_at FROM sources WHERE key = ?", in: db)
         guard let known = try select.first(key, read: { $0.integer(0) }) else { return false }
-        if known < now - useResolution {
+        if known < (now - useResolution).milliseconds {
             try RowStatement("UPDATE sources SET used_at = ? WHERE key = ?", in: db).run(now, key)
         }
         return true

@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 extension CacheIndex {
@@ -120,7 +121,7 @@ extension CacheIndex {
             shares.append(CacheShare(name: "longer", files: 0, bytes: 0))
             let rows = try Row.fetchCursor(db, sql: "SELECT used_at, size FROM blobs WHERE dying = 0")
             while let row = try rows.next() {
-                let age: Int64 = time - row["used_at"]
+                let age = time - SteadyTime(milliseconds: row["used_at"])
                 let index = limits.firstIndex { age <= $0.milliseconds } ?? limits.count
                 shares[index].files += 1
                 shares[index].bytes += row["size"]

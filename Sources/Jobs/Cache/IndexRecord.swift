@@ -1,9 +1,10 @@
+internal import Core
 internal import GRDB
 
 /// Writes a group's files into the cache index, within the transaction that ends its items.
 struct IndexRecord {
     /// By the cache's own clock.
-    let now: Int64
+    let now: SteadyTime
     /// Blobs whose files the worker holds; nil where files don't matter.
     let held: HeldBlobs?
     private var keepsLinks: Bool?
@@ -17,7 +18,7 @@ struct IndexRecord {
     /// Entries that are new or changed, where links are kept.
     private(set) var links: [CacheEntry] = []
 
-    init(now: Int64, held: HeldBlobs?) {
+    init(now: SteadyTime, held: HeldBlobs?) {
         self.now = now
         self.held = held
     }
@@ -84,7 +85,7 @@ struct IndexRecord {
             UPDATE blobs SET dying = 0, used_at = max(used_at, ?), is_source = max(is_source, ?),
                 modified_at = CASE WHEN ? THEN ? ELSE modified_at END
             WHERE hash = ?
-            """, [now, isSource, isPublished, now, rendition.blob])
+            """, [now.milliseconds, isSource, isPublished, now.milliseconds, rendition.blob])
     }
 
     /// - Returns: whether the index didn't have it.

@@ -1,3 +1,4 @@
+public import Core
 internal import GRDB
 
 extension CacheIndex {
@@ -14,10 +15,11 @@ extension CacheIndex {
     }
 
     /// Forgets files that were found missing before a time, by the cache's clock, except pinned ones.
-    public func forgetLostFiles(foundBefore time: Int64) async throws(JobsError) {
-        guard try await gate.exists("SELECT 1 FROM lost_files WHERE found_at < ?", [time]) else { return }
+    public func forgetLostFiles(foundBefore time: SteadyTime) async throws(JobsError) {
+        guard try await gate.exists("SELECT 1 FROM lost_files WHERE found_at < ?", [time.milliseconds]) else { return }
         try await gate.write { db in
-            try db.run("DELETE FROM lost_files WHERE found_at < ? AND key NOT IN (SELECT key FROM pins)", [time])
+            try db.run(
+                "DELETE FROM lost_files WHERE found_at < ? AND key NOT IN (SELECT key FROM pins)", [time.milliseconds])
         }
     }
 
@@ -28,12 +30,12 @@ extension CacheIndex {
     }
 
     /// Those of them whose URLs nothing keeps from being asked for.
-    static func lostFiles(unlistedAt now: Int64, limit: Int, in db: Database) throws -> [LostFile] {
+    static func lostFiles(unlistedAt now: SteadyTime, limit: Int, in db: Database) throws -> [LostFile] {
         try db.rows(
             """
             SELECT key, variant, blob FROM lost_files WHERE \(isUnqueued) AND NOT \(isListed)
             ORDER BY key, variant LIMIT ?
-            """, [now, limit]
+            """, [now.milliseconds, limit]
         ).map(LostFile.init(row:))
     }
 
@@ -43,7 +45,7 @@ extension CacheIndex {
         return try await gate.read { db in
             try db.int(
                 "SELECT count(*) FROM lost_files WHERE \(Self.isUnqueued) AND \(Self.isListed)",
-                [try reading.time(in: db)]) ?? 0
+                [try reading.time(in: db).milliseconds]) ?? 0
         }
     }
 
@@ -65,11 +67,11 @@ extension CacheIndex {
     // MARK: - Steps
 
     /// Written down in the transaction that forgets them.
-    static func note(_ lost: [LostFile], now: Int64, in db: Database) throws {
+    static func note(_ lost: [LostFile], now: SteadyTime, in db: Database) throws {
         for file in lost {
             try db.run(
                 "INSERT OR REPLACE INTO lost_files (key, variant, blob, found_at) VALUES (?, ?, ?, ?)",
-                [file.key, file.variant, file.blob, now])
+                [file.key, file.variant, file.blob, now.milliseconds])
         }
     }
 

@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// URLs whose files are never evicted: the source and every variant, those that are made later too.
@@ -6,7 +7,9 @@ extension CacheIndex {
         let now = gate.now()
         try await gate.write { db in
             for url in urls {
-                for key in try Self.keys(ofURL: url, in: db) { try Self.pin(key, of: url, now: now, in: db) }
+                for key in try Self.keys(ofURL: url, in: db) {
+                    try Self.pin(key, of: url, at: now.milliseconds, in: db)
+                }
             }
         }
     }
@@ -46,13 +49,14 @@ extension CacheIndex {
 
     // MARK: - Steps
 
-    private static func pin(_ key: String, of url: String, now: Int64, in db: Database) throws {
-        try db.run("INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", [key, now])
+    /// - Parameter time: in milliseconds; people may look at it, and no code does.
+    private static func pin(_ key: String, of url: String, at time: Int64, in db: Database) throws {
+        try db.run("INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", [key, time])
         try db.run("INSERT OR IGNORE INTO pin_urls (url, key) VALUES (?, ?)", [URLText.cacheKey(url), key])
     }
 
     /// A URL that is pinned got another key than its own, by a rule or a delegate.
-    static func extendPin(of url: String, to key: String, now: Int64, in db: Database) throws {
+    static func extendPin(of url: String, to key: String, now: SteadyTime, in db: Database) throws {
         let name = URLText.cacheKey(url)
         guard name != key, try isPinned(name, in: db) else { return }
         // Its own key may be another URL's as well.
@@ -61,7 +65,7 @@ extension CacheIndex {
             SELECT EXISTS (SELECT 1 FROM pin_urls WHERE url = ?1)
                 OR NOT EXISTS (SELECT 1 FROM pin_urls WHERE key = ?1)
             """, [name])
-        if isItself == true { try pin(key, of: url, now: now, in: db) }
+        if isItself == true { try pin(key, of: url, at: now.milliseconds, in: db) }
     }
 
     private static func isPinned(_ key: String, in db: Database) throws -> Bool {

@@ -1,3 +1,4 @@
+public import Core
 internal import GRDB
 
 /// Space in the cache that a worker has reserved for files that it is about to write and publish, so that the limit
@@ -90,10 +91,10 @@ extension CacheEviction {
     ///
     /// - Parameter time: by the cache's clock.
     /// - Returns: how many were forgotten; call again until it is 0.
-    public func forgetKeys(usedBefore time: Int64) async throws(JobsError) -> Int {
-        guard try await gate.exists(Self.unusedKeys, [time, 1]) else { return 0 }
+    public func forgetKeys(usedBefore time: SteadyTime) async throws(JobsError) -> Int {
+        guard try await gate.exists(Self.unusedKeys, [time.milliseconds, 1]) else { return 0 }
         return try await gate.writeSlice(.urls) { db, rows in
-            let keys = try db.rows(Self.unusedKeys, [time, rows])
+            let keys = try db.rows(Self.unusedKeys, [time.milliseconds, rows])
             let count = try DatabaseGate.untilTimeIsUp(keys) { row in
                 try Self.forget(key: row["key"], hash: row["hash"], in: db)
             }
@@ -135,11 +136,11 @@ extension CacheEviction {
         if !new.isEmpty || !gone.isEmpty {
             try await gate.write { db in
                 for name in new {
-                    try db.run("INSERT OR IGNORE INTO quarantined VALUES (?, ?)", [name, time])
+                    try db.run("INSERT OR IGNORE INTO quarantined VALUES (?, ?)", [name, time.milliseconds])
                 }
                 for name in gone { try db.run("DELETE FROM quarantined WHERE name = ?", [name]) }
             }
         }
-        return names.filter { (known[$0] ?? time) <= time - age }
+        return names.filter { (known[$0] ?? time.milliseconds) <= (time - age).milliseconds }
     }
 }

@@ -1,3 +1,4 @@
+public import Core
 internal import Dispatch
 internal import GRDB
 internal import Glibc
@@ -10,7 +11,7 @@ internal import Synchronization
 /// task that asked for it is cancelled.
 public final class DatabaseGate: Sendable {
     public let path: String
-    let now: @Sendable () -> Int64
+    let now: @Sendable () -> WallTime
     let uptime: @Sendable () -> Int64
     let leaseDuration: Int64
     /// The file that `path` leads to.
@@ -24,8 +25,8 @@ public final class DatabaseGate: Sendable {
     let syncs: Bool
     let patience: Patience
     let slices = SliceLedger()
-    /// Since when a reader keeps the log from being cut, in UTC milliseconds.
-    let logHeldSince = Mutex<Int64?>(nil)
+    /// Since when a reader keeps the log from being cut.
+    let logHeldSince = Mutex<WallTime?>(nil)
     /// Whether a commit waits for the disk as the connection is set; see `setDurability`.
     let isRelaxed = Atomic(false)
 
@@ -42,7 +43,7 @@ public final class DatabaseGate: Sendable {
     /// Opens the database, creating or upgrading it where needed.
     ///
     /// - Parameters:
-    ///   - now: UTC milliseconds.
+    ///   - now: the machine's clock.
     ///   - uptime: milliseconds since the machine was started, which tell a jump of `now` from time that has passed.
     ///   - leaseDuration: how long a lease lasts without a heartbeat, in milliseconds.
     ///   - syncs: whether a commit is on the disk when it returns. Off only for measuring.
@@ -52,7 +53,7 @@ public final class DatabaseGate: Sendable {
     public init(
         path: String,
         missing: Missing = .create,
-        now: @escaping @Sendable () -> Int64 = DatabaseGate.wallClock,
+        now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock,
         uptime: @escaping @Sendable () -> Int64 = DatabaseGate.bootClock,
         leaseDuration: Int64 = DatabaseGate.leaseDuration,
         syncs: Bool = true,
@@ -233,6 +234,6 @@ final class Patience: Sendable {
 }
 
 extension DatabaseGate {
-    /// The store's clock, in UTC milliseconds.
-    public var currentTime: Int64 { now() }
+    /// Now, by the machine's clock.
+    public var currentTime: WallTime { now() }
 }

@@ -1,13 +1,14 @@
+public import Core
 internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
 
 extension DatabaseGate {
-    /// UTC milliseconds by the machine's clock.
-    public static let wallClock: @Sendable () -> Int64 = {
+    /// The machine's clock.
+    public static let wallClock: @Sendable () -> WallTime = {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+        return WallTime(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
     /// Milliseconds since the machine was started, time asleep included.
@@ -39,13 +40,13 @@ extension DatabaseGate {
     /// - Parameter last: what this gave the last time.
     public func keepCacheClock(unlessStill last: Int64?) async throws(JobsError) -> Int64 {
         let reading = reading
-        let offset = reading.wall - reading.uptime
+        let offset = reading.wall.milliseconds - reading.uptime
         if let last, abs(offset - last) > CacheClock.tolerance { try await keepCacheClock(at: reading) }
         return offset
     }
 
     /// Now, by the cache's own clock.
-    public func cacheTime() async throws(JobsError) -> Int64 {
+    public func cacheTime() async throws(JobsError) -> SteadyTime {
         let reading = reading
         return try await read { db in try reading.time(in: db) }
     }
@@ -58,8 +59,11 @@ extension CacheClock {
     /// This reading by the cache's own clock; a jump since that was last written down does not count.
     ///
     /// Leases, waits and the blacklist go by it as well, so that none lapses when the machine's clock is set.
-    func time(in db: Database) throws -> Int64 {
-        wall - (try Self.written(in: db)?.moved(to: self).shift ?? 0)
+    func time(in db: Database) throws -> SteadyTime { try moment(in: db).steady }
+
+    /// This reading by both clocks.
+    func moment(in db: Database) throws -> Moment {
+        Moment(wall: wall, jumps: try Self.written(in: db)?.moved(to: self).shift ?? 0)
     }
 
     /// The clock as it was last written down.

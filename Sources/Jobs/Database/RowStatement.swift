@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 internal import GRDBSQLite
 
@@ -98,6 +99,14 @@ protocol RowValue {
 
 extension Int64: RowValue {
     func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { sqlite3_bind_int64(raw, index, self) }
+}
+
+extension WallTime: RowValue {
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { milliseconds.bind(to: raw, at: index) }
+}
+
+extension SteadyTime: RowValue {
+    func bind(to raw: SQLiteStatement, at index: CInt) -> CInt { milliseconds.bind(to: raw, at: index) }
 }
 
 extension Int: RowValue {

@@ -35,7 +35,7 @@ public struct Blacklist: Sendable {
                 """
                 SELECT * FROM blacklist_entries WHERE \(condition) AND expires_at > ?
                 ORDER BY last_at DESC, url LIMIT ?
-                """, arguments + [now, limit]
+                """, arguments + [now.milliseconds, limit]
             ).map(BlacklistEntry.init(row:))
         }
     }
@@ -50,18 +50,23 @@ public struct Blacklist: Sendable {
         }
     }
 
-    static func entry(key: String, now: Int64, in db: Database) throws -> BlacklistEntry? {
-        return try db.row("SELECT * FROM blacklist_entries WHERE url = ? AND expires_at > ?", [key, now]).map(
+    static func entry(key: String, now: SteadyTime, in db: Database) throws -> BlacklistEntry? {
+        try db.row("SELECT * FROM blacklist_entries WHERE url = ? AND expires_at > ?", [key, now.milliseconds]).map(
             BlacklistEntry.init(row:))
     }
 
-    static func add(_ item: ClaimedItem, failure: Failure, until: Int64, now: Int64, in db: Database) throws {
+    /// - Parameters:
+    ///   - until: when it is asked for again.
+    ///   - now: for people.
+    static func add(
+        _ item: ClaimedItem, failure: Failure, until: SteadyTime, now: WallTime, in db: Database,
+    ) throws {
         try add(
             key: item.key, host: URLText.host(item.url), failure: failure, until: until, now: now, in: db)
     }
 
     static func add(
-        key: String, host: String, failure: Failure, until: Int64, now: Int64, in db: Database,
+        key: String, host: String, failure: Failure, until: SteadyTime, now: WallTime, in db: Database,
     ) throws {
         try db.run(
             """
@@ -73,8 +78,8 @@ public struct Blacklist: Sendable {
                 expires_at = excluded.expires_at, setting = excluded.setting
             """,
             [
-                key, host, failure.failureClass.rawValue, failure.httpStatus, failure.message, now, now,
-                until, failure.setting,
+                key, host, failure.failureClass.rawValue, failure.httpStatus, failure.message, now.milliseconds,
+                now.milliseconds, until.milliseconds, failure.setting,
             ])
     }
 
@@ -98,11 +103,11 @@ extension BlacklistEntry {
 /// Which of a job's URLs are on the blacklist, by the key that the job's rule makes of them.
 struct ListedKeys {
     private let rule: CacheKeyRule?
-    private let now: Int64
+    private let now: SteadyTime
     private let find: RowStatement
     private let remove: RowStatement
 
-    init(of job: JobID, now: Int64, in db: Database) throws {
+    init(of job: JobID, now: SteadyTime, in db: Database) throws {
         let options = try db.text("SELECT options FROM jobs WHERE id = ?", [job])
         // Of a job whose options can't be read no item has ever been asked for.
         rule = options.flatMap { try? JobSettings(parsing: $0) }?.cacheKey

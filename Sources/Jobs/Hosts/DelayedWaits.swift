@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// Delayed items by the hosts they wait for, found in a time that doesn't grow with their number.
@@ -9,8 +10,13 @@ struct DelayedWaits {
     private static let maxHosts = 1_000
 
     private let db: Database
+    private let now: Moment
 
-    init(_ db: Database) { self.db = db }
+    /// - Parameter now: tells the times at which people see the waits end.
+    init(_ db: Database, _ now: Moment) {
+        self.db = db
+        self.now = now
+    }
 
     /// How many are delayed, of one job or all that are open, as the counters have it.
     func count(job: JobID? = nil) throws -> Int {
@@ -21,14 +27,14 @@ struct DelayedWaits {
 
     func hosts(job: JobID?, limit: Int) throws -> [HostWaits] {
         let count = try count(job: job)
-        if count <= Self.maxSeen { return try grouped(job: job, limit: limit).map(HostWaits.init) }
+        if count <= Self.maxSeen { return try grouped(job: job, limit: limit).map { HostWaits($0, now: now) } }
         // Of one job among many not even the hosts can be found without a look at its items.
-        if let job, try self.count() > count { return try grouped(job: job, limit: limit).map(Self.more) }
+        if let job, try self.count() > count { return try grouped(job: job, limit: limit).map(more) }
         return try sampled(limit: min(limit, Self.maxHosts))
     }
 
-    private static func more(_ row: Row) -> HostWaits {
-        var waits = HostWaits(row)
+    private func more(_ row: Row) -> HostWaits {
+        var waits = HostWaits(row, now: now)
         waits.isMore = true
         return waits
     }
@@ -72,11 +78,11 @@ struct DelayedWaits {
         let areAll = waits.count < limit
         return waits.map { row in
             // No item of the hosts that aren't listed waits longer than this.
-            let until = areAll && row.count("items") < seen ? row.number("seen") : row.number("last")
-            let givesUp = row.number("gives_up_at")
+            let until = areAll && row.count("items") < seen ? row.steady("seen") : row.steady("last")
+            let givesUp = row.steady("gives_up_at")
             return HostWaits(
                 host: row.text("host") ?? "", items: row.count("items"), reason: row.text("reason") ?? "",
-                until: until.flatMap { until in givesUp.map { min(until, $0) } } ?? givesUp ?? until,
+                until: (until.flatMap { until in givesUp.map { min(until, $0) } } ?? givesUp ?? until).map(now.wall),
                 isMore: row.count("items") == counted || !areAll)
         }
     }

@@ -1,4 +1,4 @@
-internal import Core
+public import Core
 internal import GRDB
 
 /// The state of hosts that workers share, and the limits that people set while workers run.
@@ -16,7 +16,7 @@ public struct HostBook: Sendable {
                 """
                 SELECT * FROM hosts WHERE not_before > ? OR width IS NOT NULL OR parks > 0 OR failed_at IS NOT NULL
                     OR answered > 0
-                """, [now]
+                """, [now.milliseconds]
             ).map(memory)
         }
     }
@@ -30,13 +30,11 @@ public struct HostBook: Sendable {
     }
 
     /// An origin asked to be left alone: saved at once, since another worker would ask it again.
-    ///
-    /// - Parameter time: in UTC milliseconds, by the machine's clock.
-    public func block(host: String, until time: Int64) async throws(JobsError) {
+    public func block(host: String, until time: WallTime) async throws(JobsError) {
         let reading = gate.reading
         try await gate.write { db in
-            let steady = try reading.time(in: db)
-            try Self.block(host: host, until: time - (reading.wall - steady), now: steady, in: db)
+            let now = try reading.moment(in: db)
+            try Self.block(host: host, until: now.steady(time), now: now.steady, in: db)
         }
     }
 
@@ -55,25 +53,26 @@ public struct HostBook: Sendable {
                 not_before = max(not_before, excluded.not_before)
             """,
             [
-                host.host, host.notBefore, host.setAt, host.reason, host.width, host.circuitOpenCount,
-                host.silence?.since,
-                host.silence?.last, host.silence?.givesUpAt, host.silence?.failure.rawValue, host.silence?.message,
+                host.host, host.notBefore.milliseconds, host.setAt.milliseconds, host.reason, host.width,
+                host.circuitOpenCount,
+                host.silence?.since.milliseconds, host.silence?.last.milliseconds,
+                host.silence?.givesUpAt?.milliseconds, host.silence?.failure.rawValue, host.silence?.message,
                 host.hasAnswered,
             ])
     }
 
     /// An origin asked to be left alone.
-    static func block(host: String, until time: Int64, now: Int64, in db: Database) throws {
+    static func block(host: String, until time: SteadyTime, now: SteadyTime, in db: Database) throws {
         guard !host.isEmpty else { return }
         try db.run(
             """
             INSERT INTO hosts (host, not_before, set_at, reason) VALUES (?, ?, ?, 'asked')
             ON CONFLICT (host) DO UPDATE SET set_at = excluded.set_at, reason = excluded.reason,
                 not_before = excluded.not_before WHERE excluded.not_before > not_before
-            """, [host, time, now])
+            """, [host, time.milliseconds, now.milliseconds])
     }
 
-    static func count(_ failures: [FailureCount: Int], now: Int64, in db: Database) throws {
+    static func count(_ failures: [FailureCount: Int], now: WallTime, in db: Database) throws {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO host_failures (host, class, count, last_at) VALUES (?, ?, ?, ?)
@@ -81,7 +80,7 @@ public struct HostBook: Sendable {
                 """)
         let sorted = failures.sorted { ($0.key.host, $0.key.failure.rawValue) < ($1.key.host, $1.key.failure.rawValue) }
         for (failure, count) in sorted where !failure.host.isEmpty {
-            try statement.execute(arguments: [failure.host, failure.failure.rawValue, count, now])
+            try statement.execute(arguments: [failure.host, failure.failure.rawValue, count, now.milliseconds])
         }
     }
 
@@ -94,7 +93,7 @@ public struct HostBook: Sendable {
     public func statuses(limit: Int = 1_000) async throws(JobsError) -> [HostStatus] {
         let reading = gate.reading
         return try await gate.read { [lockFile = gate.lockFile] db in
-            let steady = try reading.time(in: db)
+            let now = try reading.moment(in: db)
             let workers = try db.integers("SELECT id FROM workers")
             let living = Set(workers.filter { lockFile.isAlive(worker: $0) })
             var found: [String: HostTally] = [:]
@@ -118,7 +117,7 @@ public struct HostBook: Sendable {
                 found[row.text("host") ?? "", default: HostTally()].failures[row.text("class") ?? ""] = row.count(
                     "count")
             }
-            return found.map { $1.status(of: $0, steady: steady, now: reading.wall) }
+            return found.map { $1.status(of: $0, now: now) }
                 .sorted(by: Self.isBusier).prefix(limit).map { $0 }
         }
     }
@@ -127,8 +126,8 @@ public struct HostBook: Sendable {
         (b.running, b.waiting, a.host) < (a.running, a.waiting, b.host)
     }
 
-    /// Hosts that are left alone, with the time until which, in UTC milliseconds by the machine's clock.
-    public func blocked() async throws(JobsError) -> [String: Int64] {
+    /// Hosts that are left alone, with the time until which.
+    public func blocked() async throws(JobsError) -> [String: WallTime] {
         let (now, steady) = (gate.now(), try await gate.cacheTime())
         let left = try await memories().map { (host: $0.host, time: $0.remaining(at: steady)) }
         return Dictionary(left.filter { $0.time > 0 }.map { ($0.host, now + $0.time) }, uniquingKeysWith: max)
@@ -179,41 +178,38 @@ private struct HostTally {
     var rate = 0.0
     var failures: [String: Int] = [:]
     var memory: HostMemory?
-    var wait: (reason: String, until: Int64?)?
+    var wait: (reason: String, until: SteadyTime?)?
 
     mutating func add(load row: Row) {
         running += min(row.count("running"), 1_000_000)
         waiting += min(row.count("waiting"), 1_000_000)
         rate += row.real("rate") ?? 0
-        if let reason = row.text("reason") { wait = (reason, row.number("until").map(HostMemory.clamped)) }
+        if let reason = row.text("reason") { wait = (reason, row.steady("until")) }
     }
 
-    /// - Parameters:
-    ///   - steady: by `cacheTime`.
-    ///   - now: by the machine's clock, which people go by.
-    func status(of host: String, steady: Int64, now: Int64) -> HostStatus {
-        let left = memory?.remaining(at: steady) ?? 0
+    /// - Returns: its times by the machine's clock, which people go by.
+    func status(of host: String, now: Moment) -> HostStatus {
+        let left = memory?.remaining(at: now.steady) ?? 0
         let reason = left > 0 ? memory?.reason : nil
         let why = wait?.reason ?? reason.map { HostStatus.sentence(reason: $0, host: host) }
-        let until = wait?.until.map { $0 - steady + now } ?? (wait == nil && left > 0 ? now + left : nil)
+        let until = wait?.until.map(now.wall) ?? (wait == nil && left > 0 ? now.wall + left : nil)
         return HostStatus(
             host: host, running: running, waiting: waiting, rate: rate, failures: failures,
-            notBefore: left > 0 ? now + left : nil, reason: reason, width: memory?.width, why: why, until: until)
+            notBefore: left > 0 ? now.wall + left : nil, reason: reason, width: memory?.width, why: why, until: until)
     }
 }
 
 private func memory(_ row: Row) -> HostMemory {
-    let notBefore = HostMemory.clamped(row.number("not_before") ?? 0)
+    let notBefore = row.steady("not_before") ?? SteadyTime(milliseconds: 0)
     var memory = HostMemory(
         host: row.text("host") ?? "", notBefore: notBefore,
-        setAt: HostMemory.clamped(row.number("set_at") ?? notBefore - 3_600_000), reason: row.text("reason"),
+        setAt: row.steady("set_at") ?? notBefore - 3_600_000, reason: row.text("reason"),
         width: row.real("width"), circuitOpenCount: min(row.count("parks"), 20))
     memory.hasAnswered = row.count("answered") > 0
     let failure = row.text("failure_class").flatMap(FailureClass.init(rawValue:))
-    if let since = row.number("failing_since"), let last = row.number("failed_at"), let failure {
+    if let since = row.steady("failing_since"), let last = row.steady("failed_at"), let failure {
         memory.silence = HostMemory.Silence(
-            since: HostMemory.clamped(since), last: HostMemory.clamped(last),
-            givesUpAt: row.number("gives_up_at").map(HostMemory.clamped), failure: failure,
+            since: since, last: last, givesUpAt: row.steady("gives_up_at"), failure: failure,
             message: row.text("failure_message") ?? "")
     }
     return memory

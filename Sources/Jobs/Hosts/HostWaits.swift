@@ -1,3 +1,4 @@
+public import Core
 internal import GRDB
 
 /// Items that wait for a host.
@@ -6,21 +7,21 @@ public struct HostWaits: Hashable, Sendable, Codable {
     public let items: Int
     /// A sentence.
     public let reason: String
-    /// When the last of them is tried again, or the host is given up; UTC milliseconds, nil where that is unknown.
-    public let until: Int64?
+    /// When the last of them is tried again, or the host is given up; nil where that is unknown.
+    public let until: WallTime?
     /// Whether there are more items, or hosts, than were counted.
     public var isMore = false
 
-    init(_ row: Row) {
+    init(_ row: Row, now: Moment) {
         host = row.text("host") ?? ""
         items = row.count("items")
         reason = row.text("reason") ?? ""
-        until = row.number("until").map(HostMemory.clamped)
+        until = row.steady("until").map(now.wall)
     }
 
-    init(host: String, items: Int, reason: String, until: Int64?, isMore: Bool) {
+    init(host: String, items: Int, reason: String, until: WallTime?, isMore: Bool) {
         (self.host, self.items, self.reason) = (host, items, reason)
-        (self.until, self.isMore) = (until.map(HostMemory.clamped), isMore)
+        (self.until, self.isMore) = (until, isMore)
     }
 
     /// Of items that are put off and those in a worker's hands.
@@ -29,10 +30,6 @@ public struct HostWaits: Hashable, Sendable, Codable {
             host: host, items: items + other.items, reason: max(reason, other.reason),
             until: until.flatMap { until in other.until.map { max(until, $0) } } ?? until ?? other.until,
             isMore: isMore || other.isMore)
-    }
-
-    fileprivate func shifted(by shift: Int64) -> HostWaits {
-        HostWaits(host: host, items: items, reason: reason, until: until.map { $0 + shift }, isMore: isMore)
     }
 }
 
@@ -44,19 +41,19 @@ extension HostBook {
     public func waits(job: JobID? = nil, limit: Int = 1_000) async throws(JobsError) -> [HostWaits] {
         let reading = gate.reading
         return try await gate.read { db in
-            let shift = reading.wall - (try reading.time(in: db))
+            let now = try reading.moment(in: db)
             var found: [String: HostWaits] = [:]
-            for wait in try DelayedWaits(db).hosts(job: job, limit: limit) + Self.heldWaits(job, limit, in: db) {
+            for wait in try DelayedWaits(db, now).hosts(job: job, limit: limit)
+                + Self.heldWaits(job, limit, now: now, in: db)
+            {
                 found[wait.host] = found[wait.host]?.joined(with: wait) ?? wait
             }
-            return found.values.sorted { ($1.items, $0.host) < ($0.items, $1.host) }.prefix(limit).map {
-                $0.shifted(by: shift)
-            }
+            return found.values.sorted { ($1.items, $0.host) < ($0.items, $1.host) }.prefix(limit).map { $0 }
         }
     }
 
     /// Items that wait inside workers, a few for each of them.
-    private static func heldWaits(_ job: JobID?, _ limit: Int, in db: Database) throws -> [HostWaits] {
+    private static func heldWaits(_ job: JobID?, _ limit: Int, now: Moment, in db: Database) throws -> [HostWaits] {
         try db.rows(
             """
             SELECT held_items.host AS host, count(*) AS items, max(host_load.reason) AS reason,
@@ -66,14 +63,14 @@ extension HostBook {
             LEFT JOIN hosts ON hosts.host = held_items.host
             WHERE host_load.reason IS NOT NULL AND (?1 IS NULL OR items.job = ?1) GROUP BY held_items.host LIMIT ?2
             """, [job, limit]
-        ).map(HostWaits.init)
+        ).map { HostWaits($0, now: now) }
     }
 
     /// Why an item waits that a worker has in hand; nil for one that doesn't.
-    public func heldReason(of item: Int64) async throws(JobsError) -> (reason: String, until: Int64?)? {
+    public func heldReason(of item: Int64) async throws(JobsError) -> (reason: String, until: WallTime?)? {
         let reading = gate.reading
         return try await gate.read { db in
-            let shift = reading.wall - (try reading.time(in: db))
+            let now = try reading.moment(in: db)
             let row = try db.row(
                 """
                 SELECT host_load.reason AS reason, host_load.until AS until FROM held_items
@@ -83,7 +80,7 @@ extension HostBook {
             guard let row else { return nil }
             return (
                 row.text("reason") ?? "All downloads at once are taken (--concurrency).",
-                row.number("until").map { HostMemory.clamped($0) + shift }
+                row.steady("until").map(now.wall)
             )
         }
     }

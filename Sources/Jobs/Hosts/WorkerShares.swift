@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// A worker's requests to a host, and its share of the host's limits.
@@ -56,12 +57,13 @@ extension HostBook {
             let now = clock()
             let others = try Self.others(than: worker, now: now, in: db) { lockFile.isAlive(worker: $0) }
             let isAlone = others.isEmpty
-            try db.run("UPDATE workers SET sharing = ?, seen_at = ? WHERE id = ?", [!isAlone, now, worker])
+            try db.run(
+                "UPDATE workers SET sharing = ?, seen_at = ? WHERE id = ?", [!isAlone, now.milliseconds, worker])
             guard !isAlone else {
                 try Self.write(demands.map { ($0.load, nil) }, of: worker, in: db)
                 return WorkerShares(hosts: nil)
             }
-            let turn = Int(clamping: try reading.time(in: db) / Self.turnDuration)
+            let turn = Int(clamping: try reading.time(in: db).milliseconds / Self.turnDuration)
             let taken = try Self.taken(by: others.keys, in: db)
             // One that was alone a moment ago still has everything, until it has seen us.
             let mayTake = !others.values.contains(false)
@@ -84,7 +86,7 @@ extension HostBook {
     }
 
     /// The share of a worker without requests; nil where it first has to say whether it is alone.
-    private func idleShares(_ worker: Int64, now: Int64) async throws(JobsError) -> WorkerShares? {
+    private func idleShares(_ worker: Int64, now: WallTime) async throws(JobsError) -> WorkerShares? {
         try await gate.read { [lockFile = gate.lockFile] db in
             let others = try Self.others(than: worker, now: now, in: db) { lockFile.isAlive(worker: $0) }
             guard try db.flag("SELECT sharing FROM workers WHERE id = ?", [worker]) == !others.isEmpty else {
@@ -99,13 +101,12 @@ extension HostBook {
     /// While this worker could write nothing, neither could they, and when the clock jumps, none has been seen since:
     /// so one counts as well that was seen about when this one was seen last.
     private static func others(
-        than worker: Int64, now: Int64, in db: Database, isAlive: (Int64) -> Bool,
+        than worker: Int64, now: WallTime, in db: Database, isAlive: (Int64) -> Bool,
     ) throws -> [Int64: Bool] {
-        let times = [now, try db.row("SELECT seen_at FROM workers WHERE id = ?", [worker])?.number("seen_at") ?? now]
-            .map(HostMemory.clamped)
+        let times = [now, try db.row("SELECT seen_at FROM workers WHERE id = ?", [worker])?.wall("seen_at") ?? now]
         var found: [Int64: Bool] = [:]
         for row in try db.rows("SELECT id, seen_at, sharing FROM workers WHERE id <> ?", [worker]) {
-            let seen = HostMemory.clamped(row.number("seen_at") ?? 0)
+            let seen = row.wall("seen_at") ?? WallTime(milliseconds: 0)
             guard times.contains(where: { abs($0 - seen) < longestSilence }), let id = row.number("id"), isAlive(id)
             else { continue }
             found[id] = row.count("sharing") > 0
@@ -153,7 +154,7 @@ extension HostBook {
                 """)
         for (load, share) in rows {
             try insert.execute(arguments: [
-                worker, load.host, load.running, load.waiting, load.rate, load.reason, load.until, share,
+                worker, load.host, load.running, load.waiting, load.rate, load.reason, load.until?.milliseconds, share,
             ])
         }
     }

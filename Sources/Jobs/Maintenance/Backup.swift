@@ -1,3 +1,4 @@
+internal import Core
 internal import Dispatch
 internal import FoundationEssentials
 internal import GRDB
@@ -139,7 +140,7 @@ struct BackupPart {
             var info = stat()
             // Young ones aren't even opened: to close one would end the locks that SQLite has on it in this process.
             guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG,
-                abs(now - Int64(info.st_mtim.tv_sec) * 1_000) >= grace
+                abs(now - WallTime(milliseconds: Int64(info.st_mtim.tv_sec) * 1_000)) >= grace
             else { continue }
             let file = Glibc.open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
             guard file >= 0 else { continue }

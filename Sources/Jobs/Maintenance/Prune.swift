@@ -1,3 +1,4 @@
+public import Core
 internal import GRDB
 
 extension Maintenance {
@@ -11,9 +12,7 @@ extension Maintenance {
     /// Removes jobs that ended before `time` with their items, and the rows of sources whose bytes are long gone.
     ///
     /// Cached files stay, and `worker get` finds them as before. A slice at a time, with a breath between two.
-    ///
-    /// - Parameter time: by the cache's clock.
-    public func prune(endedBefore time: Int64) async throws(JobsError) -> Pruned {
+    public func prune(endedBefore time: SteadyTime) async throws(JobsError) -> Pruned {
         var pruned = Pruned()
         var sliceCount = 0
         var last: JobID = 0
@@ -62,7 +61,7 @@ extension Maintenance {
         "DELETE FROM jobs WHERE id = ? AND state IN ('finished', 'cancelled', 'failed') AND total = 0"
 
     private func oldJobs(
-        endedBefore time: Int64, after last: JobID,
+        endedBefore time: SteadyTime, after last: JobID,
     ) async throws(JobsError) -> [(id: JobID, hasRule: Bool)] {
         try await gate.read { db in
             try db.rows(
@@ -70,7 +69,7 @@ extension Maintenance {
                 SELECT id, coalesce(options, '') LIKE '%cache-key%' AS has_rule FROM jobs LEFT JOIN job_ends ON job = id
                 WHERE state IN ('finished', 'cancelled', 'failed') AND coalesce(ended_at, finished_at) < ?
                     AND id > ? AND queued + active + delayed = 0 ORDER BY id LIMIT 1000
-                """, [time, last]
+                """, [time.milliseconds, last]
             ).map { (id: $0["id"], hasRule: $0["has_rule"]) }
         }
     }
@@ -175,7 +174,7 @@ extension Maintenance {
 
     /// - Returns: how many went of the next slice of keys, and where it ended; nil behind the last.
     private func pruneSources(
-        usedBefore time: Int64, after last: String,
+        usedBefore time: SteadyTime, after last: String,
     ) async throws(JobsError) -> (count: Int, end: String)? {
         let rows = gate.slices.rows(.prune)
         let keys = try await gate.read { db in
@@ -187,9 +186,12 @@ extension Maintenance {
             AND NOT EXISTS (SELECT 1 FROM variants WHERE variants.source = sources.hash)
             AND NOT EXISTS (SELECT 1 FROM pins WHERE pins.key = sources.key)
             """
-        guard try await gate.exists("SELECT 1 FROM sources WHERE \(idle)", [last, end, time]) else { return (0, end) }
+        guard try await gate.exists("SELECT 1 FROM sources WHERE \(idle)", [last, end, time.milliseconds]) else {
+            return (0, end)
+        }
         return try await gate.writeSlice(.prune) { db, _ in
-            let sources = try db.rows("SELECT key, hash FROM sources WHERE \(idle) ORDER BY key", [last, end, time])
+            let sources = try db.rows(
+                "SELECT key, hash FROM sources WHERE \(idle) ORDER BY key", [last, end, time.milliseconds])
             let count = try DatabaseGate.untilTimeIsUp(sources) { source in
                 try db.run("DELETE FROM sources WHERE key = ?", [source["key"] as String])
                 try CacheIndex.forgetRules(of: source["key"], in: db)
@@ -200,14 +202,16 @@ extension Maintenance {
     }
 
     /// Entries that are no longer in force, and were not for as long as jobs are kept.
-    private func pruneBlacklist(expiredBefore time: Int64) async throws(JobsError) -> Int {
-        guard try await gate.exists("SELECT 1 FROM blacklist_entries WHERE expires_at < ?", [time]) else { return 0 }
+    private func pruneBlacklist(expiredBefore time: SteadyTime) async throws(JobsError) -> Int {
+        guard try await gate.exists("SELECT 1 FROM blacklist_entries WHERE expires_at < ?", [time.milliseconds]) else {
+            return 0
+        }
         return try await gate.writeSlice(.prune) { db, rows in
             try db.run(
                 """
                 DELETE FROM blacklist_entries WHERE url IN
                     (SELECT url FROM blacklist_entries WHERE expires_at < ? LIMIT ?)
-                """, [time, rows])
+                """, [time.milliseconds, rows])
             return (db.changesCount, db.changesCount)
         }
     }

@@ -1,3 +1,4 @@
+public import Core
 internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
@@ -6,8 +7,8 @@ internal import Synchronization
 /// The write-ahead log as it stands.
 public struct LogState: Hashable, Sendable {
     public let bytes: Int64
-    /// Since when a reader keeps the log from being cut, in UTC milliseconds; nil where none does.
-    public let heldSince: Int64?
+    /// Since when a reader keeps the log from being cut; nil where none does.
+    public let heldSince: WallTime?
     /// `process 1234 (sqlite3)`; empty where it isn't known.
     public let holders: String
 }
@@ -74,7 +75,7 @@ extension Maintenance {
     }
 
     private struct Holder: Codable {
-        let since: Int64
+        let since: WallTime
         let processes: String
     }
 

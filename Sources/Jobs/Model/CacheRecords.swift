@@ -72,7 +72,7 @@ public struct IndexedBlob: Hashable, Sendable {
     /// Bytes.
     public let size: Int64
     /// When its file was last published, by the cache's clock.
-    public let modifiedAt: Int64
+    public let modifiedAt: SteadyTime
 }
 
 /// The cache's own clock: wall-clock time without its jumps, so that no file looks unused for years after a person has
@@ -84,8 +84,8 @@ struct CacheClock: Codable, Hashable, Sendable {
     var boot: String
     /// Since the boot, in milliseconds, time asleep included.
     var uptime: Int64
-    /// UTC milliseconds by the machine's clock.
-    var wall: Int64
+    /// By the machine's clock.
+    var wall: WallTime
     /// Milliseconds to subtract from the machine's clock.
     var shift: Int64
 

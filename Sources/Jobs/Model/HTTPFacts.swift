@@ -1,3 +1,4 @@
+public import Core
 internal import FoundationEssentials
 
 /// The headers of a source's response that say how long it may be used. Stored as text in `sources.http`.
@@ -9,9 +10,9 @@ public struct HTTPFacts: Hashable, Sendable, Codable {
     public var vary: String?
     /// The request's headers that `vary` names, as they were sent.
     public var varied: String?
-    /// When it was asked for and when the answer came, in UTC milliseconds.
-    public var askedAt: Int64
-    public var answeredAt: Int64
+    /// When it was asked for and when the answer came.
+    public var askedAt: WallTime
+    public var answeredAt: WallTime
     /// How many redirects led to the answer; nil where none did. How long those may be reused is not stored.
     public var redirects: Int?
     /// Of the answer; nil for 200.
@@ -19,7 +20,7 @@ public struct HTTPFacts: Hashable, Sendable, Codable {
 
     public init(
         cacheControl: String? = nil, expires: String? = nil, date: String? = nil, age: String? = nil,
-        vary: String? = nil, varied: String? = nil, askedAt: Int64, answeredAt: Int64, redirects: Int? = nil,
+        vary: String? = nil, varied: String? = nil, askedAt: WallTime, answeredAt: WallTime, redirects: Int? = nil,
         status: Int? = nil,
     ) {
         self.cacheControl = cacheControl
@@ -44,7 +45,7 @@ extension HTTPFacts {
     /// As it is stored: the facts in their order, each after `=` where it is known, with separators between them. It is
     /// read and written for each item, and takes a tenth of JSON's time.
     var text: String {
-        var facts = [cacheControl, expires, date, age, vary, varied, String(askedAt), String(answeredAt)]
+        var facts = [cacheControl, expires, date, age, vary, varied, askedAt.description, answeredAt.description]
         if redirects != nil || status != nil { facts.append(redirects.map(String.init)) }
         if let status { facts.append(String(status)) }
         var bytes: [UInt8] = []
@@ -74,7 +75,7 @@ extension HTTPFacts {
         else { return nil }
         self.init(
             cacheControl: facts[0], expires: facts[1], date: facts[2], age: facts[3], vary: facts[4], varied: facts[5],
-            askedAt: HostMemory.clamped(asked), answeredAt: HostMemory.clamped(answered),
+            askedAt: WallTime(clamping: asked), answeredAt: WallTime(clamping: answered),
             redirects: facts.count > 8 ? facts[8].flatMap { Int($0) } : nil,
             status: facts.count > 9 ? facts[9].flatMap { Int($0) } : nil)
     }

@@ -4,10 +4,10 @@ internal import GRDB
 /// A host as workers remember it from one run to the next.
 public struct HostMemory: Hashable, Sendable {
     public var host: String
-    /// Nothing is asked of it before; milliseconds by `cacheTime`, 0 for a host that may be asked.
-    public var notBefore: Int64
-    /// When that was written down, by the same clock.
-    public var setAt: Int64
+    /// Nothing is asked of it before; 0 for a host that may be asked.
+    public var notBefore: SteadyTime
+    /// When that was written down.
+    public var setAt: SteadyTime
     /// A word: `asked` or `parked`.
     public var reason: String?
     /// Transfers that may run at once, where that is fewer than the limit.
@@ -19,16 +19,18 @@ public struct HostMemory: Hashable, Sendable {
     /// Whether it is known to have answered at some time.
     public var hasAnswered = false
 
-    /// A host that fails. Times by `cacheTime`.
+    /// A host that fails.
     public struct Silence: Hashable, Sendable {
-        public var since: Int64
-        public var last: Int64
+        public var since: SteadyTime
+        public var last: SteadyTime
         /// When what waits for it ends; nil for one that has answered before.
-        public var givesUpAt: Int64?
+        public var givesUpAt: SteadyTime?
         public var failure: FailureClass
         public var message: String
 
-        public init(since: Int64, last: Int64, givesUpAt: Int64?, failure: FailureClass, message: String) {
+        public init(
+            since: SteadyTime, last: SteadyTime, givesUpAt: SteadyTime?, failure: FailureClass, message: String,
+        ) {
             self.since = since
             self.last = last
             self.givesUpAt = givesUpAt
@@ -38,7 +40,8 @@ public struct HostMemory: Hashable, Sendable {
     }
 
     public init(
-        host: String, notBefore: Int64 = 0, setAt: Int64, reason: String? = nil, width: Double? = nil,
+        host: String, notBefore: SteadyTime = SteadyTime(milliseconds: 0), setAt: SteadyTime, reason: String? = nil,
+        width: Double? = nil,
         circuitOpenCount: Int = 0,
     ) {
         self.host = host
@@ -50,18 +53,13 @@ public struct HostMemory: Hashable, Sendable {
     }
 
     /// Milliseconds until it may be asked again. Never more than the origin asked for, even after the clock was set.
-    ///
-    /// - Parameter now: by `cacheTime`.
-    public func remaining(at now: Int64) -> Int64 {
+    public func remaining(at now: SteadyTime) -> Int64 {
         // Also where a person has typed a later time into the table.
         max(0, min(notBefore - now, notBefore - setAt, HostMemory.longestDelay))
     }
 
     /// The longest that an item can have been put off for, in milliseconds: `Retry-After`'s hour, and some.
     static let longestDelay: Int64 = 3_900_000
-
-    /// A time as it can be reckoned with: within 100,000 years.
-    static func clamped(_ time: Int64) -> Int64 { min(max(time, -1 << 52), 1 << 52) }
 }
 
 /// A worker's requests to a host.
@@ -73,11 +71,11 @@ public struct HostLoad: Hashable, Sendable {
     public let rate: Double
     /// Why those wait, in a sentence; nil where nothing holds the host back.
     public let reason: String?
-    /// Until when, by `cacheTime`; nil where that is unknown.
-    public let until: Int64?
+    /// Until when; nil where that is unknown.
+    public let until: SteadyTime?
 
     public init(
-        host: String, running: Int, waiting: Int, rate: Double, reason: String? = nil, until: Int64? = nil,
+        host: String, running: Int, waiting: Int, rate: Double, reason: String? = nil, until: SteadyTime? = nil,
     ) {
         self.reason = reason
         self.until = until
@@ -97,16 +95,16 @@ public struct HostStatus: Hashable, Sendable, Codable {
     public let rate: Double
     /// How often each class of failure was met.
     public let failures: [String: Int]
-    /// UTC milliseconds; nil where it may be asked.
-    public let notBefore: Int64?
+    /// Nil where it may be asked.
+    public let notBefore: WallTime?
     /// Why not: `asked` by the origin, or `parked` since it can't be reached.
     public let reason: String?
     /// Transfers that may run at once, where back-off has made that fewer than the limit.
     public let width: Double?
     /// Why requests to it wait, in a sentence; nil where nothing holds it back.
     public let why: String?
-    /// Until when; UTC milliseconds, nil where that is unknown.
-    public let until: Int64?
+    /// Until when; nil where that is unknown.
+    public let until: WallTime?
 
     enum CodingKeys: String, CodingKey {
         case host, running, waiting, rate, failures, reason, width, why, until

@@ -29,10 +29,10 @@ public indirect enum ItemEnding: Sendable {
     case blacklisted(BlacklistEntry)
     /// Back to the queue for the next of its fallbacks, since this URL has failed for good.
     case fallBack(Failure)
-    /// Tried again at this time, in UTC milliseconds; `blockingHost` keeps everybody off the host until then.
-    case retry(at: Int64, Failure, blockingHost: Bool)
+    /// Tried again at this time; `blockingHost` keeps everybody off the host until then.
+    case retry(at: WallTime, Failure, blockingHost: Bool)
     /// Waits without having been tried, most often for its host; `reason` is a sentence.
-    case wait(until: Int64, host: String? = nil, reason: String? = nil)
+    case wait(until: WallTime, host: String? = nil, reason: String? = nil)
     /// Back to the queue, as if it had never been claimed.
     case release
 }

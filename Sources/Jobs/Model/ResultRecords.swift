@@ -1,4 +1,4 @@
-internal import Core
+public import Core
 internal import GRDB
 
 /// One file, or one failure, of a job: a row of the view `results`.
@@ -136,8 +136,7 @@ public struct ItemRecord: Hashable, Sendable, Codable {
 
 /// One request and its result. Times in microseconds; nil for a step that didn't happen.
 public struct TryRecord: Hashable, Sendable, Codable {
-    /// UTC milliseconds.
-    public var at: Int64
+    public var at: WallTime
     /// Nil for a success.
     public var failure: String?
     public var httpStatus: Int?
@@ -155,7 +154,7 @@ public struct TryRecord: Hashable, Sendable, Codable {
     public var firstByte: Int64?
     public var total: Int64?
 
-    public init(at: Int64) { self.at = at }
+    public init(at: WallTime) { self.at = at }
 
     enum CodingKeys: String, CodingKey {
         case at, message, received, saved, redirects, address, dns, connect, tls, total
@@ -163,7 +162,7 @@ public struct TryRecord: Hashable, Sendable, Codable {
     }
 
     init(row: Row) {
-        at = row["at"]
+        at = WallTime(milliseconds: row["at"])
         failure = row["class"]
         httpStatus = row["http_status"]
         message = row["message"]

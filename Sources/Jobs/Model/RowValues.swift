@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// Values of a row that any program may have written: SQLite keeps text in a column of numbers, and GRDB ends the
@@ -74,6 +75,14 @@ extension Int64 {
 // is read as none, and never ends the program.
 extension Row {
     func number(_ column: String) -> Int64? { Int64.fromDatabaseValue(self[column]) }
+
+    /// A time by the machine's clock.
+    func wall(_ column: String) -> WallTime? { time(column) }
+
+    /// The same by the database's own clock.
+    func steady(_ column: String) -> SteadyTime? { time(column) }
+
+    private func time<Time: ClockTime>(_ column: String) -> Time? { number(column).map(Time.init(clamping:)) }
 
     /// As many as fit into an `Int`, and none where there is no number.
     func count(_ column: String) -> Int { Int(clamping: Swift.max(0, number(column) ?? 0)) }

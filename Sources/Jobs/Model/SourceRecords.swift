@@ -1,3 +1,5 @@
+public import Core
+
 /// The bytes that an origin sent for a URL, as the index knows them.
 public struct SourceRecord: Hashable, Sendable, Codable {
     public var key: String
@@ -22,14 +24,13 @@ public struct SourceRecord: Hashable, Sendable, Codable {
     public var lastModified: String?
     /// Nil for a source that didn't come by HTTP.
     public var http: HTTPFacts?
-    /// UTC milliseconds.
-    public var fetchedAt: Int64
+    public var fetchedAt: WallTime
 
     public init(
         key: String, hash: String, size: Int64, isKept: Bool, finalURL: String? = nil, format: String? = nil,
         width: Int? = nil, height: Int? = nil, frames: Int? = nil, hasAlpha: Bool? = nil,
         looks: ImagePlaceholders? = nil, etag: String? = nil, lastModified: String? = nil, http: HTTPFacts? = nil,
-        fetchedAt: Int64,
+        fetchedAt: WallTime,
     ) {
         self.key = key
         self.hash = hash

@@ -23,7 +23,7 @@ extension JobQueue {
         let reading = gate.reading
         return try await gate.write { db in
             var finished = FinishedGroup()
-            let now = Moment(wall: reading.wall, steady: try reading.time(in: db))
+            let now = try reading.moment(in: db)
             var record = IndexRecord(now: now.steady, held: held)
             var moves = try JobCounterBatch(in: db)
             var failures: [HostBook.FailureCount: Int] = [:]
@@ -51,7 +51,7 @@ extension JobQueue {
                     }
                     if let time = failed.blocksHostUntil {
                         try HostBook.block(
-                            host: failed.host(of: item), until: now.toSteady(time), now: now.steady, in: db)
+                            host: failed.host(of: item), until: now.steady(time), now: now.steady, in: db)
                     }
                 }
                 if case .done(let completion) = ending { try record.add(completion, of: item, in: db) }
@@ -68,14 +68,6 @@ extension JobQueue {
             try moves.addUp(in: db)
             return finished
         }
-    }
-
-    /// Now by the machine's clock, as people see it, and by the one that doesn't jump, which waits go by.
-    private struct Moment {
-        let wall: Int64
-        let steady: Int64
-
-        func toSteady(_ time: Int64) -> Int64 { time - (wall - steady) }
     }
 
     /// An item that its worker has survived is no longer suspected of killing workers.
@@ -109,13 +101,13 @@ extension JobQueue {
             return try fail(item, failure, blacklisted: true, tries: 0, now: now.wall, in: db)
         case .retry(let time, let failure, let blockingHost):
             if blockingHost {
-                try HostBook.block(host: failure.host(of: item), until: now.toSteady(time), now: now.steady, in: db)
+                try HostBook.block(host: failure.host(of: item), until: now.steady(time), now: now.steady, in: db)
             }
-            return try delay(item, until: now.toSteady(time), failure: failure, in: db)
+            return try delay(item, until: now.steady(time), failure: failure, in: db)
         case .wait(let time, let host, let reason):
             return try update(
                 "state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, message = coalesce(?, message)",
-                [now.toSteady(time), host, reason], item, in: db)
+                [now.steady(time).milliseconds, host, reason], item, in: db)
         case .release:
             return try update("state = 'queued', lease = NULL", [], item, in: db)
         }
@@ -153,27 +145,32 @@ extension JobQueue {
     }
 
     private static func fail(
-        _ item: ClaimedItem, _ failure: Failure, blacklisted: Bool, tries: Int, now: Int64, in db: Database,
+        _ item: ClaimedItem, _ failure: Failure, blacklisted: Bool, tries: Int, now: WallTime, in db: Database,
     ) throws -> Bool {
         try update(
             """
             state = 'failed', lease = NULL, attempts = attempts + ?, class = ?, http_status = ?, message = ?,
             blacklisted = ?, finished_at = ?
             """,
-            [tries, failure.failureClass.rawValue, failure.httpStatus, failure.message, blacklisted, now], item, in: db,
+            [
+                tries, failure.failureClass.rawValue, failure.httpStatus, failure.message, blacklisted,
+                now.milliseconds,
+            ], item, in: db,
         )
     }
 
     private static func delay(
-        _ item: ClaimedItem, until time: Int64, failure: Failure, in db: Database,
+        _ item: ClaimedItem, until time: SteadyTime, failure: Failure, in db: Database,
     ) throws -> Bool {
         try update(
             """
             state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, attempts = attempts + 1, class = ?,
             http_status = ?, message = ?
             """,
-            [time, failure.host(of: item), failure.failureClass.rawValue, failure.httpStatus, failure.message], item,
-            in: db,
+            [
+                time.milliseconds, failure.host(of: item), failure.failureClass.rawValue, failure.httpStatus,
+                failure.message,
+            ], item, in: db,
         )
     }
 

@@ -23,10 +23,10 @@ public struct JobControl: Sendable {
         public var host: String?
         /// How the host of a URL is written; as ``host`` is.
         public var nameOfHost: @Sendable (String) -> String = URLText.host
-        /// Ended at this time or later, in UTC milliseconds.
-        public var since: Int64?
+        /// Ended at this time or later.
+        public var since: WallTime?
 
-        public init(failure: FailureClass? = nil, host: String? = nil, since: Int64? = nil) {
+        public init(failure: FailureClass? = nil, host: String? = nil, since: WallTime? = nil) {
             self.failure = failure
             self.host = host
             self.since = since
@@ -54,7 +54,8 @@ public struct JobControl: Sendable {
                 SELECT id, url, state, blacklisted FROM items
                 WHERE job = ? AND id BETWEEN ? AND ? AND state IN ('failed', 'cancelled')
                     AND (?4 IS NULL OR class = ?4) AND (?5 IS NULL OR finished_at >= ?5)
-                """, [job, range.lowerBound, range.upperBound, selection.failure?.rawValue, selection.since])
+                """,
+                [job, range.lowerBound, range.upperBound, selection.failure?.rawValue, selection.since?.milliseconds])
             let update = try RowStatement(
                 """
                 UPDATE items SET state = 'queued', attempts = 0, class = NULL, http_status = NULL, message = NULL,
@@ -152,7 +153,7 @@ public struct JobControl: Sendable {
                 """
                 UPDATE jobs SET state = 'failed', error = ?, finished_at = ?
                 WHERE id = ? AND state IN ('queued', 'running', 'paused')
-                """, [error, now, job])
+                """, [error, now.milliseconds, job])
         }
         try await sweepCancelled()
     }
@@ -167,13 +168,13 @@ public struct JobControl: Sendable {
             }
             try db.run(
                 "UPDATE jobs SET state = ?, finished_at = ? WHERE id = ?",
-                [next.rawValue, next.isOpen ? nil : now, job])
+                [next.rawValue, next.isOpen ? nil : now.milliseconds, job])
             // Everything may have ended while it was paused.
             try db.run(
                 """
                 UPDATE jobs SET state = 'finished', finished_at = ?
                 WHERE id = ? AND state = 'queued' AND total > 0 AND queued + active + delayed = 0
-                """, [now, job])
+                """, [now.milliseconds, job])
         }
     }
 

@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// The result of recounting the items of jobs.
@@ -159,7 +160,8 @@ extension JobControl {
     ]
 
     private static func sweep(
-        _ job: JobID, _ reason: String, now: Int64, atMost rows: Int, _ moves: inout JobCounterBatch, in db: Database,
+        _ job: JobID, _ reason: String, now: WallTime, atMost rows: Int, _ moves: inout JobCounterBatch,
+        in db: Database,
     ) throws -> Int {
         try moves.announceAll(of: job, to: ItemState.cancelled.rawValue)
         var count = 0
@@ -168,7 +170,7 @@ extension JobControl {
                 """
                 UPDATE items SET state = 'cancelled', lease = NULL, run_at = NULL, class = 'cancelled', message = ?,
                     finished_at = ? WHERE id IN (SELECT id FROM \(source) AND job = ? LIMIT ?)
-                """, [reason, now, job, rows - count])
+                """, [reason, now.milliseconds, job, rows - count])
             let moved = db.changesCount
             moves.count(job, from: state, to: .cancelled, items: Int64(moved))
             count += moved

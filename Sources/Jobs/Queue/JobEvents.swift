@@ -1,4 +1,4 @@
-internal import Core
+public import Core
 internal import GRDB
 
 /// The log of what has ended: read page by page, or followed as an asynchronous sequence.
@@ -18,12 +18,13 @@ public struct JobEvents: Sendable {
         }
     }
 
-    /// The id of the last event before a time in UTC milliseconds; 0 where the log has none.
-    public func last(before time: Int64) async throws(JobsError) -> Int64 {
+    /// The id of the last event before a time; 0 where the log has none.
+    public func last(before time: WallTime) async throws(JobsError) -> Int64 {
         try await gate.read { db in
             // The first row that isn't before it: the machine's clock may have been set, so rows aren't sorted by it.
             try db.integer(
-                "SELECT id * \(Schema.eventsPerRow) - 1 FROM event_log WHERE at >= ? ORDER BY id LIMIT 1", [time])
+                "SELECT id * \(Schema.eventsPerRow) - 1 FROM event_log WHERE at >= ? ORDER BY id LIMIT 1",
+                [time.milliseconds])
                 ?? db.integer("SELECT (max(id) + 1) * \(Schema.eventsPerRow) - 1 FROM event_log") ?? 0
         }
     }
@@ -127,15 +128,15 @@ public struct JobEvents: Sendable {
         }
     }
 
-    /// Removes events from before a time by the machine's clock.
-    public func prune(before time: Int64) async throws(JobsError) {
+    /// Removes events from before a time.
+    public func prune(before time: WallTime) async throws(JobsError) {
         while try await gate.exists(
-            "SELECT 1 FROM event_log WHERE id = (SELECT min(id) FROM event_log) AND at < ?", [time])
+            "SELECT 1 FROM event_log WHERE id = (SELECT min(id) FROM event_log) AND at < ?", [time.milliseconds])
         {
             try await gate.writeSlice(.prune) { db, rows in
                 let count = try db.run(
                     "DELETE FROM event_log WHERE at < ? AND id IN (SELECT id FROM event_log ORDER BY id LIMIT ?)",
-                    [time, rows])
+                    [time.milliseconds, rows])
                 return ((), count)
             }
             await gate.breathe()
@@ -157,11 +158,13 @@ struct EndedItems {
         }
     }
 
-    func log(at now: Int64, in db: Database) throws {
+    func log(at now: WallTime, in db: Database) throws {
         var rest = parts[...]
         while !rest.isEmpty {
             let row = rest.prefix(Schema.eventsPerRow)
-            try db.run("INSERT INTO event_log (at, detail) VALUES (?, ?)", [now, "[\(row.joined(separator: ","))]"])
+            try db.run(
+                "INSERT INTO event_log (at, detail) VALUES (?, ?)",
+                [now.milliseconds, "[\(row.joined(separator: ","))]"])
             rest = rest.dropFirst(row.count)
         }
     }

@@ -1,3 +1,4 @@
+internal import Core
 internal import FoundationEssentials
 internal import GRDB
 
@@ -23,15 +24,14 @@ public struct JobQueue: Sendable {
             return Claim(items: [], jobs: [:])
         }
         let reading = gate.reading
-        let now = reading.wall
         // A claim that a power cut undoes was never made: its items are still queued.
         return try await gate.write(isDurable: false) { [leaseDuration = gate.leaseDuration] db in
             let queues = sparing.choose(from: try Self.claimable(order: order, above: above, eldest: eldest, in: db))
             guard !queues.isEmpty else { return Claim(items: [], jobs: [:]) }
-            let steady = try reading.time(in: db)
-            let lease = try Self.newLease(of: worker, now: now, until: steady + leaseDuration, isAlone: false, in: db)
+            let now = try reading.moment(in: db)
+            let lease = try Self.newLease(of: worker, now: now, lasts: leaseDuration, isAlone: false, in: db)
             var taking = try Taking(
-                lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: now, steady: steady,
+                lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: now,
                 caution: caution ?? .none, in: db)
             var used: [JobID: JobDefinition] = [:]
             for queue in queues where taking.items.count < limit && !taking.isAtItsLimit {
@@ -43,12 +43,13 @@ public struct JobQueue: Sendable {
         }
     }
 
+    /// - Parameter duration: in milliseconds.
     static func newLease(
-        of worker: Int64, now: Int64, until: Int64, isAlone: Bool, in db: Database,
+        of worker: Int64, now: Moment, lasts duration: Int64, isAlone: Bool, in db: Database,
     ) throws -> Int64 {
         try db.run(
             "INSERT INTO leases (worker, claimed_at, expires_at, is_alone) VALUES (?, ?, ?, ?)",
-            [worker, now, until, isAlone])
+            [worker, now.wall.milliseconds, (now.steady + duration).milliseconds, isAlone])
         return db.lastInsertedRowID
     }
 
@@ -146,7 +147,7 @@ extension JobQueue {
         if try db.flag("SELECT NOT EXISTS (SELECT 1 FROM leases WHERE worker <> ?)", [worker]) == true { return [] }
         let statement = try RowStatement(
             """
-            SELECT \(Schema.askedURL("items")), jobs.options FROM leases
+            SELECT \(ItemSchema.askedURL("items")), jobs.options FROM leases
             CROSS JOIN items ON items.lease = leases.id AND items.state = 'active'
             CROSS JOIN jobs ON jobs.id = items.job WHERE leases.worker <> ?
             """, in: db)
@@ -173,11 +174,11 @@ extension JobQueue {
         (try? rule?.key(of: url)) ?? URLText.cacheKey(url)
     }
 
-    static func leave(_ item: Int64, until time: Int64, in db: Database) throws {
+    static func leave(_ item: Int64, until time: SteadyTime, in db: Database) throws {
         try db.run(
             """
             UPDATE items SET state = 'delayed', lease = NULL, run_at = ?, waits_for = NULL,
                 message = 'Another worker has this URL in hand.' WHERE id = ?
-            """, [time, item])
+            """, [time.milliseconds, item])
     }
 }

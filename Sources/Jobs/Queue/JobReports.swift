@@ -1,3 +1,4 @@
+public import Core
 internal import GRDB
 
 /// A job as people watch it: a row of the view `progress`.
@@ -22,10 +23,10 @@ public struct JobProgress: Hashable, Sendable, Codable {
 /// The unfinished items of all jobs that are not paused.
 public struct Backlog: Hashable, Sendable {
     public let queued, active, delayed: Int
-    /// When the next delayed item is due, in UTC milliseconds.
-    public let nextDue: Int64?
+    /// When the next delayed item is due.
+    public let nextDue: SteadyTime?
 
-    public init(queued: Int, active: Int = 0, delayed: Int = 0, nextDue: Int64? = nil) {
+    public init(queued: Int, active: Int = 0, delayed: Int = 0, nextDue: SteadyTime? = nil) {
         self.queued = queued
         self.active = active
         self.delayed = delayed
@@ -70,14 +71,14 @@ public struct JobReports: Sendable {
                 """)
             return Backlog(
                 queued: row?["queued"] ?? 0, active: row?["active"] ?? 0, delayed: row?["delayed"] ?? 0,
-                nextDue: row?["next_due"],
+                nextDue: row?.steady("next_due"),
             )
         }
     }
 
-    /// Since when nothing is claimed of any job, in UTC milliseconds; nil where all goes on.
-    public func suspendedSince() async throws(JobsError) -> Int64? {
-        try await gate.read { db in try db.integer("SELECT since FROM suspension") }
+    /// Since when nothing is claimed of any job; nil where all goes on.
+    public func suspendedSince() async throws(JobsError) -> WallTime? {
+        try await gate.read { db in try db.integer("SELECT since FROM suspension").map(WallTime.init(milliseconds:)) }
     }
 
     /// The progress of these jobs, for a run's last line and exit code.
@@ -134,7 +135,7 @@ public struct JobReports: Sendable {
                     VALUES (?, ?, ?, ?, ?)
                     """)
             for one in progress {
-                try insert.execute(arguments: [worker, one.item, one.received, one.expected, now])
+                try insert.execute(arguments: [worker, one.item, one.received, one.expected, now.milliseconds])
             }
         }
     }

@@ -28,7 +28,6 @@ extension JobQueue {
     ) async throws(JobsError) -> Claim {
         let reading = gate.reading
         return try await gate.write { [leaseDuration = gate.leaseDuration] db in
-            let steady = try reading.time(in: db)
             let rows = try db.rows(
                 """
                 SELECT job, id FROM items INDEXED BY items_suspect
@@ -40,12 +39,12 @@ extension JobQueue {
             guard !rows.isEmpty else { return Claim(items: [], jobs: [:]) }
             var ids: [JobID: [Int64]] = [:]
             for row in rows { ids[row["job"], default: []].append(row["id"]) }
+            let now = try reading.moment(in: db)
             let lease = try Self.newLease(
-                of: worker, now: reading.wall, until: steady + leaseDuration, isAlone: deaths >= Suspicion.alone, in: db
-            )
+                of: worker, now: now, lasts: leaseDuration, isAlone: deaths >= Suspicion.alone, in: db)
             var taking = try Taking(
-                lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: reading.wall, steady: steady,
-                caution: .none, in: db)
+                lease: lease, others: Self.keysOfOthers(than: worker, in: db), now: now, caution: .none,
+                in: db)
             var used: [JobID: JobDefinition] = [:]
             for (job, items) in ids.sorted(by: { $0.key < $1.key }) {
                 guard let definition = try Self.definition(of: job, order: order, in: db) else { continue }
@@ -60,13 +59,13 @@ extension JobQueue {
     ///
     /// - Returns: how many went back or ended.
     static func takeBack(
-        ofDeadWorker lease: (id: Int64, isAlone: Bool), now: (wall: Int64, steady: Int64), _ guilty: inout [JobID],
+        ofDeadWorker lease: (id: Int64, isAlone: Bool), now: Moment, _ guilty: inout [JobID],
         in db: Database,
     ) throws -> Int {
         var count = 0
         if lease.isAlone {
             let rows = try db.rows(
-                "SELECT id, job, \(Schema.askedURL("items")) AS url FROM items WHERE state = 'active' AND lease = ? AND deaths >= ?",
+                "SELECT id, job, \(ItemSchema.askedURL("items")) AS url FROM items WHERE state = 'active' AND lease = ? AND deaths >= ?",
                 [lease.id, Suspicion.guilty - 1])
             for row in rows { try end(guilty: row["id"], url: row["url"], now: now, in: db) }
             guilty += rows.map { $0["job"] }
@@ -83,7 +82,7 @@ extension JobQueue {
     }
 
     private static func end(
-        guilty item: Int64, url: String, now: (wall: Int64, steady: Int64), in db: Database,
+        guilty item: Int64, url: String, now: Moment, in db: Database,
     ) throws {
         let failure = FailureClass.workerCrash
         let message =
@@ -92,7 +91,7 @@ extension JobQueue {
             """
             UPDATE items SET state = 'failed', lease = NULL, attempts = attempts + 1, class = ?, http_status = NULL,
                 message = ?, deaths = ?, finished_at = ? WHERE id = ?
-            """, [failure.rawValue, message, Suspicion.guilty, now.wall, item])
+            """, [failure.rawValue, message, Suspicion.guilty, now.wall.milliseconds, item])
         let options = try db.text("SELECT options FROM jobs WHERE id = (SELECT job FROM items WHERE id = ?)", [item])
         try Blacklist.add(
             key: key(of: url, by: keyRule(options)), host: URLText.host(url), failure: Failure(failure, message),

@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// Pausing, resuming and cancelling everything.
@@ -9,7 +10,7 @@ extension JobControl {
     public func pauseAll() async throws(JobsError) -> Bool {
         let now = gate.now()
         return try await gate.write { db in
-            try db.run("INSERT OR IGNORE INTO suspension (id, since) VALUES (1, ?)", [now]) > 0
+            try db.run("INSERT OR IGNORE INTO suspension (id, since) VALUES (1, ?)", [now.milliseconds]) > 0
         }
     }
 
@@ -35,7 +36,7 @@ extension JobControl {
                     """
                     UPDATE jobs SET state = 'cancelled', finished_at = ? WHERE id IN
                         (SELECT id FROM jobs WHERE state IN ('queued', 'running', 'paused') LIMIT ?)
-                    """, [now, rows])
+                    """, [now.milliseconds, rows])
                 return (result: count, handled: count)
             }
             total += count

@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 /// A claim while it is made: the items that one lease takes, within one transaction.
@@ -9,8 +10,7 @@ struct Taking {
     private let lease: Int64
     /// Keys that other workers have in hand.
     private let others: Set<String>
-    private let now: Int64
-    private let steady: Int64
+    private let now: Moment
     private let caution: Caution
     private var hasSuspects: Bool
     private var moves: JobCounterBatch
@@ -18,12 +18,11 @@ struct Taking {
     private let known: RowStatement
 
     init(
-        lease: Int64, others: Set<String>, now: Int64, steady: Int64, caution: Caution, in db: Database,
+        lease: Int64, others: Set<String>, now: Moment, caution: Caution, in db: Database,
     ) throws {
         self.lease = lease
         self.others = others
         self.now = now
-        self.steady = steady
         self.caution = caution
         hasSuspects = caution.hasSuspects
         moves = try JobCounterBatch(in: db)
@@ -83,7 +82,7 @@ struct Taking {
         try db.run(
             """
             UPDATE jobs SET state = 'running', started_at = coalesce(started_at, ?) WHERE id = ? AND state = 'queued'
-            """, [now, job.id])
+            """, [now.wall.milliseconds, job.id])
         let rule = others.isEmpty ? nil : JobQueue.keyRule(job.options)
         for row in rows {
             guard mayTake(row) else { return }
@@ -103,11 +102,11 @@ struct Taking {
         let url = own?.askedURL ?? row.url
         let key = URLText.cacheKey(url)
         try moves.announce(row.id, to: .active)
-        try update.run(lease, now, row.id)
+        try update.run(lease, now.wall, row.id)
         guard db.changesCount > 0 else { return }
         guard others.isEmpty || !others.contains(rule == nil ? key : JobQueue.key(of: url, by: rule)) else {
             try moves.announce(row.id, to: .delayed)
-            try JobQueue.leave(row.id, until: steady + JobQueue.othersDelay, in: db)
+            try JobQueue.leave(row.id, until: now.steady + JobQueue.othersDelay, in: db)
             moves.count(job.id, from: .queued, to: .delayed)
             return
         }
@@ -117,7 +116,7 @@ struct Taking {
             ClaimedItem(
                 id: row.id, job: job.id, url: url, key: key, attempts: row.attempts, lease: lease,
                 deaths: row.deaths, source: known.hasSource ? try CacheIndex.source(key: key, in: db) : nil,
-                blacklisting: known.isListed ? try Blacklist.entry(key: key, now: steady, in: db) : nil,
+                blacklisting: known.isListed ? try Blacklist.entry(key: key, now: now.steady, in: db) : nil,
                 own: own))
     }
 

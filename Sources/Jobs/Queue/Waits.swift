@@ -1,3 +1,4 @@
+internal import Core
 internal import GRDB
 
 extension JobReports {
@@ -5,7 +6,7 @@ extension JobReports {
     public func waits(of worker: Int64) async throws(JobsError) -> [String] {
         let reading = gate.reading
         return try await gate.read { db in
-            let now = try reading.time(in: db)
+            let now = try reading.moment(in: db)
             return try Self.others(than: worker, in: db) + Self.delays(at: now, in: db) + Self.suspects(in: db)
         }
     }
@@ -27,9 +28,9 @@ extension JobReports {
         }
     }
 
-    private static func delays(at now: Int64, in db: Database) throws -> [String] {
-        let many = DelayedWaits(db)
-        if try many.count() > DelayedWaits.maxSeen { return try delays(at: now, many) }
+    private static func delays(at now: Moment, in db: Database) throws -> [String] {
+        let many = DelayedWaits(db, now)
+        if try many.count() > DelayedWaits.maxSeen { return try delays(at: now.wall, many) }
         return try db.rows(
             """
             SELECT count(*) AS n, min(run_at) AS next, max(run_at) AS last, waits_for, max(message) AS message
@@ -37,8 +38,8 @@ extension JobReports {
             """
         ).map { row in
             let host = (row["waits_for"] as String?).map { " for \($0)" } ?? ""
-            let next = seconds(until: row["next"], from: now)
-            let last = seconds(until: row["last"], from: now)
+            let next = seconds(until: row.steady("next"), from: now.steady)
+            let last = seconds(until: row.steady("last"), from: now.steady)
             let time = next == last ? "\(next) s" : "\(next) to \(last) s"
             let reason = (row["message"] as String?).map { " (\(trimmed($0)))" } ?? ""
             return "\(items(row["n"])) put off\(host), for \(time) more\(reason)."
@@ -46,7 +47,7 @@ extension JobReports {
     }
 
     /// The same of more items than are looked at each time.
-    private static func delays(at now: Int64, _ many: DelayedWaits) throws -> [String] {
+    private static func delays(at now: WallTime, _ many: DelayedWaits) throws -> [String] {
         let all = "\(try many.count()) items are put off."
         return try [all]
             + many.hosts(job: nil, limit: 1_000).sorted { $0.items > $1.items }.prefix(3).map { wait in
@@ -65,9 +66,8 @@ extension JobReports {
 
     private static func items(_ count: Int64) -> String { count == 1 ? "1 item is" : "\(count) items are" }
 
-    private static func seconds(until time: Int64?, from now: Int64) -> Int64 {
-        let (left, overflow) = (time ?? now).subtractingReportingOverflow(now)
-        return overflow ? 0 : max(0, left) / 1_000
+    private static func seconds<Time: ClockTime>(until time: Time?, from now: Time) -> Int64 {
+        max(0, (time ?? now) - now) / 1_000
     }
 
     private static func trimmed(_ message: String) -> String {

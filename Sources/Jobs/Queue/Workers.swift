@@ -12,9 +12,10 @@ extension JobQueue {
             // kill.
             DatabaseFile.removeRebuildDraft(draft)
             try db.run(
-                "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?)", [host, pid, now, now])
+                "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?)",
+                [host, pid, now.milliseconds, now.milliseconds])
             let worker = db.lastInsertedRowID
-            try db.run("DELETE FROM host_failures WHERE last_at < ?", [now - 7 * FailureClass.day])
+            try db.run("DELETE FROM host_failures WHERE last_at < ?", [(now - 7 * FailureClass.day).milliseconds])
             // Inside the transaction, so that no other program sees the row without the lock.
             try lockFile.hold(worker: worker)
             return worker
@@ -34,19 +35,20 @@ extension JobQueue {
         let reading = gate.reading
         let now = reading.wall
         try await gate.write { [leaseDuration = gate.leaseDuration] db in
-            try db.run("UPDATE workers SET seen_at = ? WHERE id = ?", [now, worker])
+            try db.run("UPDATE workers SET seen_at = ? WHERE id = ?", [now.milliseconds, worker])
             try db.run(
                 """
                 DELETE FROM leases WHERE worker = ? AND claimed_at NOT BETWEEN ? AND ? AND NOT EXISTS
                     (SELECT 1 FROM items WHERE state = 'active' AND lease = leases.id)
                 """,
                 // Those of a clock that was ahead are as old as any.
-                [worker, now - 1_000, now + 1_000])
+                [worker, (now - 1_000).milliseconds, (now + 1_000).milliseconds])
             let steady = try reading.time(in: db)
             try db.run(
                 "DELETE FROM hosts WHERE not_before < ?1 AND coalesce(set_at, 0) < ?1",
-                [steady - HostBook.memoryDuration])
-            try db.run("UPDATE leases SET expires_at = ? WHERE worker = ?", [steady + leaseDuration, worker])
+                [(steady - HostBook.memoryDuration).milliseconds])
+            try db.run(
+                "UPDATE leases SET expires_at = ? WHERE worker = ?", [(steady + leaseDuration).milliseconds, worker])
         }
     }
 
@@ -64,14 +66,15 @@ extension JobQueue {
             return (
                 try db.integers("SELECT id FROM workers UNION SELECT worker FROM leases"),
                 try db.integers(
-                    "SELECT DISTINCT worker FROM leases WHERE expires_at < ? AND worker IS NOT ?", [now, myself]),
+                    "SELECT DISTINCT worker FROM leases WHERE expires_at < ? AND worker IS NOT ?",
+                    [now.milliseconds, myself]),
                 try Self.hasStranded(in: db)
             )
         }
         let dead = others.filter { $0 != myself && !gate.lockFile.isAlive(worker: $0) }
         guard !dead.isEmpty || !expired.isEmpty || stranded else { return 0 }
         let (count, guilty) = try await gate.write { [lockFile = gate.lockFile] db -> (Int, [JobID]) in
-            let now = (wall: reading.wall, steady: try reading.time(in: db))
+            let now = try reading.moment(in: db)
             var count = 0
             var guilty: [JobID] = []
             // Asked again under the write lock: a number could have come alive, but never does twice.
@@ -96,7 +99,7 @@ extension JobQueue {
     }
 
     private static func takeBack(
-        fromDeadWorker worker: Int64, now: (wall: Int64, steady: Int64), _ guilty: inout [JobID], in db: Database,
+        fromDeadWorker worker: Int64, now: Moment, _ guilty: inout [JobID], in db: Database,
     ) throws -> Int {
         var count = 0
         let leases = try db.rows("SELECT id, is_alone FROM leases WHERE worker = ? ORDER BY id", [worker])
@@ -149,7 +152,7 @@ extension JobQueue {
                     """
                     SELECT EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at <= ?)
                         OR EXISTS (SELECT 1 FROM items WHERE state = 'delayed' AND run_at > ?)
-                    """, [now, now + HostMemory.longestDelay]) ?? false
+                    """, [now.milliseconds, (now + HostMemory.longestDelay).milliseconds]) ?? false
             )
         }
         guard isDue else { return 0 }
@@ -160,7 +163,7 @@ extension JobQueue {
                     """
                     UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
                         (SELECT id FROM items WHERE state = 'delayed' AND \(condition) ORDER BY run_at LIMIT ?)
-                    """, [time, limit])
+                    """, [time.milliseconds, limit])
             }
             return count
         }

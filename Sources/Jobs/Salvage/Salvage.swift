@@ -1,3 +1,4 @@
+public import Core
 internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
@@ -36,7 +37,7 @@ public struct Salvage {
     }
 
     private let path: String
-    private let now: Int64
+    private let now: WallTime
     private var report = Report()
 
     /// - Parameters:
@@ -44,7 +45,7 @@ public struct Salvage {
     ///   - bind: returns the cache's name from now on, or refuses it. Called once, before any file is touched.
     ///   - files: gives every blob that is in the cache and whole. Called once, after the queue was saved.
     public static func run(
-        database path: String, now: Int64, mayBeMissing: Bool = false,
+        database path: String, now: WallTime, mayBeMissing: Bool = false,
         bind: @escaping (Index) throws -> String? = { $0.cache },
         files: @escaping () throws -> [(hash: String, size: Int64)],
     ) throws(JobsError) -> Report {
@@ -56,7 +57,7 @@ public struct Salvage {
         }
     }
 
-    private init(path: String, now: Int64) {
+    private init(path: String, now: WallTime) {
         self.path = path
         self.now = now
     }
@@ -131,7 +132,7 @@ public struct Salvage {
             }
             return try sync(folder)
         }
-        let stamp = Date(timeIntervalSince1970: Double(now) / 1_000)
+        let stamp = Date(timeIntervalSince1970: Double(now.milliseconds) / 1_000)
             .formatted(Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted))
         report.kept = "\(path).broken-\(stamp)"
         // The second one of a second.

@@ -1,10 +1,11 @@
+internal import Core
 internal import GRDB
 
 /// Fills a new database with the rows of a broken one, and puts right what doesn't fit together any more.
 struct SalvageLoad {
     let old: DatabaseQueue?
     let new: Database
-    let now: Int64
+    let now: WallTime
     var report: Salvage.Report
 
     private static let tables: [(name: String, key: [String], isNumber: Bool)] = [
@@ -21,7 +22,7 @@ struct SalvageLoad {
     /// Tables that not every row could be read of.
     private var gaps: Set<String> = []
 
-    init(old: DatabaseQueue?, new: Database, now: Int64, report: Salvage.Report) {
+    init(old: DatabaseQueue?, new: Database, now: WallTime, report: Salvage.Report) {
         self.old = old
         self.new = new
         self.now = now
@@ -153,7 +154,7 @@ struct SalvageLoad {
                 UPDATE jobs SET state = 'finished', finished_at = coalesce(finished_at, ?)
                 WHERE state IN ('queued', 'running') AND queued + delayed = 0
                 """,
-            arguments: [now])
+            arguments: [now.milliseconds])
         try new.execute(
             sql: """
                 INSERT INTO job_ends SELECT id, \(Schema.steady("finished_at")) FROM jobs WHERE finished_at IS NOT NULL
@@ -197,7 +198,7 @@ struct SalvageLoad {
                 INSERT OR IGNORE INTO blobs (hash, size, created_at, used_at, modified_at)
                     SELECT hash, size, ?1, ?1, ?1 FROM temp.found
                 """,
-            arguments: [now])
+            arguments: [now.milliseconds])
         // `worker cache verify` reports them, and can have them fetched again.
         try new.execute(
             sql: """
@@ -206,7 +207,7 @@ struct SalvageLoad {
                     UNION ALL SELECT key, '', hash, ?1 FROM sources
                         WHERE kept <> 0 AND hash NOT IN (SELECT hash FROM temp.found)
                 """,
-            arguments: [now])
+            arguments: [now.milliseconds])
         try new.execute(
             sql: """
                 DELETE FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found);

@@ -1,6 +1,6 @@
 /// The cache's index: files, what URLs and variants they stand for, and small facts about the cache.
-extension Schema {
-    static let cacheTables = """
+enum CacheSchema {
+    static let tables = """
         -- modified_at: last changed or confirmed. dying: about to be removed.
         CREATE TABLE blobs (
             hash TEXT PRIMARY KEY,

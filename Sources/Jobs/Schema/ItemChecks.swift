@@ -1,52 +1,51 @@
 /// The rules of the columns that a person may give for a single item.
-extension Schema {
+extension ItemSchema {
     /// More fallbacks than this, and a longer `meta`, are a mistake.
     static let mostFallbacks = 16
     static let longestMeta = 16_384
 
     private static let columns = ["meta", "priority", "variants", "headers", "sha256", "size", "fallbacks"]
 
-    private static let checks = [
-        refuse(
+    private static let rules = [
+        Schema.refuse(
             "meta must be a JSON object of at most 16 KiB, as in json_object('sku', 7)",
-            when: isNoJSON("meta", type: "object", orElse: "length(CAST(NEW.meta AS BLOB)) > \(longestMeta)")),
-        refuse(
+            when: Schema.isNoJSON("meta", type: "object", orElse: "length(CAST(NEW.meta AS BLOB)) > \(longestMeta)")),
+        Schema.refuse(
             "the priority of an item must be a whole number from -100 to 100 (or NULL for its job's)",
             when:
                 "NEW.priority IS NOT NULL AND (typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100)"
         ),
-        refuse(
+        Schema.refuse(
             "variants must be text, as in 'thumb=320x240,cover,webp,q80'",
             when: "NEW.variants IS NOT NULL AND typeof(NEW.variants) <> 'text'"),
-        headersCheck,
-        refuse(
+        Schema.headersCheck,
+        Schema.refuse(
             "sha256 must be 64 hexadecimal digits",
             when: """
                 NEW.sha256 IS NOT NULL AND (typeof(NEW.sha256) <> 'text' OR length(NEW.sha256) <> 64
                     OR NEW.sha256 GLOB '*[^0-9a-fA-F]*')
                 """),
-        refuse(
+        Schema.refuse(
             "size must be a number of bytes",
             when: "NEW.size IS NOT NULL AND (typeof(NEW.size) <> 'integer' OR NEW.size < 0)"),
-        refuse(
+        Schema.refuse(
             "fallbacks must be a JSON array of at most 16 strings, as in json_array('https://example.com/b.jpg')",
-            when: isNoJSON(
+            when: Schema.isNoJSON(
                 "fallbacks", type: "array",
-                orElse: "json_array_length(NEW.fallbacks) > \(mostFallbacks) OR \(elementsAreNoText("fallbacks"))")),
+                orElse: """
+                    json_array_length(NEW.fallbacks) > \(mostFallbacks) OR \(Schema.elementsAreNoText("fallbacks"))
+                    """)),
     ].joined(separator: "\n")
 
-    static let itemChecks = """
+    static let checks = """
         CREATE TRIGGER items_check_own BEFORE INSERT ON items
         WHEN coalesce(\(columns.map { "NEW.\($0)" }.joined(separator: ", "))) IS NOT NULL BEGIN
-            \(checks)
+            \(rules)
         END;
         CREATE TRIGGER items_check_own_update BEFORE UPDATE OF \(columns.joined(separator: ", ")) ON items BEGIN
-            \(checks)
+            \(rules)
         END;
         """
-
-    /// A column as JSON in one line; NULL for text that is none, which a program that switches triggers off may write.
-    static func json(_ column: String) -> String { "CASE WHEN json_valid(\(column)) THEN json(\(column)) END" }
 
     /// The URL that an item of this table's is asked for now: one of its fallbacks, once those before have failed.
     static func askedURL(_ items: String) -> String {

@@ -4,7 +4,7 @@ internal import Core
 ///
 /// SQLite runs the trigger that was made last first, so the one that refuses moves comes last: a refused move costs
 /// nothing else.
-extension Schema {
+enum ItemSchema {
     /// The counters of `jobs` that an item stands in, each as a condition on OLD or NEW.
     static let counters: [(column: String, condition: @Sendable (String) -> String)] = [
         ("queued", { "\($0).state = 'queued'" }),
@@ -32,7 +32,7 @@ extension Schema {
     private static let isNoURL =
         "(typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ \t\n\r-]*')"
 
-    static let itemTriggers = """
+    static let triggers = """
         CREATE TRIGGER items_check_insert BEFORE INSERT ON items
         WHEN NEW.state IS NOT 'queued' OR NEW.job IS NULL BEGIN
             SELECT RAISE(ABORT, 'an item needs the id of its job') WHERE NEW.job IS NULL;
@@ -48,11 +48,11 @@ extension Schema {
         -- A feed can be enqueued whole each time: what is known costs a look, and no row. A job of nothing else is finished.
         CREATE TRIGGER items_leave_out_known BEFORE INSERT ON items
         WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
-                AND \(optionWords) LIKE '%,only-new,%')
+                AND \(Schema.optionWords) LIKE '%,only-new,%')
             AND EXISTS (SELECT 1 FROM items WHERE url = NEW.url AND state = 'done') BEGIN
             UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job;
-            UPDATE jobs SET state = 'finished', finished_at = \(now) WHERE id = NEW.job
-                AND queued = 0 AND active = 0 AND delayed = 0 AND \(isOpen())
+            UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = NEW.job
+                AND queued = 0 AND active = 0 AND delayed = 0 AND \(Schema.isOpen())
                 AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
             SELECT RAISE(IGNORE);
         END;
@@ -62,16 +62,16 @@ extension Schema {
         END;
         CREATE TRIGGER items_keep_ending BEFORE UPDATE OF cached, blacklisted, bytes ON items
         WHEN OLD.state = NEW.state AND OLD.finished_at IS NOT NULL
-            AND (\(changesAny(of: ["cached", "blacklisted", "bytes"]))) BEGIN
+            AND (\(Schema.changesAny(of: ["cached", "blacklisted", "bytes"]))) BEGIN
             SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead');
         END;
         -- One row of a table without a URL doesn't keep the others out. Made before items_count_insert, and so run after it.
         CREATE TRIGGER items_end_without_url AFTER INSERT ON items WHEN \(isNoURL) BEGIN
             UPDATE spreading SET failed = failed + 1 WHERE job = NEW.job;
             UPDATE items SET state = 'failed', class = '\(FailureClass.invalidURL.rawValue)',
-                message = 'The item has no URL.', finished_at = \(now) WHERE id = NEW.id;
+                message = 'The item has no URL.', finished_at = \(Schema.now) WHERE id = NEW.id;
             -- Otherwise items_count_update logs it.
-            INSERT INTO event_log (at, detail) SELECT \(now),
+            INSERT INTO event_log (at, detail) SELECT \(Schema.now),
                 json_array(json_array(NEW.id, NEW.job, 'failed', '\(FailureClass.invalidURL.rawValue)'))
                 WHERE EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
         END;
@@ -97,8 +97,8 @@ extension Schema {
                 revision = revision + 1,
                 bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN coalesce(NEW.bytes, 0) ELSE 0 END
                 WHERE id = NEW.job;
-            \(logEnd)
-            \(finishJob("NEW.job"))
+            \(Schema.logEnd)
+            \(Schema.finishJob("NEW.job"))
         END;
         -- Retried items reopen their job before they are counted, since a finished job may have nothing left to do.
         CREATE TRIGGER items_reopen BEFORE UPDATE OF state ON items
@@ -117,10 +117,10 @@ extension Schema {
                 \(dropCounters),
                 revision = revision + 1
                 WHERE id = OLD.job;
-            \(finishJob("OLD.job"))
+            \(Schema.finishJob("OLD.job"))
         END;
         CREATE TRIGGER items_state_moves BEFORE UPDATE OF state ON items
-        WHEN \(isIllegalMove(ItemState.self) { $0.canMove(to: $1) }) BEGIN
+        WHEN \(Schema.isIllegalMove(ItemState.self) { $0.canMove(to: $1) }) BEGIN
             SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make');
         END;
         """

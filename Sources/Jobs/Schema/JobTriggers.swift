@@ -133,5 +133,5 @@ extension Schema {
         END;
         """
 
-    private static let counterColumns = ["total"] + counters.map(\.column) + ["bytes"]
+    private static let counterColumns = ["total"] + ItemSchema.counters.map(\.column) + ["bytes"]
 }

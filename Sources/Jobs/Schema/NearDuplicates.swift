@@ -3,7 +3,7 @@
 /// To find perceptual hashes that differ in at most 6 of 64 bits, each is cut into four bands of 16 bits. Six flipped
 /// bits leave at least one band with at most one of them, so it is enough to look each band up as it is and with each
 /// of its bits flipped: 68 look-ups a picture instead of a comparison with every other.
-extension Schema {
+extension CacheSchema {
     /// The columns of `source_facts` for the bands.
     static let hashBands = bands.map { "\($0.name) INTEGER AS ((phash >> \($0.shift)) & 65535) VIRTUAL" }
         .joined(separator: ",\n    ")

@@ -13,8 +13,8 @@ enum Schema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration(first) { db in
             let parts = [
-                jobTables, cacheTables, hostTables, jobTriggers, itemTriggers, itemChecks, views, nearDuplicates,
-                eventTables,
+                jobTables, CacheSchema.tables, hostTables, jobTriggers, ItemSchema.triggers, ItemSchema.checks, views,
+                CacheSchema.nearDuplicates, eventTables,
             ]
             for part in parts {
                 try db.execute(sql: part)
@@ -68,6 +68,9 @@ enum Schema {
             THEN json_type(NEW.\(column)) <> '\(type)' OR \(condition) ELSE 1 END
         """
     }
+
+    /// A column as JSON in one line; NULL for text that is none, which a program that switches triggers off may write.
+    static func json(_ column: String) -> String { "CASE WHEN json_valid(\(column)) THEN json(\(column)) END" }
 
     static func elementsAreNoText(_ column: String) -> String {
         "EXISTS (SELECT 1 FROM json_each(NEW.\(column)) WHERE type <> 'text')"

@@ -41,7 +41,7 @@ extension Schema {
             source_facts.damage AS damage,
             \(scale) AS scale,
             \(json("items.meta")) AS meta,
-            CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN \(askedURL("items")) END AS served_url
+            CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN \(ItemSchema.askedURL("items")) END AS served_url
             FROM items
             LEFT JOIN renditions ON renditions.item = items.id
             LEFT JOIN blobs ON blobs.hash = renditions.blob

@@ -1,3 +1,4 @@
+internal import Core
 internal import FoundationEssentials
 internal import Glibc
 internal import Jobs
@@ -15,7 +16,7 @@ public struct BackupPlan: Sendable {
 
     /// Makes a copy unless there is one that is young enough. Several workers may share the folder.
     func makeIfDue(of store: JobStore) async throws {
-        let now = store.database.currentTime
+        let now = store.database.currentTime.milliseconds
         if let last = copies(at: now).last, let time = Self.time(of: last), time <= now, now - time < every { return }
         if mkdir(folder, 0o755) != 0, errno != EEXIST {
             throw WorkerError(

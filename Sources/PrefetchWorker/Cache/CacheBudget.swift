@@ -46,7 +46,7 @@ final class CacheBudget: Sendable {
     var isStuck: Bool { monotonicMilliseconds() - grantedAt.load(ordering: .relaxed) > 10_000 }
 
     /// What becomes of an item that the cache has no room for at this moment.
-    func putOff(_ reason: String, now: Int64) -> ItemEnding {
+    func putOff(_ reason: String, now: WallTime) -> ItemEnding {
         .wait(until: now + Int64.random(in: 50...250), reason: "It waits for room in the cache. \(reason)")
     }
 

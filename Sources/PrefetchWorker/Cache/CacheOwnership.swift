@@ -1,4 +1,5 @@
 public import ContentCache
+internal import Core
 public import Jobs
 
 /// Checks that a database and a cache belong together. Files that an index doesn't know are taken for what a crash has left

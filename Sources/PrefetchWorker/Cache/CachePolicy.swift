@@ -1,3 +1,4 @@
+internal import Core
 public import Jobs
 
 /// How much the cache may hold, for how long, and which files are evicted first. The numbers are SDWebImage's where it has them.

@@ -1,4 +1,5 @@
 public import ContentCache
+internal import Core
 internal import Glibc
 public import Jobs
 internal import SystemPackage
@@ -62,7 +63,7 @@ public struct CacheReader: Sendable {
         if let before, known?.verified == before {
             // Written down now and then only, so that a look needs no lock.
             let hourAgo = try await store.database.cacheTime() - 3_600_000
-            if let known, known.usedAt < hourAgo {
+            if let known, known.usedAt < hourAgo.milliseconds {
                 try await unlessBusy { try await store.cache.noteUses([CacheIndex.BlobUse(hash: hash.hex, key: key)]) }
             }
             return

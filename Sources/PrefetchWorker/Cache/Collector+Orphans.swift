@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Jobs
 internal import Synchronization
 
@@ -21,7 +22,7 @@ extension Collector {
     /// - Returns: the bytes that dead workers no longer hold.
     @discardableResult
     func removeOrphans(_ report: inout Report, of dead: [Int64], myself: Int64?) async throws -> Int64 {
-        let now = store.database.currentTime
+        let now = store.database.currentTime.milliseconds
         // Files of a live worker were named after it started, and this one knows its own.
         let bound = dead.isEmpty ? Int64.min : min(now, try await store.eviction.earliestStart(butNot: myself) ?? now)
         var left: Int64 = 0

@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Jobs
 internal import Synchronization
 
@@ -14,7 +15,7 @@ extension Collector {
 
     /// Removes markers that never got their name, since their process was killed.
     func removeDrafts() async throws {
-        let now = store.database.currentTime
+        let now = store.database.currentTime.milliseconds
         // A program that makes a cache is done within an hour.
         try await disk.run { [cache] in
             Result { try cache.removeDrafts(before: now - 3_600_000, ofDeadBefore: .max) }

@@ -1,4 +1,5 @@
 public import ContentCache
+internal import Core
 public import Jobs
 public import Logging
 

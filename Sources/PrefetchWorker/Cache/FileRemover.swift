@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Jobs
 
 /// Deletes files of the cache between two transactions of the database, never within one.

@@ -1,4 +1,5 @@
 public import ContentCache
+public import Core
 public import Jobs
 internal import SystemPackage
 
@@ -6,10 +7,10 @@ internal import SystemPackage
 public struct Rebuild: Sendable {
     private let database: String
     private let cache: ContentCache
-    private let now: Int64
+    private let now: WallTime
     private let disk = BlockingQueue("cache.rebuild")
 
-    public init(database: String, cache: ContentCache, now: Int64 = DatabaseGate.wallClock()) {
+    public init(database: String, cache: ContentCache, now: WallTime = DatabaseGate.wallClock()) {
         self.database = database
         self.cache = cache
         self.now = now

@@ -8,8 +8,7 @@ struct StageSettings: Sendable {
     /// How long a cached source is used without revalidation, in milliseconds; negative for ever.
     var maxAge: Int64 = 7 * 86_400_000
     var limits = OwnLimits()
-    /// UTC milliseconds.
-    var now: @Sendable () -> Int64
+    var now: @Sendable () -> WallTime
 }
 
 /// The settings by which this worker refuses URLs that another may accept. A URL that one of them refused stays listed

@@ -1,3 +1,4 @@
+internal import Core
 internal import Download
 internal import Jobs
 
@@ -19,7 +20,7 @@ extension HostKeeper {
         downloader.setShares(concurrency: all, hosts: places)
     }
 
-    private func demands(of hosts: [HostSnapshot], _ now: Int64, _ ledger: inout Ledger) -> [HostDemand] {
+    private func demands(of hosts: [HostSnapshot], _ now: SteadyTime, _ ledger: inout Ledger) -> [HostDemand] {
         let load = load(of: hosts, now, &ledger)
         let shares = ledger.shares
         let widest = Dictionary(hosts.map { ($0.host, $0.widest) }, uniquingKeysWith: min)
@@ -54,7 +55,7 @@ extension HostKeeper {
     /// Maximum hosts in a report; beyond it, hosts with a rate only are left out.
     private static let mostNamed = 1_000
 
-    private func load(of hosts: [HostSnapshot], _ now: Int64, _ ledger: inout Ledger) -> [HostLoad] {
+    private func load(of hosts: [HostSnapshot], _ now: SteadyTime, _ ledger: inout Ledger) -> [HostLoad] {
         countRates(of: hosts, &ledger)
         let robots = Set(downloader.robotsWaits(longerThan: .zero).map(\.host))
         let loads = hosts.compactMap { host -> HostLoad? in

@@ -36,7 +36,7 @@ struct HostKeeper: Sendable {
 
     /// The values that were last written and read, so that each change is copied once.
     struct Ledger {
-        var seen: [String: Int64] = [:]
+        var seen: [String: SteadyTime] = [:]
         var saved: [String: HostMemory] = [:]
         var started: [String: Int64] = [:]
         var rates: [String: Double] = [:]
@@ -123,7 +123,7 @@ struct HostKeeper: Sendable {
     }
 
     /// The workers of a database share whether a host has ever answered.
-    private func learn(_ memory: HostMemory, at now: Int64) {
+    private func learn(_ memory: HostMemory, at now: SteadyTime) {
         if memory.hasAnswered { return downloader.noteAnswered(host: memory.host) }
         guard let silence = memory.silence, (0..<60_000).contains(now - silence.last),
             silence.failure.isUnreachable
@@ -172,11 +172,12 @@ struct HostKeeper: Sendable {
     }
 
     /// Nil if nothing has changed that is worth a write.
-    private func memory(of host: HostSnapshot, _ now: Int64, _ ledger: inout Ledger) -> HostMemory? {
+    private func memory(of host: HostSnapshot, _ now: SteadyTime, _ ledger: inout Ledger) -> HostMemory? {
         let old = ledger.saved[host.host]
         let width = host.window < Double(host.widest) ? host.window : nil
         var memory = HostMemory(
-            host: host.host, notBefore: old?.notBefore ?? 0, setAt: old?.setAt ?? now, reason: old?.reason,
+            host: host.host, notBefore: old?.notBefore ?? SteadyTime(milliseconds: 0), setAt: old?.setAt ?? now,
+            reason: old?.reason,
             width: width, circuitOpenCount: host.circuitOpenCount)
         if let left = host.blockedFor, left > .zero, left.milliseconds > (old?.remaining(at: now) ?? 0) + 1_500 {
             memory.notBefore = now + left.milliseconds
@@ -186,14 +187,16 @@ struct HostKeeper: Sendable {
             ledger.seen[host.host] = memory.notBefore
         }
         note(host, now, in: &memory)
-        if old == nil, memory.notBefore == 0, width == nil, host.circuitOpenCount == 0, memory.silence == nil {
+        if old == nil, memory.notBefore.milliseconds == 0, width == nil, host.circuitOpenCount == 0,
+            memory.silence == nil
+        {
             return nil
         }
         return memory == old ? nil : memory
     }
 
     /// Records since when a host fails and when it is given up. Small differences from the stored times are ignored.
-    private func note(_ host: HostSnapshot, _ now: Int64, in memory: inout HostMemory) {
+    private func note(_ host: HostSnapshot, _ now: SteadyTime, in memory: inout HostMemory) {
         // An answer matters only if the host failed before.
         let old = memory.silence
         memory.hasAnswered = host.hasAnswered

@@ -10,8 +10,7 @@ struct BlockedHosts: Sendable {
 
     let downloader: Downloader
     let shedHosts: ShedHosts
-    /// UTC milliseconds.
-    let now: @Sendable () -> Int64
+    let now: @Sendable () -> WallTime
 
     /// The ending of an item whose host is blocked for too long to keep the item in memory; nil otherwise.
     ///

@@ -53,7 +53,7 @@ extension DownloadResponse {
 
 extension TryRecord {
     /// The record of a request; nil if none was made.
-    init?(_ outcome: DownloadOutcome<FetchedSource>, at now: Int64) {
+    init?(_ outcome: DownloadOutcome<FetchedSource>, at now: WallTime) {
         switch outcome {
         case .crowded: return nil
         case .body(_, let response), .notModified(let response): self.init(response, at: now)
@@ -65,7 +65,7 @@ extension TryRecord {
         }
     }
 
-    private init(_ response: DownloadResponse, at now: Int64) {
+    private init(_ response: DownloadResponse, at now: WallTime) {
         let timings = response.timings
         self.init(at: now - timings.total.milliseconds)
         httpStatus = response.status

@@ -189,10 +189,10 @@ final class Fetcher: Sendable {
 
 /// The end of each host's `Retry-After`, as far as it was stored: of many equal answers only one is written.
 final class ToldWaits: Sendable {
-    private let waits = Mutex(LRUCache<String, Int64>(countLimit: 10_000))
+    private let waits = Mutex(LRUCache<String, WallTime>(countLimit: 10_000))
 
     /// - Returns: whether it is later than the stored time by more than a second.
-    func isNews(_ host: String, until time: Int64) -> Bool {
+    func isNews(_ host: String, until time: WallTime) -> Bool {
         waits.withLock { waits in
             if let known = waits.peek(host), known >= time - 1_000 { return false }
             waits.insert(time, for: host)

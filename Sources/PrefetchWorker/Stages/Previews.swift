@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Download
 internal import Foundation
 public import Imaging

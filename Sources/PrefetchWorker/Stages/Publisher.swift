@@ -13,7 +13,7 @@ final class Publisher: Sendable {
     static let groupMilliseconds: Int64 = 250
 
     /// A class, since it is handed on often: a copy of all that it holds costs more than everything else here.
-    private final class Entry: Sendable {
+    final class Entry: Sendable {
         let item: ClaimedItem
         let ending: ItemEnding
         let blobs: [PendingBlob]
@@ -33,10 +33,10 @@ final class Publisher: Sendable {
     private let store: JobStore
     private let cache: any BlobStore
     private let disk: DiskWatch
-    private let logger: Logger
-    private let budget: CacheBudget?
+    let logger: Logger
+    let budget: CacheBudget?
     private let links: LinkKeeper
-    private let remover: FileRemover
+    let remover: FileRemover
     /// How often a transaction is tried that fails for what may pass, a second apart.
     private let patience: Int
     private let limits: OwnLimits
@@ -202,28 +202,6 @@ final class Publisher: Sendable {
         return isWhole
     }
 
-    private func room(of group: [Entry]) -> GroupRoom? {
-        budget?.worker.map { worker in
-            let held = group.flatMap(\.blobs).filter { $0.file.room != nil }
-            return GroupRoom(worker: worker, hashes: Set(held.map(\.hash.hex)))
-        }
-    }
-
-    /// Files that the index has now are counted there. Those it did not take are named and counted nowhere: they go at once.
-    private func settleRoom(_ group: [Entry], _ endings: [ItemEnding?], _ counted: [String: Int64]) async {
-        guard let budget, budget.worker != nil else { return }
-        budget.handOver(group.flatMap(\.blobs), counted: counted)
-        let refused = zip(group, endings).flatMap { entry, ending in
-            ending?.isDone == true ? [] : entry.blobs.map(\.hash.hex)
-        }
-        guard !refused.isEmpty else { return }
-        do {
-            _ = try await remover.removeUnknown(Set(refused).sorted())
-        } catch {
-            logger.warning("Unreferenced files stay until the next collection.", metadata: ["error": "\(error)"])
-        }
-    }
-
     private func count(_ failures: [CacheError?]) async {
         let syncs = failures.count { $0?.isFailedSync == true }
         guard syncs > 0 else { return }
@@ -266,12 +244,5 @@ final class Publisher: Sendable {
             }
         }
         return nil
-    }
-}
-
-extension ItemEnding {
-    fileprivate var isDone: Bool {
-        if case .done = self { return true }
-        return false
     }
 }

@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Imaging
 internal import Jobs
 internal import Variants

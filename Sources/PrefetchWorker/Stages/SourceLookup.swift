@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Download
 internal import Jobs
 internal import Logging
@@ -75,18 +76,17 @@ struct SourceLookup: Sendable {
         let now = settings.now()
         if plan.options.contains(.httpCache) {
             guard let facts = source.http, let freshness = source.freshness, facts.redirects == nil,
-                freshness.isFresh(at: now / 1_000), !Self.isAhead(facts.answeredAt, of: now)
+                freshness.isFresh(at: now.milliseconds / 1_000), !Self.isAhead(facts.answeredAt, of: now)
             else { return .stale }
             return .forMatchingRequest
         }
         let maxAge = plan.settings.maxAge ?? settings.maxAge
-        // SQL users may write any number into a row, so it is clamped.
-        let fetched = min(max(source.fetchedAt, -1 << 52), 1 << 52)
-        return maxAge >= 0 && (now - fetched > maxAge || Self.isAhead(fetched, of: now)) ? .stale : .fresh
+        let isOld = now - source.fetchedAt > maxAge || Self.isAhead(source.fetchedAt, of: now)
+        return maxAge >= 0 && isOld ? .stale : .fresh
     }
 
     /// Whether a time lies in the future, so that the clock was set back. Ten minutes allow for clocks that differ.
-    private static func isAhead(_ time: Int64, of now: Int64) -> Bool { time - now > 600_000 }
+    private static func isAhead(_ time: WallTime, of now: WallTime) -> Bool { time - now > 600_000 }
 
     /// Whether a stored answer may be used for this request (RFC 9111, section 4).
     func isStored(_ source: SourceRecord, for request: DownloadRequest) -> Bool {
@@ -100,7 +100,8 @@ struct SourceLookup: Sendable {
     func mayReplaceError(_ source: SourceRecord, for request: DownloadRequest) -> Bool {
         let control = requests.value(of: "cache-control", in: request)
         return isStored(source, for: request)
-            && source.freshness?.mayBeUsedOnError(at: settings.now() / 1_000, cacheControl: control) == true
+            && source.freshness?.mayBeUsedOnError(at: settings.now().milliseconds / 1_000, cacheControl: control)
+                == true
     }
 
     /// Whether a stored answer is the variant that this request selects, by its `Vary`. A date cannot validate another
@@ -118,7 +119,7 @@ extension SourceRecord {
             Freshness(
                 status: facts.status ?? 200, cacheControl: facts.cacheControl, expires: facts.expires, date: facts.date,
                 age: facts.age, lastModified: lastModified,
-                times: (facts.askedAt / 1_000, facts.answeredAt / 1_000))
+                times: (facts.askedAt.milliseconds / 1_000, facts.answeredAt.milliseconds / 1_000))
         }
     }
 }

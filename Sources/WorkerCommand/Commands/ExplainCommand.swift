@@ -20,8 +20,8 @@ struct ExplainCommand: AsyncParsableCommand {
         let variants: [VariantRecord]
         let blacklisted: BlacklistEntry?
         /// UTC milliseconds.
-        let hostBlockedUntil: Int64?
         /// `asked` if the origin sent `Retry-After`; `parked` if its circuit is open.
+        let hostBlockedUntil: WallTime?
         let hostBlockedFor: String?
         let items: [ItemRecord]
         let tries: [TryRecord]
@@ -33,7 +33,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let item: Int64
         let reason: String
         /// UTC milliseconds; nil if unknown.
-        let until: Int64?
+        let until: WallTime?
     }
 
     @OptionGroup var common: CommonOptions

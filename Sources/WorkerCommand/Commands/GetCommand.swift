@@ -1,5 +1,6 @@
 import ArgumentParser
 import ContentCache
+import Core
 import Jobs
 import PrefetchWorker
 import SystemPackage

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Core
 import FoundationEssentials
 import Jobs
 import PrefetchWorker
@@ -51,7 +52,7 @@ struct MetricsCommand: AsyncParsableCommand {
         }
     }
 
-    private static func metrics(_ log: LogState, at now: Int64) -> [Metric] {
+    private static func metrics(_ log: LogState, at now: WallTime) -> [Metric] {
         [
             Metric(
                 name: "worker_database_log_bytes", help: "Size of the database's write-ahead log.", isCounter: false,

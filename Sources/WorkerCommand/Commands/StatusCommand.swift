@@ -1,4 +1,5 @@
 import ArgumentParser
+import Core
 import Jobs
 
 struct StatusCommand: AsyncParsableCommand {
@@ -77,7 +78,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     /// A warning about a program that has been reading for so long that the database's log grows.
-    private static func warning(_ log: LogState, at now: Int64) -> String? {
+    private static func warning(_ log: LogState, at now: WallTime) -> String? {
         guard let since = log.heldSince else { return nil }
         let who = log.holders.isEmpty ? "another program" : Terminal.safe(log.holders)
         let age = Output.duration(seconds: Double(max(0, now - since)) / 1_000)

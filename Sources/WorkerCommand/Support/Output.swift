@@ -1,3 +1,4 @@
+import Core
 import FoundationEssentials
 import Jobs
 
@@ -65,6 +66,8 @@ enum Output {
     static func time(_ milliseconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(milliseconds) / 1_000).formatted(.iso8601)
     }
+
+    static func time(_ time: WallTime) -> String { self.time(time.milliseconds) }
 
     private static func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
 }

@@ -1,3 +1,4 @@
+import Core
 import Glibc
 import Jobs
 import PrefetchWorker
@@ -19,7 +20,7 @@ struct RunProgress {
     func run() async {
         var last = ""
         var total = 0
-        var waits = WaitSummary([], now: 0)
+        var waits = WaitSummary([], now: WallTime(milliseconds: 0))
         var looked = 0.0
         var recent: [(time: Double, ended: Int)] = []
         while !Task.isCancelled {
@@ -54,7 +55,7 @@ struct RunProgress {
         let counts = statistics.counts
         guard let line, counts.ended > 0 else { return }
         let left = Backlog(queued: max(0, total - counts.ended))
-        line.draw(bar(counts, left) + describe(counts, left, rate: 0, WaitSummary([], now: 0)))
+        line.draw(bar(counts, left) + describe(counts, left, rate: 0, WaitSummary([], now: WallTime(milliseconds: 0))))
     }
 
     private func backlog() async -> Backlog? {

@@ -1,11 +1,12 @@
+import Core
 import Jobs
 
 /// Describes the items that wait for hosts.
 struct WaitSummary {
     private let waits: [HostWaits]
-    private let now: Int64
+    private let now: WallTime
 
-    init(_ waits: [HostWaits], now: Int64) {
+    init(_ waits: [HostWaits], now: WallTime) {
         self.waits = waits
         self.now = now
     }
@@ -37,7 +38,7 @@ struct WaitSummary {
         return times.contains(nil) ? nil : time(times.compactMap { $0 }.max())
     }
 
-    private func time(_ until: Int64?) -> String? {
+    private func time(_ until: WallTime?) -> String? {
         until.map { Output.duration(seconds: Double(max(0, $0 - now)) / 1_000) }
     }
 }

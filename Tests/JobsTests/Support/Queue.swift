@@ -9,7 +9,12 @@ import Testing
 final class TestClock: Sendable {
     private let time = Atomic<Int64>(1_800_000_000_000)
 
-    var now: Int64 { time.load(ordering: .relaxed) }
+    var now: WallTime { WallTime(milliseconds: milliseconds) }
+
+    /// The same by the database's clock, which it is as long as no jump was made.
+    var steady: SteadyTime { Moment(wall: now, jumps: 0).steady }
+
+    var milliseconds: Int64 { time.load(ordering: .relaxed) }
 
     func advance(_ milliseconds: Int64) { time.wrappingAdd(milliseconds, ordering: .relaxed) }
 }

@@ -1,3 +1,4 @@
+import Core
 import Jobs
 import Synchronization
 import SystemPackage
@@ -12,12 +13,12 @@ struct BackupTests {
 
     @Test func `Copies of a clock that was ahead go first, and don't keep others from being made`() async throws {
         try await withTemporaryDirectory { folder in
-            let now = Mutex<Int64>(1_800_000_000_000)
+            let now = Mutex(WallTime(milliseconds: 1_800_000_000_000))
             let store = try JobStore(
                 path: folder.appending("worker.db").string, now: { now.withLock { $0 } }, uptime: { 0 })
             var plan = BackupPlan(folder: folder.appending("copies").string)
             plan.keep = 3
-            func advance(_ time: Int64) { now.withLock { $0 += time } }
+            func advance(_ time: Int64) { now.withLock { $0 = $0 + time } }
             let year = 365 * Self.day
             for _ in 0..<3 {
                 try await plan.makeIfDue(of: store)
@@ -45,7 +46,7 @@ struct BackupTests {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let stores = try (0..<4).map { _ in
-                try JobStore(path: path, now: { 1_800_000_000_000 }, uptime: { 0 })
+                try JobStore(path: path, now: { WallTime(milliseconds: 1_800_000_000_000) }, uptime: { 0 })
             }
             _ = try await stores[0].queue.enqueue(NewJob(urls: (0..<500).map { "https://a.example/\($0).jpg" }))
             let plan = BackupPlan(folder: folder.appending("copies").string)

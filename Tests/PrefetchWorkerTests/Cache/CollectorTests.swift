@@ -12,12 +12,12 @@ import Testing
 @Suite("Collecting the cache", .timeLimit(.minutes(15)))
 struct CollectorTests {
     @Test func `What was not used for too long goes, and nothing else`() async throws {
-        let clock = Shared<Int64>(1_800_000_000_000)
+        let clock = Shared(WallTime(milliseconds: 1_800_000_000_000))
         try await withDepot(now: { clock.withLock { $0 } }) { depot in
             _ = try await depot.withPublisher { try await depot.add([1, 2], to: $0) }
-            clock.withLock { $0 += 400_000 }
+            clock.withLock { $0 = $0 + 400_000 }
             _ = try await depot.withPublisher { try await depot.add([3], to: $0) }
-            clock.withLock { $0 += 200_000 }
+            clock.withLock { $0 = $0 + 200_000 }
             let report = try await depot.collector { $0.maxAge = 500_000 }.collect()
             #expect((report.evictedBlobs, report.evictedBytes, report.orphans) == (2, 200, 0))
             #expect(try await depot.store.cache.totals().blobs == 1)

@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Glibc
 import Jobs
 import Logging
@@ -15,7 +16,7 @@ struct Depot: Sendable {
     let cache: ContentCache
     let worker: Int64
 
-    init(_ folder: FilePath, now: @escaping @Sendable () -> Int64 = DatabaseGate.wallClock) async throws {
+    init(_ folder: FilePath, now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock) async throws {
         store = try JobStore(path: folder.appending("worker.db").string, now: now)
         cache = try ContentCache(directory: folder.appending("cache"))
         worker = try await store.queue.register(host: "test", pid: 1)
@@ -120,7 +121,7 @@ struct Depot: Sendable {
 
 /// Lends an empty depot, then checks that every invariant holds.
 func withDepot<R>(
-    now: @escaping @Sendable () -> Int64 = DatabaseGate.wallClock, _ body: (Depot) async throws -> R,
+    now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock, _ body: (Depot) async throws -> R,
 ) async throws -> R {
     try await withTemporaryDirectory { folder in
         let depot = try await Depot(folder, now: now)

@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Jobs
 import TestSupport
 import Testing

@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Glibc
 import Jobs
 import SystemPackage

@@ -1,0 +1,36 @@
+internal import ContentCache
+internal import Core
+internal import Jobs
+internal import Logging
+
+/// The space that was set aside for the files of a group.
+extension Publisher {
+    func room(of group: [Entry]) -> GroupRoom? {
+        budget?.worker.map { worker in
+            let held = group.flatMap(\.blobs).filter { $0.file.room != nil }
+            return GroupRoom(worker: worker, hashes: Set(held.map(\.hash.hex)))
+        }
+    }
+
+    /// Files that the index has now are counted there. Those it did not take are named and counted nowhere: they go at once.
+    func settleRoom(_ group: [Entry], _ endings: [ItemEnding?], _ counted: [String: Int64]) async {
+        guard let budget, budget.worker != nil else { return }
+        budget.handOver(group.flatMap(\.blobs), counted: counted)
+        let refused = zip(group, endings).flatMap { entry, ending in
+            ending?.isDone == true ? [] : entry.blobs.map(\.hash.hex)
+        }
+        guard !refused.isEmpty else { return }
+        do {
+            _ = try await remover.removeUnknown(Set(refused).sorted())
+        } catch {
+            logger.warning("Unreferenced files stay until the next collection.", metadata: ["error": "\(error)"])
+        }
+    }
+}
+
+extension ItemEnding {
+    var isDone: Bool {
+        if case .done = self { return true }
+        return false
+    }
+}
