@@ -40,6 +40,10 @@ struct ClockTests {
             #expect(try await store.queue.lost(of: [items[2]]) == [])
             #expect(try await other.queue.promoteDue() == 0)
             #expect(try await store.blacklist.entries().map(\.url) == [urls[0]])
+            // People are told when it ends by the clock that they see now.
+            let entry = try #require(try await store.blacklist.entries().first)
+            #expect(entry.expiresAt - wall.now == 86_400_000)
+            #expect(try await other.reports.history(ofURL: urls[1]).first?.runAt == wall.now + 30_000)
             // The jump is written down, and still nothing lapses.
             try await store.database.keepCacheClock()
             #expect(try await other.queue.takeBackDeadLeases(myself: nil) == 0)

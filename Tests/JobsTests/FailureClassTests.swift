@@ -70,7 +70,8 @@ struct FailureClassTests {
             #expect(row.httpStatus == Failure(failure, "").httpStatus)
             let listed = try await queue.store.blacklist.entries()
             #expect(listed.map(\.failure) == (failure.blacklistDuration == nil ? [] : [failure]))
-            #expect(listed.first.map { $0.expiresAt - queue.clock.milliseconds } == failure.blacklistDuration)
+            #expect(
+                listed.first.map { $0.expiresAt.milliseconds - queue.clock.milliseconds } == failure.blacklistDuration)
         }
     }
 }

@@ -118,4 +118,25 @@ struct SteadyTimeTests {
             try await store.close()
         }
     }
+
+    @Test(.enabled(if: Shell.isThere, Shell.missing))
+    func `A view tells the time that people see`() async throws {
+        try await withQueue { queue in
+            _ = try await queue.job(1)
+            let item = try #require(try await queue.claim().first)
+            let busy = Failure(.timeout, "It took too long.")
+            try await queue.end(item, .retry(at: queue.clock.now + 30_000, busy, blockingHost: false))
+            let seconds = "SELECT strftime('%s', until) FROM waiting;"
+            let lines = try queue.shell.run(
+                """
+                \(seconds)
+                INSERT OR REPLACE INTO cache_properties (name, value)
+                    VALUES ('clock', json_object('boot', 'b', 'uptime', 0, 'wall', 0, 'shift', 3600000));
+                \(seconds)
+                """
+            ).lines.compactMap { Int64($0) }
+            try #require(lines.count == 2)
+            #expect(lines[1] - lines[0] == 3_600)
+        }
+    }
 }

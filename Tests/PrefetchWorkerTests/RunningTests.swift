@@ -56,7 +56,7 @@ struct RunningTests {
         cached.isCached = true
         let entry = BlacklistEntry(
             url: "u", host: "h", failure: .http(404), httpStatus: 404, message: nil, count: 1, firstAt: 1, lastAt: 1,
-            expiresAt: 2)
+            expiresAt: WallTime(milliseconds: 2))
         let record = Failure(.badImage, "m")
         let endings: [ItemEnding] = [
             .done(done), .done(cached), .failed(record), .failed(Failure(.dns, "m")), .blacklisted(entry),

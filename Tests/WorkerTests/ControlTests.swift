@@ -28,8 +28,11 @@ import Testing
             gate.open()
             try await w.eventually("nothing is in flight") { try await w.value("SELECT active FROM jobs") == "0" }
             try await Task.sleep(for: .milliseconds(400))
-            #expect(try await w.value("SELECT state, queued, done FROM jobs") == "paused|2|20")
-            #expect(try await w.run("resume", "1").output.hasPrefix("job 1: queued, 20 of 22 ended"))
+            // The transfers that ran were finished; items that waited for one may have gone back to the queue.
+            let done = Int(try await w.value("SELECT done FROM jobs WHERE state = 'paused'")) ?? 0
+            #expect((6...20).contains(done))
+            #expect(try await w.value("SELECT queued + done FROM jobs") == "22")
+            #expect(try await w.run("resume", "1").output.hasPrefix("job 1: queued, \(done) of 22 ended"))
             try await w.untilEnded("1")
             #expect(try await w.counts("1") == "22|0|0|0|0")
         }

@@ -98,7 +98,7 @@ public struct CacheIndex: Sendable {
     public func look(up item: ClaimedItem, by key: String) async throws(JobsError) -> ClaimedItem {
         let reading = gate.reading
         return try await gate.read { db in
-            let now = try reading.time(in: db)
+            let now = try reading.moment(in: db)
             return item.looked(
                 upBy: key, try Self.source(key: key, in: db), try Blacklist.entry(key: key, now: now, in: db))
         }

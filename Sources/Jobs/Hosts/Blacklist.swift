@@ -29,14 +29,14 @@ public struct Blacklist: Sendable {
     {
         let reading = gate.reading
         return try await gate.read { db in
-            let now = try reading.time(in: db)
+            let now = try reading.moment(in: db)
             let (condition, arguments) = selection.condition
             return try db.rows(
                 """
                 SELECT * FROM blacklist_entries WHERE \(condition) AND expires_at > ?
                 ORDER BY last_at DESC, url LIMIT ?
-                """, arguments + [now.milliseconds, limit]
-            ).map(BlacklistEntry.init(row:))
+                """, arguments + [now.steady.milliseconds, limit]
+            ).map { BlacklistEntry(row: $0, now) }
         }
     }
 
@@ -50,9 +50,10 @@ public struct Blacklist: Sendable {
         }
     }
 
-    static func entry(key: String, now: SteadyTime, in db: Database) throws -> BlacklistEntry? {
-        try db.row("SELECT * FROM blacklist_entries WHERE url = ? AND expires_at > ?", [key, now.milliseconds]).map(
-            BlacklistEntry.init(row:))
+    static func entry(key: String, now: Moment, in db: Database) throws -> BlacklistEntry? {
+        let entry = try db.row(
+            "SELECT * FROM blacklist_entries WHERE url = ? AND expires_at > ?", [key, now.steady.milliseconds])
+        return entry.map { BlacklistEntry(row: $0, now) }
     }
 
     /// - Parameters:
@@ -89,13 +90,13 @@ public struct Blacklist: Sendable {
 }
 
 extension BlacklistEntry {
-    fileprivate init(row: Row) {
+    fileprivate init(row: Row, _ now: Moment) {
         self.init(
             url: row.text("url") ?? "", host: row.text("host") ?? "",
             failure: row.text("class").flatMap(FailureClass.init(rawValue:)) ?? .badImage,
             httpStatus: row.number("http_status").map { Int(clamping: $0) }, message: row.text("message"),
             count: row.count("count"), firstAt: row.number("first_at") ?? 0, lastAt: row.number("last_at") ?? 0,
-            expiresAt: row.number("expires_at") ?? 0, setting: row.text("setting"),
+            expiresAt: now.wall(SteadyTime(clamping: row.number("expires_at") ?? 0)), setting: row.text("setting"),
         )
     }
 }

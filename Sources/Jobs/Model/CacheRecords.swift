@@ -61,7 +61,7 @@ public struct BlacklistEntry: Hashable, Sendable, Codable {
     public let count: Int
     public let firstAt: Int64
     public let lastAt: Int64
-    public let expiresAt: Int64
+    public let expiresAt: WallTime
     /// The setting that has refused it, as `name=value`: the entry holds as long as that is the same.
     public internal(set) var setting: String?
 }

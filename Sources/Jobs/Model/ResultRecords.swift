@@ -112,8 +112,8 @@ public struct ItemRecord: Hashable, Sendable, Codable {
     public let cached: Bool
     public let failure: String?
     public let message: String?
+    public let runAt: WallTime?
     /// UTC milliseconds.
-    public let runAt: Int64?
     public let finishedAt: Int64?
 
     enum CodingKeys: String, CodingKey {
@@ -121,7 +121,7 @@ public struct ItemRecord: Hashable, Sendable, Codable {
         case failure = "class", runAt = "run_at", finishedAt = "finished_at"
     }
 
-    init(row: Row) {
+    init(row: Row, _ now: Moment) {
         job = row["job"]
         item = row["id"]
         state = ItemState(rawValue: row["state"]) ?? .failed
@@ -129,7 +129,7 @@ public struct ItemRecord: Hashable, Sendable, Codable {
         cached = row["cached"]
         failure = row["class"]
         message = row["message"]
-        runAt = row["run_at"]
+        runAt = (row["run_at"] as Int64?).map { now.wall(SteadyTime(clamping: $0)) }
         finishedAt = row["finished_at"]
     }
 }

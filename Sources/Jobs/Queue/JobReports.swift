@@ -106,9 +106,11 @@ public struct JobReports: Sendable {
 
     /// The items of a URL, the latest first.
     public func history(ofURL url: String, limit: Int = 20) async throws(JobsError) -> [ItemRecord] {
-        try await gate.read { db in
-            try db.rows("SELECT * FROM items WHERE url = ? ORDER BY id DESC LIMIT ?", [url, limit]).map(
-                ItemRecord.init(row:))
+        let reading = gate.reading
+        return try await gate.read { db in
+            let now = try reading.moment(in: db)
+            return try db.rows("SELECT * FROM items WHERE url = ? ORDER BY id DESC LIMIT ?", [url, limit])
+                .map { ItemRecord(row: $0, now) }
         }
     }
 

@@ -116,7 +116,7 @@ struct Taking {
             ClaimedItem(
                 id: row.id, job: job.id, url: url, key: key, attempts: row.attempts, lease: lease,
                 deaths: row.deaths, source: known.hasSource ? try CacheIndex.source(key: key, in: db) : nil,
-                blacklisting: known.isListed ? try Blacklist.entry(key: key, now: now.steady, in: db) : nil,
+                blacklisting: known.isListed ? try Blacklist.entry(key: key, now: now, in: db) : nil,
                 own: own))
     }
 

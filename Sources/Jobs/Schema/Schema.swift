@@ -81,6 +81,16 @@ enum Schema {
         "strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch')"
     }
 
+    /// A column of times by the cache's clock as people see them: by the machine's clock, as it was set when a worker last
+    /// wrote the cache's clock down.
+    static func isoOfSteady(_ column: String) -> String {
+        iso(
+            """
+            (\(column) + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties \
+            WHERE name = 'clock' AND json_valid(value)), 0))
+            """)
+    }
+
     /// A time of the machine's clock by the cache's clock, which does not jump.
     ///
     /// SQL knows neither the kernel's uptime nor how the machine's clock has moved since running workers last wrote the

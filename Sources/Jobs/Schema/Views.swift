@@ -56,7 +56,7 @@ extension Schema {
 
         CREATE VIEW blacklist AS SELECT
             url, host, class, http_status, message, count,
-            \(iso("first_at")) AS first_at, \(iso("last_at")) AS last_at, \(iso("expires_at")) AS expires_at
+            \(iso("first_at")) AS first_at, \(iso("last_at")) AS last_at, \(isoOfSteady("expires_at")) AS expires_at
             FROM blacklist_entries WHERE expires_at > \(steady(now));
         CREATE TRIGGER blacklist_delete INSTEAD OF DELETE ON blacklist BEGIN
             DELETE FROM blacklist_entries WHERE url = OLD.url;
@@ -84,12 +84,12 @@ extension Schema {
             FROM transfer_progress JOIN items ON items.id = transfer_progress.item WHERE items.state = 'active';
 
         CREATE VIEW waiting AS SELECT
-            job, id AS item, url, waits_for AS host, message AS reason, class, attempts, \(iso("run_at")) AS until
+            job, id AS item, url, waits_for AS host, message AS reason, class, attempts, \(isoOfSteady("run_at")) AS until
             FROM items WHERE state = 'delayed'
         UNION ALL SELECT
             items.job, items.id, items.url, held_items.host,
             coalesce(host_load.reason, 'All downloads at once are taken (--concurrency).'), items.class, items.attempts,
-            \(iso("host_load.until"))
+            \(isoOfSteady("host_load.until"))
             FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
             LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host;
         """

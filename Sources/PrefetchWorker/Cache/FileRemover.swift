@@ -11,6 +11,8 @@ struct FileRemover: Sendable {
     private let eviction: CacheEviction
     private let cache: any BlobStore
     private let disk = BlockingQueue("cache.remover")
+    /// Within this process, whose tasks must not occupy the queue while they wait for each other.
+    private let turns = KeyedLock()
 
     init(_ eviction: CacheEviction, _ cache: any BlobStore) {
         self.eviction = eviction
@@ -23,6 +25,8 @@ struct FileRemover: Sendable {
         var removal = CacheEviction.Removal()
         let (dying, isLimited) = try await eviction.dying()
         guard !dying.isEmpty else { return removal }
+        await turns.lock(Self.key)
+        defer { turns.unlock(Self.key) }
         let turn = try await turn()
         defer { withExtendedLifetime(turn) {} }
         let (unused, inUse) = await sorted(dying)
@@ -40,6 +44,8 @@ struct FileRemover: Sendable {
     ///
     /// - Returns: the files that were deleted.
     func removeUnknown(_ hashes: [String]) async throws -> [String] {
+        await turns.lock(Self.key)
+        defer { turns.unlock(Self.key) }
         let turn = try await turn()
         defer { withExtendedLifetime(turn) {} }
         let unused = await sorted(hashes).unused
@@ -47,6 +53,8 @@ struct FileRemover: Sendable {
         let failures = await remove(unknown.compactMap { unused[$0] }, turn)
         return unknown.filter { failures[$0] == nil }
     }
+
+    private static let key = "turn"
 
     private func turn() async throws -> DeletionTurn {
         try await disk.run { [cache] in Result { () throws(CacheError) in try cache.turnToDelete() } }.get()

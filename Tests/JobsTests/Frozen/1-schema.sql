@@ -640,7 +640,7 @@ CREATE VIEW failures AS SELECT
     FROM items WHERE state = 'failed';
 CREATE VIEW blacklist AS SELECT
     url, host, class, http_status, message, count,
-    strftime('%Y-%m-%dT%H:%M:%fZ', first_at / 1000.0, 'unixepoch') AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', last_at / 1000.0, 'unixepoch') AS last_at, strftime('%Y-%m-%dT%H:%M:%fZ', expires_at / 1000.0, 'unixepoch') AS expires_at
+    strftime('%Y-%m-%dT%H:%M:%fZ', first_at / 1000.0, 'unixepoch') AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', last_at / 1000.0, 'unixepoch') AS last_at, strftime('%Y-%m-%dT%H:%M:%fZ', (expires_at + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS expires_at
     FROM blacklist_entries WHERE expires_at > (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
     WHEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) < wall OR CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - wall > 34560000000 THEN wall - shift
     ELSE CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - shift END
@@ -668,12 +668,12 @@ CREATE VIEW transfers AS SELECT
     strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch') AS updated_at
     FROM transfer_progress JOIN items ON items.id = transfer_progress.item WHERE items.state = 'active';
 CREATE VIEW waiting AS SELECT
-    job, id AS item, url, waits_for AS host, message AS reason, class, attempts, strftime('%Y-%m-%dT%H:%M:%fZ', run_at / 1000.0, 'unixepoch') AS until
+    job, id AS item, url, waits_for AS host, message AS reason, class, attempts, strftime('%Y-%m-%dT%H:%M:%fZ', (run_at + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS until
     FROM items WHERE state = 'delayed'
 UNION ALL SELECT
     items.job, items.id, items.url, held_items.host,
     coalesce(host_load.reason, 'All downloads at once are taken (--concurrency).'), items.class, items.attempts,
-    strftime('%Y-%m-%dT%H:%M:%fZ', host_load.until / 1000.0, 'unixepoch')
+    strftime('%Y-%m-%dT%H:%M:%fZ', (host_load.until + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch')
     FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
     LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
 ;
