@@ -2,11 +2,12 @@ internal import Glibc
 public import Synchronization
 public import SystemPackage
 
-/// An open file of the cache: a new one without a name, or a published blob for reading. Closed when let go:
-/// code that uses the descriptor alone keeps the file itself for as long (`withExtendedLifetime`).
+/// An open file of the cache: a new one without a name, or a published blob for reading. The last reference closes it,
+/// so code that uses only the descriptor keeps the file alive with `withExtendedLifetime`.
 public final class BlobFile: Sendable {
     public let descriptor: FileDescriptor
-    /// The disk space that is set aside for it; given back when the file is closed, unless the index counts it by then.
+    /// The disk space that is reserved for the file. Closing the file releases it, unless the index counts the file by
+    /// then.
     public let reservation = Mutex<(any BlobReservation)?>(nil)
 
     /// Takes over `descriptor`.
@@ -14,7 +15,7 @@ public final class BlobFile: Sendable {
         self.descriptor = descriptor
     }
 
-    /// All of its bytes, whatever its position. For small files.
+    /// All of the file's bytes, independent of its position. For small files.
     public func contents() throws -> [UInt8] {
         let count = Int(try descriptor.seek(offset: 0, from: .end))
         return try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -22,7 +23,7 @@ public final class BlobFile: Sendable {
         }
     }
 
-    /// Fills a new file with its first bytes.
+    /// Copies the first `size` bytes to a new file.
     public func copy(to copy: BlobFile, size: Int64) throws(CacheError) {
         var offset: off_t = 0
         while offset < size {
@@ -33,10 +34,10 @@ public final class BlobFile: Sendable {
     }
 
     deinit {
-        // The data was synced, or is thrown away on purpose; a failed close changes neither.
+        // The data was synced, or is discarded on purpose; a failed close changes neither.
         try? descriptor.close()
     }
 }
 
-/// Disk space that is set aside for a file as long as it is open.
+/// Disk space that is reserved for a file as long as it is open.
 public protocol BlobReservation: AnyObject, Sendable {}

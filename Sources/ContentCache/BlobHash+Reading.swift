@@ -12,7 +12,7 @@ extension BlobHash {
         self.init(digest: Array(hasher.finalize()))
     }
 
-    /// The first two digits: the folder the blob lies in.
+    /// The first two digits: the name of the blob's folder.
     var shard: String { String(hex.prefix(2)) }
 
     /// Reads a whole file from its start, without moving the descriptor's offset, which other processes may share.

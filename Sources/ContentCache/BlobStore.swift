@@ -1,31 +1,32 @@
 public import Core
 public import SystemPackage
 
-/// What a run needs of blobs. ``ContentCache`` keeps them in a folder; a bucket behind a folder can stand here as well.
+/// The blob operations that a run needs. ``ContentCache`` stores blobs in a folder; another store can conform as well.
 public protocol BlobStore: Sendable {
     /// A new file without a name, in the file system of the cache.
     func makeFile() throws(CacheError) -> BlobFile
-    /// Gives files their names, durably: when it returns, those without an error are on the disk.
+    /// Names files durably: when it returns, the files without an error are on the disk.
     func publish(_ group: [PendingBlob]) -> Publication
-    /// Whether a blob of this size is there. Its bytes are not read.
+    /// Whether a blob of this size exists. Its bytes are not read.
     func exists(_ hash: BlobHash, size: Int64) -> Bool
     /// Opens a blob of this size and keeps it from being deleted for as long as the file is open.
     ///
-    /// - Returns: nil where there is none.
+    /// - Returns: nil if there is no such blob.
     func hold(_ hash: BlobHash, size: Int64) throws(CacheError) -> BlobFile?
-    /// Lets programs delete a blob again whose file is still open.
+    /// Lets programs delete a blob again although its file is still open.
     func letGo(_ file: BlobFile)
-    /// Opens a blob after comparing all of it with its hash.
+    /// Opens a blob after comparing all of its bytes with its hash.
     ///
-    /// - Throws: `damaged` when it is missing or isn't what its name says; `disk`.
+    /// - Throws: `damaged` if it is missing or its bytes differ from its hash; `disk`.
     func openVerified(_ hash: BlobHash) throws(CacheError) -> BlobFile
-    /// Waits for the turn to delete blobs, which one program has at a time.
+    /// Waits for the right to delete blobs, which one program has at a time.
     func turnToDelete() throws(CacheError) -> DeletionTurn
-    /// A blob that no program has open, and that none can hold until this is let go; nil where one has.
+    /// A blob that no program has open, and that none can hold until the result is released; nil if a program has it
+    /// open.
     func unused(_ hash: BlobHash) -> UnusedBlob?
-    /// Deletes a blob. One that isn't there is no failure.
+    /// Deletes a blob. A missing blob is no error.
     func remove(_ blob: UnusedBlob, in turn: DeletionTurn) throws(CacheError)
-    /// Visits every file, a folder at a time; those without a hash have no business there.
+    /// Visits every file, a folder at a time; a file that is no blob has no hash.
     func forEachFile(_ visit: (FilePath, BlobHash?) throws -> Void) throws
 }
 

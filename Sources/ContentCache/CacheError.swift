@@ -3,23 +3,23 @@ internal import SystemPackage
 /// Errors of the cache's files.
 public struct CacheError: Error, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
-        /// The folder can't be made, or can't hold a cache.
+        /// The folder can't be created, or can't hold a cache.
         case cannotCreate
-        /// The folder holds something else, or a cache of another version. It is never repaired.
+        /// The folder has other content, or a cache of another version. It is never repaired.
         case notACache
-        /// The bytes on disk aren't what their name says, or are missing.
+        /// The bytes on disk differ from the blob's hash, or are missing.
         case damaged
         /// The disk is full.
         case diskFull
-        /// Any other fault of the disk.
+        /// Any other disk error.
         case disk
     }
 
     public let code: Code
     public let message: String
-    /// Whether the disk did not confirm a file's data: the file is given up, whatever the disk says later.
+    /// Whether the disk did not confirm a file's data. The file is discarded, even if a later sync succeeds.
     public internal(set) var isFailedSync = false
-    /// Whether the disk said that it can't give the bytes.
+    /// Whether the disk reported that it cannot read the bytes.
     var isLost = false
 
     public init(_ code: Code, _ message: String) {

@@ -2,18 +2,18 @@ public import Core
 internal import Glibc
 internal import SystemPackage
 
-// Which program may delete which file. All of it is `flock`, so that the kernel lets go for a program that dies, and none of
-// it is a transaction of the database.
+// This file decides which program may delete which file. All locks are `flock`, so the kernel releases them if a
+// program dies, and no transaction of the database is involved.
 //
-// A worker that opens a blob, or gives a new one its name, holds a shared lock on the file until the last descriptor of that
-// opening is closed, the one that a helper was sent included. A worker that is about to write down that a blob exists holds
-// the files of all blobs that it has named.
+// A worker that opens a blob, or names a new one, holds a shared lock on the file until the last descriptor of that
+// open file is closed, including descriptors sent to helpers. Before a worker records that blobs exist, it holds the
+// files of all blobs that it has named.
 //
-// A name under `blobs/` is deleted, or moved to quarantine, only under the lock of the cache's folder, which one program has
-// at a time; and it is deleted only under an exclusive lock on its file, which no program gets while a worker holds a shared
-// one.
+// A program deletes a name under `blobs/`, or moves it to quarantine, only under the lock of the cache's folder, which
+// one program has at a time. It deletes the name only under an exclusive lock on its file, which it does not get while
+// a worker holds a shared lock.
 
-/// The right to delete names, or to move them away: one program has it at a time, until this is let go.
+/// The right to delete or move names: one program has it at a time, until it releases this object.
 public final class DeletionTurn: Sendable {
     private let folder: CInt
 
@@ -22,10 +22,10 @@ public final class DeletionTurn: Sendable {
     deinit { Glibc.close(folder) }
 }
 
-/// A blob that no worker has open, and that none can hold until this is let go.
+/// A blob that no worker has open, and that none can hold until this object is released.
 public final class UnusedBlob: Sendable {
     public let hash: BlobHash
-    /// Negative where nothing that can be opened lies under the name.
+    /// Negative if nothing under the name can be opened.
     private let file: CInt
 
     fileprivate init(_ hash: BlobHash, _ file: CInt) {
@@ -37,12 +37,13 @@ public final class UnusedBlob: Sendable {
 }
 
 extension ContentCache {
-    /// How long a program waits for another's lock, in milliseconds: the others hold theirs for some milliseconds each.
+    /// How long a program waits for another program's lock, in milliseconds. Programs hold each lock for a few
+    /// milliseconds.
     private static let lockPatience = 5_000
 
-    /// Waits for the turn to delete names.
+    /// Waits for the right to delete names.
     ///
-    /// - Throws: `disk` when another program doesn't let go of it, such as one that was stopped.
+    /// - Throws: `disk` if another program keeps it too long, for example because it was stopped.
     public func turnToDelete() throws(CacheError) -> DeletionTurn {
         let raw: CInt
         do throws(Errno) {
@@ -57,9 +58,9 @@ extension ContentCache {
         return turn
     }
 
-    /// A blob that may be deleted. To be asked under a ``DeletionTurn``, which keeps its name as it is.
+    /// Locks a blob that may be deleted. The caller holds a ``DeletionTurn``, so the name stays as it is.
     ///
-    /// - Returns: nil for a blob that a worker or a helper has open: deleted, it would still take its room.
+    /// - Returns: nil if a worker or a helper has the blob open: a deleted open file would still occupy its space.
     public func unused(_ hash: BlobHash) -> UnusedBlob? {
         let blob = UnusedBlob(hash, Glibc.open(name(of: hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK))
         return blob.isLocked() ? blob : nil
@@ -67,8 +68,8 @@ extension ContentCache {
 
     /// Opens a blob and keeps it from being deleted for as long as the file is open.
     ///
-    /// - Returns: nil where there is none of this size.
-    /// - Throws: `disk` when another program is about to delete it, and doesn't come to an end.
+    /// - Returns: nil if there is none of this size.
+    /// - Throws: `disk` if another program is about to delete it and takes too long.
     public func hold(_ hash: BlobHash, size: Int64) throws(CacheError) -> BlobFile? {
         while true {
             let raw = Glibc.open(name(of: hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -83,22 +84,22 @@ extension ContentCache {
             var info = stat()
             var named = stat()
             guard fstat(raw, &info) == 0, lstat(name(of: hash), &named) == 0 else { return nil }
-            // Deleted while we waited, and already there anew.
+            // It was deleted while this program waited, and published again.
             if named.st_ino != info.st_ino { continue }
             return info.st_mode & S_IFMT == S_IFREG && Int64(info.st_size) == size ? file : nil
         }
     }
 
-    /// Lets programs delete a blob again whose file is still open.
+    /// Lets programs delete a blob again although its file is still open.
     public func letGo(_ file: BlobFile) { flock(file.descriptor.rawValue, LOCK_UN) }
 
-    /// Marks a file as open. A new file without a name always gets its mark. One that is deleted at this moment doesn't, and
-    /// takes its room until it is closed.
+    /// Marks a file as open. A new file without a name always gets the lock. A file that is being deleted at this
+    /// moment does not, and occupies its space until it is closed.
     func markInUse(_ file: FileDescriptor) {
         _ = flock(file.rawValue, LOCK_SH | LOCK_NB)
     }
 
-    /// - Returns: whether it has the lock, or the file system knows none.
+    /// - Returns: true if it has the lock, or if the file system has no locks.
     fileprivate static func lock(_ file: CInt, _ kind: CInt, patience milliseconds: Int = 0) -> Bool {
         for _ in 0...milliseconds {
             if flock(file, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK { return true }
@@ -107,13 +108,13 @@ extension ContentCache {
         return false
     }
 
-    /// Deletes a blob's file. One that isn't there is no failure. A process that has it open keeps its bytes.
+    /// Deletes a blob's file. A missing file is no error. A process that has it open can still read its bytes.
     ///
-    /// - Parameter turn: what keeps its name as it is.
+    /// - Parameter turn: the right that keeps the name as it is.
     public func remove(_ blob: UnusedBlob, in turn: DeletionTurn) throws(CacheError) {
         defer { withExtendedLifetime((blob, turn)) {} }
         guard Glibc.unlink(name(of: blob.hash)) != 0, errno != ENOENT else { return }
-        // Something that is no file at all may lie in a blob's place; it is kept for a person to look at.
+        // A folder may lie under a blob's name; it is moved to quarantine, for a person to inspect.
         if errno == EISDIR || errno == EPERM, isDirectory(blob.hash) { return try moveAside(blob.hash) }
         throw CacheError(Errno(rawValue: errno), "The blob \(blob.hash) can't be deleted")
     }
@@ -125,9 +126,9 @@ extension ContentCache {
         return lstat(name(of: hash), &info) == 0 && info.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Puts a blob's bytes aside, where a person can look at them.
+    /// Moves a blob's bytes to quarantine, for a person to inspect.
     ///
-    /// - Parameter isMeant: whether what lies there now is what was found damaged; something else may have taken its place.
+    /// - Parameter isMeant: whether the file under the name is the damaged one; another file may have replaced it.
     func moveToQuarantine(_ hash: BlobHash, if isMeant: (stat) -> Bool = { _ in true }) throws(CacheError) {
         let turn = try turnToDelete()
         defer { withExtendedLifetime(turn) {} }
@@ -136,12 +137,12 @@ extension ContentCache {
         try moveAside(hash)
     }
 
-    /// To be called under a ``DeletionTurn``.
+    /// The caller holds a ``DeletionTurn``.
     private func moveAside(_ hash: BlobHash) throws(CacheError) {
         let target = quarantine.appending("\(hash.hex).\(getpid()).\(UInt32.random(in: 0 ... .max))")
         var failed = rename(name(of: hash), target.string) != 0
         if failed, errno == ENOENT, isThere(hash) {
-            // The quarantine itself was removed.
+            // The quarantine folder itself was removed.
             try makeFolders()
             failed = rename(name(of: hash), target.string) != 0
         }

@@ -3,7 +3,7 @@ internal import Glibc
 internal import SystemPackage
 
 extension ContentCache {
-    /// How long a blob has had its name, in milliseconds by the machine's clock; nil when it is not there.
+    /// The time since a blob got its name, in milliseconds of the machine's clock; nil if it is missing.
     ///
     /// - Parameter now: UTC milliseconds.
     public func age(of hash: BlobHash, now: Int64) -> Int64? {
@@ -12,7 +12,7 @@ extension ContentCache {
         return now - (Int64(info.st_ctim.tv_sec) * 1_000 + Int64(info.st_ctim.tv_nsec) / 1_000_000)
     }
 
-    /// The size of what lies under a blob's name; nil when nothing does.
+    /// The size of the file under a blob's name; nil if there is none.
     public func size(of hash: BlobHash) -> Int64? {
         var info = stat()
         return lstat(name(of: hash), &info) == 0 ? Int64(info.st_size) : nil
@@ -20,7 +20,7 @@ extension ContentCache {
 
     // MARK: - The disk
 
-    /// Writes a little to a file without a name and syncs it: what works for it works for a blob of that size.
+    /// Writes `bytes` to a file without a name and syncs it: if that works, a blob of that size can be written as well.
     public func probe(bytes: Int = 1 << 16) throws(CacheError) {
         let file = try makeFile()
         defer { withExtendedLifetime(file) {} }

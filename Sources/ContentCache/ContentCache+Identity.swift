@@ -1,12 +1,12 @@
 internal import Glibc
 internal import SystemPackage
 
-/// The name by which a cache and its index know each other, in `CACHE_ID` beside the marker of its version. Only a
-/// collector whose index belongs to this cache may take files that the index doesn't know for left-overs.
+/// The name by which a cache and its index recognize each other, in `CACHE_ID` beside the version marker. Only the
+/// collector of an index that belongs to this cache may treat files without a row as orphans.
 extension ContentCache {
     private var identityFile: FilePath { directory.appending("CACHE_ID") }
 
-    /// - Returns: nil for a cache that never had an index, or only ones of older versions.
+    /// - Returns: nil for a cache that never had an index, or only an index of an older version.
     public func identity() throws(CacheError) -> String? {
         guard let text = try Folders.smallFile(identityFile) else { return nil }
         let name = text.filter { !$0.isWhitespace }
@@ -14,19 +14,19 @@ extension ContentCache {
         return name
     }
 
-    /// Gives the cache a name, unless it has one.
+    /// Names the cache, unless it has a name.
     ///
-    /// - Returns: the one it has then.
+    /// - Returns: the cache's name.
     public func identify(as name: String) throws(CacheError) -> String {
         if let known = try identity() { return known }
         try write(identity: name) { draft in
-            // A link, since another worker may be doing the same, and one name has to win.
+            // A link, since another worker may do the same at this moment, and exactly one name must win.
             Glibc.link(draft, identityFile.string) == 0 || errno == EEXIST
         }
         return try identity() ?? name
     }
 
-    /// Gives the cache another name than it has: no index of that one is taken for its own any more.
+    /// Renames the cache: from then on it belongs to no index that has the old name.
     public func changeIdentity(to name: String) throws(CacheError) {
         guard try identity() != name else { return }
         try write(identity: name) { draft in Glibc.rename(draft, identityFile.string) == 0 }
@@ -34,7 +34,7 @@ extension ContentCache {
 
     private var ownerFile: FilePath { directory.appending("CACHE_OWNER") }
 
-    /// The note that the index of this cache has left here about itself; nil where none has.
+    /// The description of itself that the index stored in this cache; nil if it stored none.
     public func owner() throws(CacheError) -> String? { try Folders.smallFile(ownerFile) }
 
     public func setOwner(_ text: String) throws(CacheError) {
@@ -42,7 +42,7 @@ extension ContentCache {
         try write(identity: text) { draft in Glibc.rename(draft, ownerFile.string) == 0 }
     }
 
-    /// Lets the next index that uses this cache leave its own.
+    /// Deletes the description, so that the next index that uses this cache stores its own.
     public func forgetOwner() throws(CacheError) {
         guard Glibc.unlink(ownerFile.string) == 0 || errno == ENOENT else {
             throw CacheError(Errno(rawValue: errno), "\(ownerFile) can't be deleted")
@@ -53,7 +53,8 @@ extension ContentCache {
         do {
             try writeOnce(name, publish)
         } catch let error as Errno where error == .noSuchFileOrDirectory {
-            // A worker in another container doesn't see our process, and has taken the draft for what a kill has left.
+            // A worker in another container does not see this process, took the draft for one of a killed process, and
+            // deleted it.
             do { try writeOnce(name, publish) } catch { throw unnamed(error) }
         } catch {
             throw unnamed(error)
@@ -78,7 +79,7 @@ extension ContentCache {
         try syncDirectory(directory)
     }
 
-    /// Whether there is no blob in it.
+    /// Whether the cache contains no blob.
     public func hasNoBlobs() throws -> Bool {
         for shard in 0..<256 where try !files(inShard: shard).isEmpty { return false }
         return true

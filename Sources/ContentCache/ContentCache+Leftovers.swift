@@ -1,13 +1,14 @@
 internal import Glibc
 internal import SystemPackage
 
-/// What stays in a cache that is no blob of it, and for how long.
+/// Removes files that are no blobs from a cache after some time.
 extension ContentCache {
-    /// Removes markers that a kill has kept from getting their name.
+    /// Removes draft markers whose process was killed before it renamed them.
     ///
     /// - Parameters:
-    ///   - time: UTC milliseconds; older ones go in any case.
-    ///   - deadBefore: the same for those whose process, which stands in the name, is no more.
+    ///   - time: UTC milliseconds; older drafts are removed in any case.
+    ///   - deadBefore: UTC milliseconds; older drafts are removed if their process, which their name contains, has
+    ///     ended.
     public func removeDrafts(before time: Int64, ofDeadBefore deadBefore: Int64 = .min) throws(CacheError) {
         try forEachEntry(of: directory) { (path, info) throws(CacheError) in
             let name = path.dropFirst(directory.string.count).drop { $0 == "/" }

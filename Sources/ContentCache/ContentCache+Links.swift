@@ -4,24 +4,24 @@ internal import SystemPackage
 
 /// Names that a web server can compute: `links/VARIANT/ab/SHA-256(cache key).EXT`, each a symbolic link to a blob.
 ///
-/// The links are relative, so that the folder can be moved or mounted elsewhere. They save a server from asking the index,
-/// and they follow it: one that is missing or left over costs a miss, never a wrong picture.
+/// The links are relative, so the folder can be moved or mounted elsewhere. With them a server need not query the
+/// index, which they follow: a missing or leftover link costs a cache miss, never a wrong picture.
 extension ContentCache {
-    /// Where the link of a URL's variant lies, or would lie, relative to the cache's folder.
+    /// The path of the link for a URL's variant, whether it exists or not, relative to the cache's folder.
     ///
-    /// - Returns: nil for a variant or a format whose name is no safe name of a file.
+    /// - Returns: nil if the variant's or the format's name is no safe file name.
     public static func linkPath(key: String, variant: String, format: String) -> String? {
         guard isSafe(variant), isSafe(format) else { return nil }
         let name = BlobHash(of: key.utf8)
         return "links/\(variant)/\(name.shard)/\(name.hex).\(fileExtension(of: format))"
     }
 
-    /// As people write it: `jpg` for `jpeg`, `tif` for `tiff`; the others are called like their format.
+    /// The usual file extension: `jpg` for `jpeg`, `tif` for `tiff`; for other formats the format's name.
     public static func fileExtension(of format: String) -> String {
         ["jpeg": "jpg", "tiff": "tif"][format] ?? format
     }
 
-    /// Makes a link point to a blob, in one step for its readers.
+    /// Makes a link point to a blob. Readers see the old link or the new one.
     public func link(_ hash: BlobHash, key: String, variant: String, format: String) throws(CacheError) {
         guard let relative = Self.linkPath(key: key, variant: variant, format: format) else { return }
         let path = directory.pushing(FilePath(relative))
@@ -33,7 +33,7 @@ extension ContentCache {
         }
         guard errno == EEXIST else { throw CacheError(Errno(rawValue: errno), "The link \(path) can't be made") }
         if linkTarget(of: path.string) == target { return }
-        // One name for the new one, so that a crash leaves at most one, which the next replaces.
+        // The temporary name is always the same: a crash leaves at most one such link, which the next call replaces.
         let fresh = path.string + ".new"
         Glibc.unlink(fresh)
         guard symlink(target, fresh) == 0, rename(fresh, path.string) == 0 else {
@@ -43,7 +43,7 @@ extension ContentCache {
         }
     }
 
-    /// Deletes a link. One that isn't there is no failure.
+    /// Deletes a link. A missing link is no error.
     public func unlink(key: String, variant: String, format: String) throws(CacheError) {
         guard let relative = Self.linkPath(key: key, variant: variant, format: format) else { return }
         let path = directory.pushing(FilePath(relative))
@@ -51,7 +51,7 @@ extension ContentCache {
         throw CacheError(Errno(rawValue: errno), "The link \(path) can't be deleted")
     }
 
-    /// The blob that a link leads to; nil when it is no link of ours.
+    /// The blob to which a link points; nil if it is no link to a blob.
     public func blob(atLink relative: String) -> BlobHash? {
         linkTarget(of: directory.pushing(FilePath(relative)).string).flatMap { $0.split(separator: "/").last }
             .flatMap { BlobHash(String($0)) }
@@ -68,9 +68,9 @@ extension ContentCache {
         }
     }
 
-    /// Deletes a name that has no business in the tree.
+    /// Deletes a name that does not belong in the tree.
     ///
-    /// - Returns: false for a folder, which is left as it is, since it may hold anything.
+    /// - Returns: false for a folder, which is kept, since it may contain any files.
     @discardableResult
     public func removeLink(_ relative: String) throws(CacheError) -> Bool {
         let path = directory.pushing(FilePath(relative))
@@ -80,7 +80,7 @@ extension ContentCache {
         throw CacheError(reason, "The link \(path) can't be deleted")
     }
 
-    /// Whether a folder lies in a link's place.
+    /// Whether there is a folder under a link's name.
     public func isFolder(atLink relative: String) -> Bool {
         var info = stat()
         return lstat(directory.pushing(FilePath(relative)).string, &info) == 0 && info.st_mode & S_IFMT == S_IFDIR
@@ -98,7 +98,7 @@ extension ContentCache {
 
     private func names(in relative: String) throws -> [String] {
         guard let folder = opendir(directory.pushing(FilePath(relative)).string) else {
-            // Not made yet, or something else in a folder's place.
+            // The folder does not exist yet, or another file has its name.
             if errno == ENOENT || errno == ENOTDIR { return [] }
             throw CacheError(Errno(rawValue: errno), "The folder \(relative) of the cache can't be read")
         }

@@ -2,7 +2,7 @@ public import Core
 internal import Glibc
 internal import SystemPackage
 
-/// A file whose bytes are complete, waiting for its name.
+/// A complete file that has no name yet.
 public struct PendingBlob: Sendable {
     public let file: BlobFile
     public let hash: BlobHash
@@ -24,28 +24,28 @@ public struct PendingBlob: Sendable {
 
 /// The result of publishing a group.
 public struct Publication: Sendable {
-    /// What went wrong with each blob, in order, or `nil`.
+    /// The error of each blob, in order, or `nil`.
     public internal(set) var errors: [CacheError?]
-    /// The files that carry the names of the others: for as long as they are open, no program deletes them.
+    /// The published files: as long as they are open, no program deletes them.
     public internal(set) var files: [BlobHash: BlobFile] = [:]
 }
 
 extension ContentCache {
-    /// Gives a group of files their names, durably: when it returns without an error for a blob, its bytes and its name
-    /// are on the disk.
+    /// Names a group of files durably: when it returns without an error for a blob, the blob's bytes and name are on
+    /// the disk.
     ///
-    /// The order is the promise: data is synced, then linked, then each folder is synced once; only then may anyone
-    /// write down that the blob exists. Bytes that are there already are not written twice. Many files, and many folders,
-    /// are synced by one call for their file system.
+    /// The order guarantees this: first the data is synced, then the files are linked, then each folder is synced once.
+    /// Only then may a worker record that a blob exists. Blobs that exist already are not written again. If there are
+    /// many files or folders, one call syncs their whole file system.
     ///
-    /// - Returns: what went wrong with each. A failed sync is final for what it was for: the kernel has dropped the pages, so a
-    ///   second try on the same descriptor would succeed without the data.
+    /// - Returns: the error of each blob. A failed sync is final for its files: the kernel has dropped the pages, so a
+    ///   second sync of the same descriptor would succeed without the data.
     public func publish(_ group: [PendingBlob]) -> Publication {
         var outcome = Publication(errors: group.map { _ in nil })
-        let witness = try? open(folder: blobs)  // Without it each file is synced by itself.
+        let witness = try? open(folder: blobs)  // Best effort: without it, each file is synced by itself.
         defer { if let witness { Glibc.close(witness) } }
         for blob in group {
-            // What can't be held shows when it is linked.
+            // Best effort: if a file can't be held, linking it reports the error.
             if let file = try? hold(blob.hash, size: blob.size) { outcome.files[blob.hash] = file }
         }
         let new = group.indices.filter { outcome.files[group[$0].hash] == nil }
@@ -71,7 +71,8 @@ extension ContentCache {
         return outcome
     }
 
-    /// Syncs every folder, also those of blobs that were there: another worker may have put them there and not synced them yet.
+    /// Syncs every folder, also of blobs that existed: another worker may have linked them and not synced the folder
+    /// yet.
     private func failures(ofSyncing shards: [String], _ witness: CInt?) -> [(shard: String, reason: Errno)] {
         if shards.count >= Syncing.fewest, let witness {
             switch syncing.whole(witness) {
@@ -99,37 +100,37 @@ extension ContentCache {
         }
     }
 
-    /// Checks a new file, and closes it to writing.
+    /// Checks a new file and makes it read-only.
     private func complete(_ blob: PendingBlob) throws(CacheError) {
         let raw = blob.file.descriptor.rawValue
         var info = stat()
         guard fstat(raw, &info) == 0, Int64(info.st_size) == blob.size else {
             throw CacheError(.damaged, "A new blob has another length than was written.")
         }
-        // Before its mode is changed: root could take a device from everybody.
+        // Checked before the mode is changed: root could make a device unusable for all users.
         guard info.st_mode & S_IFMT == S_IFREG else { throw CacheError(.damaged, "A new blob is no regular file.") }
         guard fchmod(raw, 0o444) == 0 else {
             throw CacheError(Errno(rawValue: errno), "A new blob can't be made read-only")
         }
     }
 
-    /// - Returns: the file that has the name now, with its mark.
+    /// - Returns: the file that has the name now, with its shared lock.
     private func link(_ blob: PendingBlob, isCopy: Bool = false) throws(CacheError) -> BlobFile {
         let raw = blob.file.descriptor.rawValue
         let name = name(of: blob.hash)
-        // Before anyone else can see it.
+        // Locked before another program can see it.
         markInUse(blob.file.descriptor)
         for attempt in 0..<3 {
-            // AT_EMPTY_PATH would need a privilege; the way through /proc needs none (open(2), O_TMPFILE).
+            // AT_EMPTY_PATH would need a privilege; linking through /proc needs none (open(2), O_TMPFILE).
             if linkat(AT_FDCWD, "/proc/self/fd/\(raw)", AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 { return blob.file }
             if errno == ENOENT, attempt == 0, isFolderMissing(of: blob.hash) {
                 try makeFolders()
                 continue
             }
-            // It had its name before and lost it, to a collector: a file whose last name is gone never gets one again.
+            // The file had its name and a collector deleted it: a file without any link left can't be linked again.
             if errno == ENOENT, !isCopy { return try link(copied(blob), isCopy: true) }
             guard errno == EEXIST else { throw CacheError(Errno(rawValue: errno), "A new blob can't be named") }
-            // Another worker was first, or what lies there has the wrong length and makes room.
+            // Another worker published it first, or a file of the wrong length has the name and goes to quarantine.
             if let file = try hold(blob.hash, size: blob.size) { return file }
             try moveToQuarantine(blob.hash) { $0.st_mode & S_IFMT != S_IFREG || Int64($0.st_size) != blob.size }
         }
@@ -141,7 +142,7 @@ extension ContentCache {
         return stat(blobs.appending(hash.shard).string, &info) != 0 && errno == ENOENT
     }
 
-    /// The same bytes in a new file, on the disk.
+    /// Copies the bytes to a new file and syncs it.
     private func copied(_ blob: PendingBlob) throws(CacheError) -> PendingBlob {
         let copy = PendingBlob(file: try makeFile(), hash: blob.hash, size: blob.size)
         try blob.file.copy(to: copy.file, size: blob.size)

@@ -1,46 +1,46 @@
 internal import Glibc
 internal import SystemPackage
 
-/// Bytes that turned out damaged, and whatever else lay in a blob's place, for a person to look at.
+/// Keeps damaged bytes, and other files found under a blob's name, for a person to inspect.
 extension ContentCache {
     public struct Quarantined: Sendable, Hashable {
         public let name: String
-        /// Of a folder with all that is in it.
+        /// For a folder, the bytes of all files in it.
         public let bytes: Int64
-        /// When it got there, in UTC milliseconds by the machine's clock: good for an order.
+        /// When it was moved to quarantine, in UTC milliseconds of the machine's clock; only used to sort.
         public let since: Int64
     }
 
-    /// All that is in quarantine, the oldest first.
+    /// All entries of the quarantine, oldest first.
     public func inQuarantine() throws(CacheError) -> [Quarantined] {
         var found: [Quarantined] = []
         try forEachEntry(of: quarantine) { (path, info) throws(CacheError) in
             let name = String(path.dropFirst(quarantine.string.count).drop { $0 == "/" })
-            // The change of its name is what its status was last changed for.
+            // Renaming the file was the last change of its status.
             found.append(Quarantined(name: name, bytes: Self.bytes(of: path, info), since: Self.changed(info)))
         }
         return found.sorted { ($0.since, $0.name) < ($1.since, $1.name) }
     }
 
-    /// The files and bytes in it.
+    /// The number of entries in quarantine, and their bytes.
     public func quarantined() throws(CacheError) -> (files: Int, bytes: Int64) {
         let all = try inQuarantine()
         return (all.count, all.reduce(0) { $0 + $1.bytes })
     }
 
-    /// What a look at the quarantine would find changed if anything came or went: nil where it may be doing so now.
+    /// A stamp that differs after an entry was added or removed; nil if one may be changing at this moment.
     public func stampOfQuarantine() -> String? {
         var info = stat()
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
-        // A file system's times are coarse: two changes of one moment leave the same.
+        // A file system's times are coarse: two changes within one tick leave the same time.
         guard stat(quarantine.string, &info) == 0, abs(now.tv_sec - info.st_mtim.tv_sec) > 2 else { return nil }
         return "\(info.st_ino) \(info.st_mtim.tv_sec).\(info.st_mtim.tv_nsec)"
     }
 
-    /// Removes things from quarantine, folders with all that is in them. Files that can't be removed are passed over.
+    /// Removes entries from quarantine, folders with all their content. Entries that can't be removed are skipped.
     ///
-    /// - Returns: how many are gone, their bytes, and why one could not be removed.
+    /// - Returns: the number of removed entries, their bytes, and the error of an entry that could not be removed.
     public func remove(
         fromQuarantine things: [Quarantined],
     ) -> (files: Int, bytes: Int64, trouble: String?) {
@@ -57,7 +57,7 @@ extension ContentCache {
         return gone
     }
 
-    /// - Returns: what went wrong. One that isn't there is no failure.
+    /// - Returns: the error. A missing file is no error.
     private static func removeTree(_ path: String) -> Errno? {
         guard Glibc.unlink(path) != 0, errno != ENOENT else { return nil }
         let reason = Errno(rawValue: errno)
@@ -77,8 +77,8 @@ extension ContentCache {
         }
     }
 
-    /// What is in a folder; nothing where it can't be read, which shows when it is to be removed. Closed before anybody goes
-    /// deeper: a tree has more levels than a process may have open files.
+    /// A folder's entries; empty if it cannot be read, which the removal then reports. The folder is closed before its
+    /// subfolders are opened: a tree may have more levels than a process may have open files.
     private static func names(in path: String) -> [String] {
         guard let entries = opendir(path) else { return [] }
         defer { closedir(entries) }

@@ -3,27 +3,27 @@ internal import Glibc
 public import SystemPackage
 
 extension ContentCache {
-    /// Whether a blob lies under its name with this size. Its bytes are not read.
+    /// Whether a blob of this size exists. Its bytes are not read.
     public func exists(_ hash: BlobHash, size: Int64) -> Bool {
         var info = stat()
         return lstat(name(of: hash), &info) == 0 && info.st_mode & S_IFMT == S_IFREG
             && Int64(info.st_size) == size
     }
 
-    /// Opens a blob after reading all of it: what is handed out was verified. Damaged bytes go to quarantine, and so does
-    /// whatever else lies in a blob's place.
+    /// Opens a blob after reading and verifying all of it. Damaged bytes go to quarantine, and so does any other file
+    /// under a blob's name.
     ///
-    /// - Throws: `damaged` when it is missing or isn't what its name says; `disk`.
+    /// - Throws: `damaged` if it is missing or its bytes differ from its hash; `disk`.
     public func openVerified(_ hash: BlobHash) throws(CacheError) -> BlobFile {
         guard let file = try openedWhole(hash) else { throw CacheError(.damaged, "The blob \(hash) is missing.") }
         return file
     }
 
-    /// - Returns: nil when it is missing.
+    /// - Returns: nil if it is missing.
     private func openedWhole(_ hash: BlobHash) throws(CacheError) -> BlobFile? {
         let file: BlobFile
         do {
-            // Not blocking: a FIFO would be waited on for ever.
+            // Non-blocking: opening a FIFO would wait forever.
             file = BlobFile(
                 owning: try FileDescriptor.open(
                     path(of: hash), .readOnly, options: [.closeOnExec, .noFollow, .nonBlocking]))
@@ -42,15 +42,15 @@ extension ContentCache {
         do throws(CacheError) {
             if try BlobHash.reading(file.descriptor).hash == hash { return file }
         } catch {
-            // Bytes that the disk has lost are damaged ones: their origin may still have them.
+            // Bytes that the disk has lost count as damaged: the origin may still have them.
             guard error.isLost else { throw error }
         }
         throw try putAside(hash, file)
     }
 
-    /// Opens a blob after reading all of it, and leaves it where it is whatever it is: for caches that are never written to.
+    /// Opens a blob after reading all of it, and never moves the file: for read-only caches.
     ///
-    /// - Returns: nil when it is missing or damaged.
+    /// - Returns: nil if it is missing or damaged.
     public func openWhole(_ hash: BlobHash) throws(CacheError) -> BlobFile? {
         var info = stat()
         guard lstat(name(of: hash), &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
@@ -65,12 +65,12 @@ extension ContentCache {
         return try BlobHash.reading(file.descriptor).hash == hash ? file : nil
     }
 
-    /// What a blob's file looks like in this boot of the machine: a file that was found whole and still looks the same
-    /// needn't be read again until the next boot. Nil when it is no regular file.
+    /// A stamp of a blob's file during this boot of the machine: a file that was verified and still has the same stamp
+    /// need not be read again until the next boot. Nil if it is no regular file.
     public func stamp(of hash: BlobHash) -> String? {
         var info = stat()
         guard lstat(name(of: hash), &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
-        // A machine without /proc reads every time.
+        // Best effort: on a machine without /proc the file is read each time.
         guard let boot = try? Folders.smallFile("/proc/sys/kernel/random/boot_id") else { return nil }
         let changed = "\(info.st_ctim.tv_sec).\(info.st_ctim.tv_nsec)"
         return "\(boot.prefix(36)):\(info.st_ino):\(info.st_size):\(changed)"
@@ -83,9 +83,9 @@ extension ContentCache {
         return CacheError(.damaged, "The blob \(hash) was damaged; its bytes are in \(quarantine).")
     }
 
-    /// Every name under `blobs/`, whatever it is, a folder at a time.
+    /// Visits every name under `blobs/`, a folder at a time.
     ///
-    /// - Parameter visit: gets the file's path and its hash, or `nil` for a file that has no business there.
+    /// - Parameter visit: gets the file's path and its hash, or `nil` if the file is no blob.
     public func forEachFile(_ visit: (FilePath, BlobHash?) throws -> Void) throws {
         for shard in 0..<256 { try forEachFile(inShard: shard, visit) }
     }
@@ -101,7 +101,7 @@ extension ContentCache {
         let name = String(shard < 16 ? "0" : "") + String(shard, radix: 16)
         let folder = blobs.appending(name)
         guard let directory = opendir(folder.string) else {
-            // One that was removed has no files, and is made again when one comes.
+            // A folder that was removed has no files; publishing a blob creates it again.
             if errno == ENOENT { return }
             throw CacheError(Errno(rawValue: errno), "The folder \(folder) can't be read")
         }
@@ -124,17 +124,17 @@ extension ContentCache {
         case missing
         /// Its bytes were moved to quarantine.
         case damaged
-        /// The disk doesn't give its bytes; nothing is known of them.
+        /// The disk cannot read its bytes; their state is unknown.
         case unreadable(String)
     }
 
-    /// Checks a blob by its name and size alone.
+    /// Checks a blob by its name and size only.
     public func glance(_ hash: BlobHash, size: Int64) -> Finding {
         if exists(hash, size: size) { return .good }
         return isThere(hash) ? check(hash, size: size) : .missing
     }
 
-    /// Whether anything lies under a blob's name.
+    /// Whether there is any file under a blob's name.
     public func isThere(_ hash: BlobHash) -> Bool {
         var info = stat()
         return lstat(name(of: hash), &info) == 0
@@ -142,16 +142,16 @@ extension ContentCache {
 
     /// Checks a blob by reading it.
     public func check(_ hash: BlobHash, size: Int64) -> Finding {
-        // One look: between two, it may have been evicted and written anew.
+        // One call to lstat: between two calls the blob may be evicted and published again.
         var info = stat()
         guard lstat(name(of: hash), &info) == 0 else { return .missing }
         guard info.st_mode & S_IFMT == S_IFREG, Int64(info.st_size) == size else {
-            // Of another size than it was published with. Quarantine may fail on a broken disk; the finding stands.
+            // It has another size than when it was published. Best effort: moving it may fail on a broken disk.
             try? moveToQuarantine(hash) { $0.st_ino == info.st_ino }
             return .damaged
         }
         do throws(CacheError) {
-            // Or evicted since.
+            // It may have been evicted since.
             return try openedWhole(hash) == nil ? .missing : .good
         } catch {
             return exists(hash, size: size) || error.code != .damaged

@@ -8,24 +8,24 @@ public import SystemPackage
 ///     blobs/sha256/ab/<64 hex>    mode 0444
 ///     quarantine/                 bytes that failed verification
 ///
-/// No path is ever made from a URL or a header. Calls block on the disk: keep them off Swift's cooperative threads.
+/// No path contains text of a URL or a header. Calls block on the disk: keep them off Swift's cooperative threads.
 public struct ContentCache: Sendable {
     public static let version = "prefetch-cache 1 sha256"
 
     /// The cache's folder, absolute.
     public let directory: FilePath
     let blobs: FilePath
-    /// The prefix of all blobs' names.
+    /// The prefix of all blobs' paths.
     private let prefix: String
     let quarantine: FilePath
     let syncing: Syncing
 
-    /// Opens a cache, making the folder and everything in it where it is missing or empty.
+    /// Opens a cache. It creates the folder if it is missing, and the content if the folder is empty.
     ///
     /// - Parameters:
-    ///   - isNew: whether it may be made; one that is only looked at must be there.
-    ///   - syncs: whether files are synced before they are said to exist. Off only for measuring.
-    /// - Throws: `cannotCreate`; `notACache` for a folder with other things in it or with an unknown version.
+    ///   - isNew: whether the cache may be created; a command that only reads needs an existing one.
+    ///   - syncs: whether files are synced before the index records them. Off only for measurements.
+    /// - Throws: `cannotCreate`; `notACache` for a folder with other content or an unknown version.
     public init(directory: FilePath, isNew: Bool = true, syncs: Bool = true) throws(CacheError) {
         syncing = Syncing(isOn: syncs)
         self.directory = Folders.absolute(directory)
@@ -43,9 +43,9 @@ public struct ContentCache: Sendable {
         try makeFolders()
     }
 
-    /// Makes the folders inside that are missing: when the cache is opened, and when one turns out to have been removed since.
+    /// Creates missing folders inside: when the cache is opened, and when a folder was removed since.
     func makeFolders() throws(CacheError) {
-        // Without its marker this isn't the cache any more, but the empty folder that its disk was mounted on.
+        // Without its marker the cache is gone: this is the empty folder on which its disk was mounted.
         guard try hasMarker(directory.appending("CACHE_VERSION")) else {
             throw CacheError(.disk, "The cache \(directory) is gone: was its disk unmounted?")
         }
@@ -57,9 +57,9 @@ public struct ContentCache: Sendable {
         }
     }
 
-    /// Opens a cache that is never written to.
+    /// Opens a cache for reading only.
     ///
-    /// - Throws: `notACache`; `disk` when it can't be read.
+    /// - Throws: `notACache`; `disk` if it can't be read.
     public init(readOnly directory: FilePath) throws(CacheError) {
         syncing = Syncing()
         self.directory = Folders.absolute(directory)
@@ -71,13 +71,13 @@ public struct ContentCache: Sendable {
         }
     }
 
-    /// Where a blob lies, or would lie.
+    /// The path of a blob, whether it exists or not.
     public func path(of hash: BlobHash) -> FilePath { FilePath(name(of: hash)) }
 
-    /// The same as text, for the system's calls.
+    /// The same path as text, for system calls.
     func name(of hash: BlobHash) -> String { prefix + hash.hex.prefix(2) + "/" + hash.hex }
 
-    /// A new file without a name in the cache's own file system: if the process dies, nothing is left of it.
+    /// Creates a file without a name in the cache's file system: if the process dies, the kernel removes it.
     public func makeFile() throws(CacheError) -> BlobFile {
         do {
             return BlobFile(owning: try makeDescriptor())
@@ -86,10 +86,11 @@ public struct ContentCache: Sendable {
         }
     }
 
-    /// Like `makeFile()`, for those who own descriptors themselves.
+    /// Like `makeFile()`, for callers that own descriptors themselves.
     public func makeDescriptor() throws(Errno) -> FileDescriptor {
         var raw = Glibc.open(blobs.string, __O_TMPFILE | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
-        // Where the folder was removed under a running worker, it is made again; what then goes wrong shows at once.
+        // If the folder was removed while the worker runs, it is created again. Best effort: the second open reports
+        // the error.
         if raw < 0, errno == ENOENT, (try? makeFolders()) != nil {
             raw = Glibc.open(blobs.string, __O_TMPFILE | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
         }
@@ -109,7 +110,7 @@ public struct ContentCache: Sendable {
         return raw
     }
 
-    /// Bytes that can still be written to the cache's file system by us.
+    /// Bytes that this user can still write to the cache's file system.
     public func freeBytes() throws(CacheError) -> Int64 {
         var info = statvfs()
         guard statvfs(directory.string, &info) == 0 else {
@@ -118,7 +119,7 @@ public struct ContentCache: Sendable {
         return Int64(clamping: UInt64(info.f_bavail).multipliedClamping(by: UInt64(info.f_frsize)))
     }
 
-    /// Bytes of the cache's file system, free or not.
+    /// The size of the cache's file system in bytes.
     public func diskBytes() throws(CacheError) -> Int64 {
         var info = statvfs()
         guard statvfs(directory.string, &info) == 0 else {
@@ -131,7 +132,7 @@ public struct ContentCache: Sendable {
         let marker = directory.appending("CACHE_VERSION")
         if try hasMarker(marker) { return }
         guard try Folders.isEmpty(directory) else {
-            // Another worker may have made the cache since we looked.
+            // Another worker may have created the cache since the first check.
             if try hasMarker(marker) { return }
             throw CacheError(
                 .notACache,
@@ -141,7 +142,7 @@ public struct ContentCache: Sendable {
         try write(Self.version + "\n", to: marker)
     }
 
-    /// The prefix of unfinished markers' names.
+    /// The prefix of draft markers' names.
     static let draftPrefix = "CACHE_VERSION."
 
     private func hasMarker(_ path: FilePath) throws(CacheError) -> Bool {
@@ -155,7 +156,7 @@ public struct ContentCache: Sendable {
         return true
     }
 
-    /// Through a temporary file and a rename, so that two workers starting at once both see a whole marker.
+    /// Writes a temporary file and renames it, so that two workers that start at once both see a complete marker.
     private func write(_ text: String, to path: FilePath) throws(CacheError) {
         let temporary = directory.appending("\(Self.draftPrefix)\(getpid()).\(UInt32.random(in: 0 ... .max))")
         do {

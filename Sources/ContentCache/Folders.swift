@@ -1,7 +1,7 @@
 internal import Glibc
 internal import SystemPackage
 
-/// Plain steps on folders and small files.
+/// Basic operations on folders and small files.
 enum Folders {
     static func absolute(_ path: FilePath) -> FilePath {
         if path.isAbsolute { return path.lexicallyNormalized() }
@@ -14,7 +14,7 @@ enum Folders {
         var reason = failureOfMaking(path)
         if reason == .noSuchFileOrDirectory, path.components.count > 1 {
             try make(path.removingLastComponent())
-            // Once: some file systems answer like that although the folder above is there.
+            // Only once: some file systems return this error although the parent folder exists.
             reason = failureOfMaking(path)
         }
         if let reason { throw CacheError(.cannotCreate, "The folder \(path) can't be created: \(reason).") }
@@ -37,13 +37,13 @@ enum Folders {
             let name = withUnsafePointer(to: entry.pointee.d_name) { tuple in
                 tuple.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            // A second worker may be writing its marker at this moment.
+            // Another worker may be writing its marker at this moment.
             if name != ".", name != "..", !name.hasPrefix("CACHE_VERSION") { return false }
         }
         return true
     }
 
-    /// The text of a file of a few bytes; `nil` when there is none.
+    /// The text of a small file; `nil` if there is none.
     static func smallFile(_ path: FilePath) throws(CacheError) -> String? {
         do {
             let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])

@@ -2,23 +2,23 @@ internal import CSyncing
 internal import Glibc
 internal import SystemPackage
 
-/// How files and folders get to the disk.
+/// Syncs files and folders to the disk.
 struct Syncing: Sendable {
-    /// From how many on a group is synced by one call for the whole file system, which costs as much as a few files.
+    /// From this number on one call syncs the whole file system for a group. It costs as much as syncing a few files.
     static let fewest = 8
 
-    /// Off only to measure its cost: a crash of the machine then loses files that the index has.
+    /// Off only to measure the cost: after a crash of the machine the index then names files that are lost.
     var isOn = true
 
-    /// What became of a sync of the whole file system.
+    /// The result of a sync of the whole file system.
     enum Whole {
         case synced
         case failed(Errno)
-        /// It can't be had here, and nothing was done: each file has to be synced by itself.
+        /// The call is not available here, and nothing was done: each file must be synced by itself.
         case unknown
     }
 
-    /// Syncs a descriptor. A call that a signal has interrupted says nothing of the data, and is made again.
+    /// Syncs a descriptor. A call that a signal interrupted is repeated, since it tells nothing about the data.
     func failure(_ raw: CInt) -> Errno? {
         guard isOn else { return nil }
         return Self.failure { fsync(raw) }
@@ -26,19 +26,19 @@ struct Syncing: Sendable {
 
     /// Syncs a group of files of one file system.
     ///
-    /// - Parameter witness: a folder of the file system, opened before; nil where it can't be opened.
-    /// - Returns: for each file what went wrong, or nil.
+    /// - Parameter witness: a folder of the file system that was opened before; nil if it can't be opened.
+    /// - Returns: the error of each file, or nil.
     func failures(_ files: [CInt], witness: CInt?) -> [Errno?] {
         guard isOn else { return files.map { _ in nil } }
         guard files.count >= Self.fewest, let witness, Self.speaksForItsFiles(witness) else {
             return files.map { failure($0) }
         }
-        // Begun one by one, a file for whose bytes there is no place says so itself.
+        // Writing starts file by file, so that a file for which there is no space reports its own error.
         let begun = files.map { file in Self.failure { csync_begin(file) } }
         if begun.contains(where: { $0.map(Self.means(isMissing:)) ?? false }) { return files.map { failure($0) } }
         switch whole(witness) {
         case .unknown:
-            // The kernel reports a failed write once, so it isn't asked again.
+            // The kernel reports a failed write once, so such a file is not synced again.
             return zip(files, begun).map { $1 ?? failure($0) }
         case .failed(let reason):
             return files.map { _ in reason }
@@ -47,11 +47,11 @@ struct Syncing: Sendable {
         }
     }
 
-    /// Syncs the file system that a folder is on, with everything that any process has written to it before.
+    /// Syncs the file system of a folder, with everything that any process has written to it before.
     ///
-    /// When it fails it can't be told which write was lost, so all of them count as lost. The folder is synced by itself
-    /// afterwards because the disk has memory of its own: ext4 without a journal asks it to write that out before the last
-    /// of its own tables are written, and once more whenever a file is synced.
+    /// If it fails, the lost write is unknown, so all writes count as lost. The folder is synced by itself afterwards
+    /// because the disk has a write cache: ext4 without a journal flushes that cache before it writes the last of its
+    /// own tables, and flushes it again whenever a file is synced.
     func whole(_ witness: CInt) -> Whole {
         guard isOn else { return .synced }
         guard Self.speaksForItsFiles(witness) else { return .unknown }
@@ -68,18 +68,18 @@ struct Syncing: Sendable {
         return nil
     }
 
-    /// What a kernel, or a container's filter, answers that doesn't offer a call.
+    /// Whether the error means that the kernel, or a container's seccomp filter, does not offer the call.
     private static func means(isMissing reason: Errno) -> Bool {
         [.noFunction, .notPermitted, .invalidArgument, .notSupported].contains(reason)
     }
 
-    /// Whether syncing the file system says everything that syncing its files would. Before Linux 5.8 it kept failed
-    /// writes to itself, and there are file systems where it does nothing.
+    /// Whether syncing the file system reports the same errors as syncing its files. Linux before 5.8 did not report
+    /// failed writes there, and on some file systems the call does nothing.
     private static func speaksForItsFiles(_ raw: CInt) -> Bool {
         kernelTells && known.contains(csync_file_system_type(raw))
     }
 
-    /// ext2 to ext4, XFS, Btrfs, F2FS and tmpfs, by the numbers of statfs(2).
+    /// ext2 to ext4, XFS, Btrfs, F2FS and tmpfs, by their numbers in statfs(2).
     private static let known: Set<Int> = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994]
 
     private static let kernelTells: Bool = {

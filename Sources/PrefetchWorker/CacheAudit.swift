@@ -9,56 +9,56 @@ public struct CacheAudit: Sendable, Encodable {
     public enum Depth: Sendable, Hashable {
         /// Names and sizes only.
         case quick
-        /// So many of a hundred blobs, at random.
+        /// This percentage of the blobs, chosen at random.
         case sample(percent: Double)
         case full
     }
 
     public struct Options: Sendable {
         public var depth = Depth.full
-        /// Bytes read in a second; nil for as fast as the disk gives them.
+        /// Maximum bytes read per second; nil for no limit.
         public var rate: Int64?
-        /// Goes on where the last verification stopped, if it did.
+        /// Resumes where the last verification stopped, if it did.
         public var resumes = false
         /// Queues missing and damaged files again.
         public var repairs = false
-        /// Stops it, with its place written down.
+        /// Stops the verification and saves its position.
         public var stop = StopSignal()
 
         public init() {}
     }
 
-    /// Blobs that are what their names say, as far as they were looked at.
+    /// Checked blobs without a fault.
     public var good = 0
     public var bytes: Int64 = 0
-    /// Blobs the index knows and the disk doesn't have.
+    /// Blobs that the index has and the disk does not.
     public var missing: [String] = []
-    /// Blobs whose bytes are not what their name says; they are in quarantine now.
+    /// Blobs whose bytes differ from their hash; they are in quarantine now.
     public var damaged: [String] = []
-    /// Blobs that the disk doesn't give, with its reason.
+    /// Blobs that the disk cannot read, with the error.
     public var unreadable: [String] = []
-    /// Blobs that nothing refers to: a crash between publishing and the commit leaves them. Harmless.
+    /// Blobs without a row: a crash between publishing and the commit leaves them. Harmless.
     public var unreferenced = 0
-    /// Files that have no business in the cache.
+    /// Files that do not belong in the cache.
     public var strangers: [String] = []
-    /// Rules that the database breaks.
+    /// Consistency rules that the database breaks.
     public var inconsistencies: [String] = []
-    /// Links that were missing or led elsewhere, and were put right.
+    /// Links that were missing or pointed elsewhere, and were repaired.
     public var repairedLinks = 0
     /// Jobs that were queued to fetch lost files again.
     public var repairJobs: [JobID] = []
-    /// URLs of which something was lost that no job is known to have wanted.
+    /// URLs with lost files for which no known job asked.
     public var unrepairable = 0
-    /// Files lost now or earlier that are neither back nor queued; 10,000 at most.
+    /// Files lost now or earlier that are neither restored nor queued; at most 10,000.
     public var lost: [LostFile] = []
-    /// How many of them aren't queued again, since their URLs are on the blacklist.
+    /// The number of them that are not queued again because their URLs are on the blacklist.
     public var blacklisted = 0
-    /// Files that were lost and that a job is about to fetch again.
+    /// Lost files that a job will fetch again.
     public var onTheirWay = 0
     /// Damaged blobs in quarantine.
     public var quarantinedFiles = 0
     public var quarantinedBytes: Int64 = 0
-    /// Whether it was stopped before it had looked at everything.
+    /// Whether it was stopped before it had checked everything.
     public var wasStopped = false
 
     /// Whether every invariant holds.
@@ -67,14 +67,14 @@ public struct CacheAudit: Sendable, Encodable {
             && lost.isEmpty && repairJobs.isEmpty && unrepairable == 0
     }
 
-    /// Checks every blob. The index forgets missing and damaged ones, so that the next job that needs them makes them anew.
+    /// Checks every blob. The index forgets missing and damaged ones, so the next job that needs them makes them again.
     public static func run(
         store: JobStore, cache: ContentCache, options: Options = Options(), progress: (Int) -> Void = { _ in },
     ) async throws -> CacheAudit {
         var audit = CacheAudit()
         try await audit.checkIndex(store, cache, options, progress)
         if audit.wasStopped { return audit }
-        // Files that an earlier verification found lost as well, however it ended.
+        // Also queues files that an earlier verification found lost, even if that one was stopped.
         if options.repairs {
             let repairs = try await store.maintenance.repairLostFiles()
             (audit.repairJobs, audit.unrepairable) = (repairs.jobs, repairs.unknown)
@@ -122,7 +122,7 @@ public struct CacheAudit: Sendable, Encodable {
                     bytes += size
                 case .unreadable(let reason): unreadable.append(reason)
                 case .missing:
-                    // Evicted since the page was read, more often than not.
+                    // Most often it was evicted after the page was read.
                     guard try await store.cache.use(of: hex) != nil else { continue }
                     missing.append(hex)
                     lost.append(blob)
@@ -133,7 +133,7 @@ public struct CacheAudit: Sendable, Encodable {
                 if isRead { await pace.spend(size) }
             }
             try await forget(lost, store)
-            // The place is kept for a verification that is stopped; quick ones aren't worth it.
+            // The position is saved for a verification that is stopped; a quick one is simply repeated.
             if options.depth != .quick { try await store.cache.setProperty(Self.cursor, to: last) }
             progress(good)
             if wasStopped { return }
@@ -154,7 +154,7 @@ public struct CacheAudit: Sendable, Encodable {
             if let hash { found.append(hash) } else { strangers.append(path.string) }
         }
         let unknown = try await store.eviction.unknown(blobs: found.map(\.hex))
-        // One that is gone by now was about to be evicted.
+        // A file that is missing by now was being evicted.
         unreferenced = unknown.count { name in BlobHash(name).map { cache.isThere($0) } ?? false }
     }
 }
@@ -169,7 +169,7 @@ extension CacheAudit.Depth {
     }
 }
 
-/// Keeps reading to so many bytes a second.
+/// Limits reading to a number of bytes per second.
 private struct Pace {
     let rate: Int64?
     let stop: StopSignal
@@ -188,7 +188,7 @@ private struct Pace {
         while !stop.isRequested, !Task.isCancelled {
             let ahead = due - monotonicMilliseconds()
             guard ahead > 0 else { return }
-            // Cancellation cuts the nap short; the caller looks for it.
+            // Cancellation only ends the sleep early; the caller checks for it.
             try? await Task.sleep(for: .milliseconds(min(ahead, 100)))
         }
     }

@@ -3,18 +3,18 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Jobs
 
-/// Copies of the database, made while workers run.
+/// Copies of the database that the worker makes while it runs.
 public struct BackupPlan: Sendable {
-    /// Where the copies lie, as `worker-20260102T030405Z.db`.
+    /// The folder of the copies, which are named like `worker-20260102T030405Z.db`.
     public let folder: String
-    /// Milliseconds between two.
+    /// Milliseconds between two copies.
     public var every: Int64 = 86_400_000
-    /// How many are kept; the oldest go.
+    /// The number of copies to keep; older ones are deleted.
     public var keep = 7
 
     public init(folder: String) { self.folder = folder }
 
-    /// Makes a copy unless there is one that is young enough. Several workers may share the folder.
+    /// Makes a copy unless the latest one is recent enough. Several workers may share the folder.
     func makeIfDue(of store: JobStore) async throws {
         let now = store.database.currentTime.milliseconds
         if let last = copies(at: now).last, let time = Self.time(of: last), time <= now, now - time < every { return }
@@ -30,10 +30,10 @@ public struct BackupPlan: Sendable {
         }
     }
 
-    /// The names of complete copies, oldest first. Those whose time lies ahead, after the clock was set back, come before all
-    /// others: their age isn't known, and the next copy is not to be removed in their place.
+    /// The names of complete copies, oldest first. Copies with a time in the future (the clock was set back) come
+    /// first: their age is unknown, and the next copy must not be deleted in their place.
     private func copies(at now: Int64) -> [String] {
-        // A folder that isn't there yet has none; one that can't be read shows when a copy is made.
+        // Best effort: a missing folder has no copies; if it can't be read, making the copy reports the error.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.compactMap { name in Self.time(of: name).map { (name: name, isAhead: $0 > now) } }
             .sorted { ($0.isAhead ? 0 : 1, $0.name) < ($1.isAhead ? 0 : 1, $1.name) }
@@ -48,7 +48,7 @@ public struct BackupPlan: Sendable {
 
     static func time(of name: String) -> Int64? {
         guard name.hasPrefix("worker-"), name.hasSuffix(".db") else { return nil }
-        // Another file's name is no time.
+        // Best effort: the name of another file has no time.
         let date = try? Date(String(name.dropFirst(7).dropLast(3)), strategy: format)
         return date.map { Int64($0.timeIntervalSince1970) * 1_000 }
     }

@@ -3,21 +3,21 @@ internal import Core
 internal import Jobs
 internal import Synchronization
 
-/// Sets room in the cache aside before bytes are written, and makes room where there is none.
+/// Reserves space in the cache before bytes are written, and evicts files if there is none.
 ///
-/// The database knows of what every worker has set aside in all, so that they keep to the limit together. What of it is in
-/// use by which file is known here alone: a little is held ready, so that not every piece of a body costs a transaction.
+/// The database stores every worker's reservations, so all keep to one limit. Only this object knows which file uses
+/// which part. It keeps a small spare, so that not every chunk of a body costs a transaction.
 final class CacheBudget: Sendable {
     enum Answer: Sendable {
         case granted
-        /// Everything that is left is pinned or in use.
+        /// All remaining files are pinned or in use.
         case full(String)
     }
 
     private struct State {
         /// The bytes that the database has granted to this worker.
         var granted: Int64 = 0
-        /// What files without a row take up of it.
+        /// The part of `granted` that files without a row occupy.
         var used: Int64 = 0
     }
 
@@ -25,9 +25,9 @@ final class CacheBudget: Sendable {
     private let collector: Collector
     private let shortage: CacheShortage
     private let state = Mutex(State())
-    /// Zero until the worker is on the books.
+    /// Zero until the worker is registered.
     private let owner = Atomic<Int64>(0)
-    /// When room was last set aside.
+    /// When space was last reserved.
     private let grantedAt = Atomic<Int64>(monotonicMilliseconds())
 
     init(store: JobStore, collector: Collector) {
@@ -36,16 +36,16 @@ final class CacheBudget: Sendable {
         shortage = CacheShortage(collector)
     }
 
-    /// Files that get their names now.
+    /// Files that are being published.
     var inHand: PublishingBlobs { collector.inHand }
-    /// Why there is no room, where there was none a moment ago.
+    /// Why there is no space, if there was none a moment ago.
     var reasonOfShortage: String? { shortage.latest }
 
-    /// Whether there was no room for anything for a while: then the worker pauses, and says what holds it. What merely waits for
-    /// its turn under a small limit is put off for a moment, and the others go on.
+    /// Whether there was no space for a while; then the worker pauses and reports what occupies it. An item that only
+    /// waits under a small limit is delayed for a moment, while others go on.
     var isStuck: Bool { monotonicMilliseconds() - grantedAt.load(ordering: .relaxed) > 10_000 }
 
-    /// What becomes of an item that the cache has no room for at this moment.
+    /// The ending of an item for which the cache has no space now.
     func putOff(_ reason: String, now: WallTime) -> ItemEnding {
         .wait(until: now + Int64.random(in: 50...250), reason: "It waits for room in the cache. \(reason)")
     }
@@ -54,20 +54,20 @@ final class CacheBudget: Sendable {
 
     func use(by worker: Int64) { owner.store(worker, ordering: .relaxed) }
 
-    /// Whose room it is; nil where there is no limit, and so nothing is set aside.
+    /// The worker that owns the reservations; nil if there is no limit, so that nothing is reserved.
     var worker: Int64? {
         let number = owner.load(ordering: .relaxed)
         return collector.policy.maxBytes == nil || number == 0 ? nil : number
     }
 
-    /// For a new file; nil where there is no limit.
+    /// A reservation for a new file; nil if there is no limit.
     func newRoom() -> CacheReservation? { worker == nil ? nil : CacheReservation(self) }
 
     func isTooLarge(_ bytes: Int64) -> Bool { limit.map { bytes > $0 } ?? false }
 
     // MARK: - Taking
 
-    /// Takes room from the spare.
+    /// Takes space from the spare.
     func takeSpare(_ bytes: Int64) -> Bool {
         state.withLock { state in
             guard state.used + bytes <= state.granted else { return false }
@@ -76,10 +76,10 @@ final class CacheBudget: Sendable {
         }
     }
 
-    /// Sets room aside for files that have none yet, or less than they take.
+    /// Reserves space for files that have no reservation yet, or one smaller than the file.
     ///
-    /// - Parameter patiently: waits for what others are about to write down.
-    /// - Throws: what went wrong with the database.
+    /// - Parameter patiently: whether to wait for other files to be committed.
+    /// - Throws: errors of the database.
     func reserve(_ blobs: [PendingBlob], patiently: Bool = false) async throws -> Answer {
         guard worker != nil else { return .granted }
         var seen: Set<ObjectIdentifier> = []
@@ -95,9 +95,9 @@ final class CacheBudget: Sendable {
         return answer
     }
 
-    /// Room for files that aren't written yet, so many bytes for each.
+    /// Reserves `bytes` for each of `count` files that are not written yet.
     ///
-    /// - Throws: `diskFull` where nothing more can be evicted.
+    /// - Throws: `diskFull` if nothing more can be evicted.
     func rooms(_ count: Int, of bytes: Int64) async throws(Failure) -> [CacheReservation] {
         let answer: Answer
         do {
@@ -109,7 +109,8 @@ final class CacheBudget: Sendable {
         return (0..<count).map { _ in CacheReservation(self, bytes: bytes) }
     }
 
-    /// For files in flight: where there is no room, other files are about to be committed, and may be evicted then.
+    /// For files in flight: if there is no space, it waits, since other files will be committed soon and can then be
+    /// evicted.
     func waitForRoom(_ bytes: Int64) async throws -> Answer {
         let deadline = monotonicMilliseconds() + 5_000
         while true {
@@ -117,16 +118,16 @@ final class CacheBudget: Sendable {
             guard case .full = answer, state.withLock({ $0.used > 0 }), monotonicMilliseconds() < deadline else {
                 return answer
             }
-            // Cancellation only cuts the nap short, and the deadline ends it.
+            // Cancellation only ends the sleep early; the deadline ends the loop.
             try? await Task.sleep(for: .milliseconds(20))
         }
     }
 
     private func take(_ bytes: Int64) async throws -> Answer {
         guard let limit, let worker else { return .granted }
-        // Other workers may take the freed room, so this tries again for as long as something can be freed.
+        // Other workers may take the freed space, so this repeats as long as something can be freed.
         for _ in 0..<100 {
-            // The spare counts: near the limit neither another worker nor its owner could get it.
+            // The spare counts too: near the limit neither this worker nor another could use it otherwise.
             let ready = takeReady(upTo: bytes)
             if ready == bytes { return .granted }
             do {
@@ -149,7 +150,7 @@ final class CacheBudget: Sendable {
         }
     }
 
-    /// - Returns: whether the database had as much.
+    /// - Returns: whether the database granted it.
     private func takeMore(_ bytes: Int64, for worker: Int64, _ limit: Int64) async throws -> Bool {
         guard
             case .granted(let granted) = try await store.eviction.reserve(
@@ -165,7 +166,7 @@ final class CacheBudget: Sendable {
         return true
     }
 
-    /// - Returns: nil where it is worth another try.
+    /// - Returns: nil if another try makes sense.
     private func makeRoom(for bytes: Int64, _ limit: Int64, _ worker: Int64) async throws -> Answer? {
         let report = try await collector.makeRoom(for: bytes)
         guard report.evictedBlobs == 0, report.quarantined == 0 else { return nil }
@@ -175,19 +176,19 @@ final class CacheBudget: Sendable {
         let excess = totals.bytes + totals.reservedBytes + quarantined + bytes - limit
         guard excess > 0 else { return nil }
         if try await shortage.settleDead(myself: worker) { return nil }
-        // Where nothing is on its way, nothing will go by itself.
+        // Without transfers in flight, no space will be freed.
         if totals.reservedBytes == 0 { grantedAt.store(0, ordering: .relaxed) }
         return .full(try await shortage.tell(excess: excess, limit: limit))
     }
 
-    /// The spare that is granted beyond each request: little beside the limit, and enough to save transactions.
+    /// The spare beyond each request: small compared with the limit, and enough to save transactions.
     private static func spare(of limit: Int64) -> Int64 { min(4 << 20, limit / 64) }
 
     // MARK: - Giving back
 
     func giveBack(_ bytes: Int64) { state.withLock { $0.used -= bytes } }
 
-    /// Files that the index counts from now on, and their room in the database no longer.
+    /// The index counts these files from now on, so they no longer need a reservation.
     func handOver(_ blobs: [PendingBlob], counted: [String: Int64]) {
         var counted = counted
         for blob in blobs {
@@ -200,11 +201,11 @@ final class CacheBudget: Sendable {
         }
     }
 
-    /// Gives back the spare that isn't needed.
+    /// Gives back the spare that is not needed.
     func trim() async throws {
         guard let limit, let worker else { return }
         let excess = state.withLock { state in
-            // When nothing is on its way, nothing needs to be held ready.
+            // Without transfers in flight, no spare is needed.
             let keep = state.used == 0 ? 0 : Self.spare(of: limit)
             let excess = max(0, state.granted - state.used - keep)
             state.granted -= excess

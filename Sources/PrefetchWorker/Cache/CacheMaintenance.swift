@@ -4,14 +4,14 @@ internal import Logging
 
 /// Periodic work on the cache and the database: collecting, pruning, backups.
 struct CacheMaintenance: Sendable {
-    /// Its tasks, and how often they run.
+    /// The periodic tasks and their intervals.
     struct Plan: Sendable {
         var backups: BackupPlan?
-        /// How long ended jobs are kept, in milliseconds; nil for ever.
+        /// How long ended jobs are kept, in milliseconds; nil to keep them forever.
         var retention: Int64?
-        /// In milliseconds.
+        /// Milliseconds between two rounds.
         var every: Int64
-        /// Where the kernel says how short memory is.
+        /// The kernel's file that reports memory pressure.
         var pressure = MemoryPressure.file
     }
 
@@ -21,10 +21,10 @@ struct CacheMaintenance: Sendable {
     let plan: Plan
     let worker: Int64
     let logger: Logger
-    /// Whether the worker has nothing in hand.
+    /// Whether the worker has no items in flight.
     let isIdle: @Sendable () -> Bool
 
-    /// How often memory that is free is given back to the system, in milliseconds.
+    /// How often free memory is returned to the system, in milliseconds.
     private static let trimEvery: Int64 = 30_000
     private let blocking = BlockingQueue("cache.keeper")
 
@@ -41,7 +41,7 @@ struct CacheMaintenance: Sendable {
         self.isIdle = isIdle
     }
 
-    /// Before anything is claimed: what dead workers had set aside would leave no room for it.
+    /// Runs before the first claim: otherwise the reservations of dead workers would leave no space.
     func begin() async {
         do {
             try await collector.removeDrafts()
@@ -63,19 +63,20 @@ struct CacheMaintenance: Sendable {
         var round = 0
         while !Task.isCancelled {
             let next = monotonicMilliseconds() + plan.every
-            // Files without a row are looked for when it starts, and then now and then: it reads every folder.
+            // Orphans are searched at the start and then every 60 rounds, since that reads every folder.
             await collect(orphans: round % 60 == 0)
             await prune()
             await copy()
-            // It has read rows that may not be needed again; an idle worker would keep their memory until the next round.
+            // The round has read rows that may not be needed again; an idle worker would keep their memory until the
+            // next round.
             if round > 0, isIdle(), !Task.isCancelled { await giveBackMemory() }
             round += 1
-            // Cancellation ends the nap, and then the loop.
+            // Cancellation ends the sleep, and then the loop.
             try? await Task.sleep(for: .milliseconds(max(10, next - monotonicMilliseconds())))
         }
     }
 
-    /// The small tasks, which can't wait for the long ones.
+    /// Runs the short tasks, which cannot wait for the long ones.
     private func keepUp() async {
         var nextTrim = monotonicMilliseconds() + Self.trimEvery
         var clock: Int64?
@@ -87,6 +88,7 @@ struct CacheMaintenance: Sendable {
                 nextTrim = monotonicMilliseconds() + Self.trimEvery
             }
             if let pressure = MemoryPressure.recent(plan.pressure), pressure > MemoryPressure.limit { memory.empty() }
+            // Cancellation ends the sleep, and then the loop.
             try? await Task.sleep(for: .milliseconds(min(plan.every, 1_000)))
         }
     }
@@ -97,7 +99,7 @@ struct CacheMaintenance: Sendable {
         } catch {
             logger.warning("The database keeps its memory.", metadata: ["error": "\(error)"])
         }
-        // The C library keeps a heap for nearly every thread, and would keep the memory of a busy moment for good.
+        // The C library keeps a heap for nearly every thread, and would never return the memory of a peak.
         await blocking.run { FreeMemory.giveBack() }
     }
 
@@ -118,7 +120,7 @@ struct CacheMaintenance: Sendable {
             }
             if report.orphans > 0 { logger.notice("\(report.orphans) files that a crash had left were removed.") }
         } catch {
-            // It is tried again at the next round; a fault that stays shows in the claims, which do end the run.
+            // The next round tries again; a lasting error also shows in the claims, and those end the run.
             logger.warning("The cache can't be collected.", metadata: ["error": "\(error)"])
         }
     }

@@ -2,24 +2,24 @@ public import ContentCache
 internal import Core
 public import Jobs
 
-/// Checks that a database and a cache belong together. Files that an index doesn't know are taken for what a crash has left
-/// and go in time, and files that aren't there are forgotten: with another's cache that would be all of them.
+/// Checks that a database and a cache belong together. The worker deletes files that its index does not know, as
+/// orphans, and forgets files that are missing: with another database's cache that would be all of them.
 public enum CacheOwnership {
-    /// Binds them to each other where neither is bound yet. Blocks on the disk for a moment.
+    /// Binds them to each other if neither is bound yet. Blocks on the disk for a moment.
     ///
-    /// - Throws: `cannotCreate` where one of them belongs to another; errors of either.
+    /// - Throws: `cannotCreate` if one of them belongs to another; errors of either.
     public static func check(_ store: JobStore, _ cache: ContentCache) async throws {
         let expected = try await store.cache.name()
         let found = try cache.identity()
         switch (found, expected) {
         case (let found?, let expected?):
             if found != expected {
-                // The cache of a copied pair has its new name already, and the database doesn't know it yet.
+                // In a copied pair, the cache already has its new name and the database does not know it yet.
                 guard found == CachePlaces(store, cache).name(ofCopy: expected) else { throw refusal(store, cache) }
                 try await store.cache.rename(from: expected, to: found)
             }
         case (nil, let expected?):
-            // The cache was emptied by hand, or is of a version before.
+            // The cache was emptied by hand, or is of an earlier version.
             guard try cache.identify(as: expected) == expected else { throw refusal(store, cache) }
         case (let found?, nil):
             guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
@@ -32,7 +32,8 @@ public enum CacheOwnership {
         try await CachePlaces(store, cache).check(name: name)
     }
 
-    /// Whether an index that has never heard of this cache may be its own: it knows some of its files, or there are none.
+    /// Whether the cache may belong to an index without a cache name: the index knows some of its files, or there are
+    /// none.
     private static func isItsIndex(_ store: JobStore, _ cache: ContentCache) async throws -> Bool {
         var known = ""
         for _ in 0..<10 {
@@ -46,10 +47,10 @@ public enum CacheOwnership {
         return try cache.hasNoBlobs()
     }
 
-    /// The same for an index that is about to be made of what one says and of the cache's files.
+    /// The same check for an index that is about to be built from a salvaged index and the cache's files.
     ///
-    /// - Parameter adopts: whether a cache may be taken that isn't the index's own. It gets a new name, so that whatever
-    ///   index it belonged to is refused from then on: two would take each other's files for left-overs.
+    /// - Parameter adopts: whether a cache may be taken that belongs to another index. It gets a new name, so the other
+    ///   index is refused from then on: two indexes would delete each other's files as orphans.
     /// - Returns: the cache's name.
     static func name(
         _ database: String, _ index: Salvage.Index, _ cache: ContentCache, adopts: Bool,
@@ -60,7 +61,7 @@ public enum CacheOwnership {
         case (nil, let expected?): return expected
         case (_?, _?): break
         case (_, nil):
-            // The unreadable one may have said that they belong together.
+            // The unreadable index may have belonged to this cache.
             guard try index.isComplete && !knows(index, cache) else { return found ?? newName() }
         }
         guard adopts else {
@@ -95,7 +96,7 @@ public enum CacheOwnership {
             """)
     }
 
-    /// As a shell takes it for one word.
+    /// Quoted so that a shell takes it for one word.
     private static func word(_ text: String) -> String {
         let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-+:@%,=".contains($0)) }
         return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"

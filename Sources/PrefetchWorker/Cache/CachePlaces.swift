@@ -4,13 +4,13 @@ internal import Glibc
 internal import Jobs
 internal import SystemPackage
 
-/// Where a database and a cache were when they were last used together: a copy of both has the same name as the original, and
-/// only this tells a copy's database from the original's.
+/// The paths of a database and a cache when they were last used together. A copy of both has the same name as the
+/// original, and only the paths tell the copy's database from the original's.
 ///
-/// Each remembers the other's path and inode. What was moved, restored or copied as a pair is taken as it is; a database beside
-/// the cache of its original, or the other way around, is refused as long as the original is there.
+/// Each records the other's path and inode; a pair moved or restored together is accepted. A database with the cache of
+/// its original, or a cache with the database of its original, is refused as long as the original exists.
 struct CachePlaces {
-    /// A file or folder, as it was.
+    /// The recorded path and inode of a file or folder.
     struct Place: Codable, Hashable {
         let path: String
         let inode: UInt64
@@ -22,11 +22,11 @@ struct CachePlaces {
             inode = UInt64(info.st_ino)
         }
 
-        /// Whether it is still where it was.
+        /// Whether the file is still at its path.
         var isThere: Bool { Place(path) == self }
 
-        /// Whether this is another file than `now`. Inodes may be equal in a snapshot of a whole file system: then the file at the
-        /// old path lies on another device.
+        /// Whether this is another file than `now`. In a snapshot of a whole file system the inodes may be equal: then
+        /// the file at the old path is on another device.
         func isOther(than now: Place) -> Bool {
             if inode != now.inode { return true }
             var (old, new) = (stat(), stat())
@@ -47,26 +47,27 @@ struct CachePlaces {
         folder = Place(cache.directory.string)
     }
 
-    /// The name that a copied pair gets instead of its original's. It is made of what both have, so that two programs that use
-    /// the copy for the first time at once make the same, and a change that was broken off is known and completed.
+    /// The name that a copied pair gets instead of its original's. It is derived from the inodes of both, so that two
+    /// programs that first use the copy at the same time derive the same name, and an interrupted renaming is
+    /// recognized and completed.
     func name(ofCopy original: String) -> String {
         let text = "\(original) \(database?.inode ?? 0) \(folder?.inode ?? 0)"
         return (0..<2 as Range<UInt64>).map { seed in
-            // FNV-1a; it only has to differ.
+            // FNV-1a; the name only has to be different.
             let hash = text.utf8.reduce(14_695_981_039_346_656_037 ^ seed) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
             return String(hash | 1 << 60, radix: 16)
         }.joined()
     }
 
-    /// - Parameter name: what both are called.
-    /// - Throws: `cannotCreate` where one of them is a copy and the other is its original's.
+    /// - Parameter name: the name of both.
+    /// - Throws: `cannotCreate` if one of them is a copy and the other is the original.
     func check(name: String) async throws {
         guard let database, let folder else { return }
         let known = try await (
             folder: Self.decoded(store.cache.property(CacheIndex.placeProperty)),
             database: Self.decoded(cache.owner())
         )
-        // A copied pair that was given its name, and was killed before all of it was written down: it is no stranger to itself.
+        // The pair was copied and renamed, and the program was killed before it had recorded all of it.
         let before = try await store.cache.property(CacheIndex.nameBeforeProperty)
         let isNamed = before.map { self.name(ofCopy: $0) == name } ?? false
         let isFolderOther = known.folder?.isOther(than: folder) ?? false
@@ -90,10 +91,10 @@ struct CachePlaces {
             try await store.cache.setProperty(CacheIndex.placeProperty, to: Self.encoded(folder))
             try cache.setOwner(Self.encoded(database))
         } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
-            // A command that only reads leaves it to the next that writes.
+            // A command that only reads leaves the record to the next one that writes.
             return
         } catch let error as CacheError where error.code == .disk || error.code == .diskFull {
-            // A cache that this user may only read, or on a disk without room, is named by the next that can write to it.
+            // If this user may only read the cache, or its disk is full, the next program that can write records it.
             return
         }
     }
@@ -111,7 +112,7 @@ struct CachePlaces {
         String(decoding: try JSONEncoder().encode(place), as: UTF8.self)
     }
 
-    /// An unreadable file says nothing.
+    /// Best effort: an unreadable record counts as none.
     private static func decoded(_ text: String?) -> Place? {
         text.flatMap { try? JSONDecoder().decode(Place.self, from: Data($0.utf8)) }
     }

@@ -4,14 +4,14 @@ internal import Glibc
 public import Jobs
 internal import SystemPackage
 
-/// Finds the cached files of a URL, and hands out only verified ones: each is verified once in each boot of the machine.
+/// Finds the cached files of a URL, and returns only verified ones: each is verified once in each boot of the machine.
 public struct CacheReader: Sendable {
     /// The file that was found.
     public struct Found: Sendable {
         public var entry: CacheEntry?
         /// The file's path, absolute.
         public var path: String?
-        /// Files that turned out damaged on the way, as sentences. The index has forgotten them.
+        /// Damaged files that were found on the way, as sentences. The index has forgotten them.
         public var damage: [String] = []
     }
 
@@ -20,7 +20,7 @@ public struct CacheReader: Sendable {
     private let readOnly: [String]
     private let disk = BlockingQueue("cache.reader")
 
-    /// - Parameter readOnly: folders of caches to look in after the main one, each with its database in or beside it.
+    /// - Parameter readOnly: folders of caches to search after the main one, each with its database in or beside it.
     public init(store: JobStore, cache: ContentCache, readOnly: [String] = []) {
         self.store = store
         self.cache = cache
@@ -61,7 +61,7 @@ public struct CacheReader: Sendable {
         let known = try await store.cache.use(of: hash.hex, by: key)
         let before = await disk.run { [cache] in cache.stamp(of: hash) }
         if let before, known?.verified == before {
-            // Written down now and then only, so that a look needs no lock.
+            // Recorded at most once an hour, so that most reads need no write lock.
             let hourAgo = try await store.database.cacheTime() - 3_600_000
             if let known, known.usedAt < hourAgo.milliseconds {
                 try await unlessBusy { try await store.cache.noteUses([CacheIndex.BlobUse(hash: hash.hex, key: key)]) }
@@ -69,14 +69,13 @@ public struct CacheReader: Sendable {
             return
         }
         try await disk.run { [cache] in Result { _ = try cache.openVerified(hash) } }.get()
-        // Only if it is still the same file.
+        // The verification is recorded only if the file has not changed meanwhile.
         let after = await disk.run { [cache] in cache.stamp(of: hash) }
         let use = CacheIndex.BlobUse(hash: hash.hex, verified: before == after ? after : nil, key: key)
         try await unlessBusy { try await store.cache.noteUses([use]) }
     }
 
-    /// A look needs no writing: what it would note is left out where another program is writing, or where the database may
-    /// only be read.
+    /// A read needs no write: its notes are dropped if another program is writing, or if the database is read-only.
     private func unlessBusy(_ body: () async throws -> Void) async throws {
         do {
             try await body()
@@ -86,7 +85,7 @@ public struct CacheReader: Sendable {
     }
 }
 
-/// A cache that is asked after the main one and never written to.
+/// A read-only cache that is searched after the main one.
 struct ReadOnlyCache: Sendable {
     let cache: ContentCache
     let store: JobStore

@@ -4,27 +4,27 @@ internal import Download
 internal import Synchronization
 internal import SystemPackage
 
-/// Room in the cache for one file that has no name yet. Given back with the last reference, unless the index has the file
-/// by then.
+/// Reserves space in the cache for one file without a name. The last reference releases it, unless the index counts the
+/// file by then.
 final class CacheReservation: SpaceReservation, BlobReservation {
     private enum Asked {
         case nothing
         case waiting
-        /// In all for the bytes that were to come.
+        /// The space for all bytes that were requested.
         case granted(Int64)
         case refused
     }
 
     private struct State {
         var bytes: Int64
-        /// The room that was requested beyond that, while the body pauses.
+        /// The space that was requested beyond `bytes`, while the body pauses.
         var asked = Asked.nothing
     }
 
     private let budget: CacheBudget
     private let state: Mutex<State>
 
-    /// - Parameter bytes: the room that the budget has granted already.
+    /// - Parameter bytes: the space that the budget has already granted.
     init(_ budget: CacheBudget, bytes: Int64 = 0) {
         self.budget = budget
         state = Mutex(State(bytes: bytes))
@@ -40,7 +40,7 @@ final class CacheReservation: SpaceReservation, BlobReservation {
 
     var bytes: Int64 { state.withLock { $0.bytes } }
 
-    /// From now on the index counts them.
+    /// The index counts the bytes from now on.
     func handOver() -> Int64 {
         state.withLock { state in
             defer { state.bytes = 0 }
@@ -48,7 +48,7 @@ final class CacheReservation: SpaceReservation, BlobReservation {
         }
     }
 
-    /// Gives back the rest.
+    /// Gives back the space beyond `count` bytes.
     func shrink(to count: Int64) {
         state.withLock { state in
             guard state.bytes > count else { return }
@@ -67,7 +67,7 @@ final class CacheReservation: SpaceReservation, BlobReservation {
                 state.asked = .nothing
                 throw Errno.noSpace
             case .granted(let sum):
-                // Other bytes than were asked for may come first.
+                // The next chunk may be larger or smaller than the one for which space was requested.
                 state.asked = .nothing
                 guard sum >= count else { return ask(count, having: sum, &state, onAnswer) }
                 budget.giveBack(sum - count)
@@ -78,7 +78,7 @@ final class CacheReservation: SpaceReservation, BlobReservation {
         }
     }
 
-    /// The same on a thread that may be blocked.
+    /// Like `grow`, for a thread that may block.
     func growWaiting(by count: Int) throws {
         while true {
             let answered = DispatchSemaphore(value: 0)
@@ -87,7 +87,7 @@ final class CacheReservation: SpaceReservation, BlobReservation {
         }
     }
 
-    /// - Parameter sum: what of it was granted before.
+    /// - Parameter sum: the part of `count` that was granted before.
     private func ask(
         _ count: Int64, having sum: Int64, _ state: inout State, _ onAnswer: @escaping @Sendable () -> Void,
     ) -> Bool {
@@ -96,9 +96,9 @@ final class CacheReservation: SpaceReservation, BlobReservation {
             return true
         }
         state.asked = .waiting
-        // On its own: the download thread doesn't wait for it.
+        // A task of its own, since the download thread does not wait for the answer.
         Task { [self] in
-            // A fault of the database shows in the claims; here it is no room.
+            // Best effort: a database error also shows in the claims; here it counts as no space.
             let isGranted = if case .granted? = try? await budget.waitForRoom(count - sum) { true } else { false }
             if !isGranted { budget.giveBack(sum) }
             self.state.withLock { $0.asked = isGranted ? .granted(count) : .refused }
@@ -109,6 +109,6 @@ final class CacheReservation: SpaceReservation, BlobReservation {
 }
 
 extension BlobFile {
-    /// The room that is set aside for it.
+    /// The file's reservation.
     var room: CacheReservation? { reservation.withLock { $0 as? CacheReservation } }
 }

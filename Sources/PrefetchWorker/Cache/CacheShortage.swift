@@ -1,7 +1,7 @@
 internal import Jobs
 internal import Synchronization
 
-/// Acts when nothing more can be evicted: it reclaims dead workers' reservations, and reports what holds the rest.
+/// Acts when nothing more can be evicted: it reclaims dead workers' reservations, and reports what occupies the rest.
 final class CacheShortage: Sendable {
     private struct State {
         var search: Task<Int64, any Error>?
@@ -10,16 +10,17 @@ final class CacheShortage: Sendable {
         var toldAt = Int64.min
     }
 
-    /// Milliseconds between two looks through all folders.
+    /// Milliseconds between two searches through all folders.
     private static let searchEvery: Int64 = 1_000
     private let collector: Collector
     private let state = Mutex(State())
 
     init(_ collector: Collector) { self.collector = collector }
 
-    /// Reclaims the reservations of dead workers. Many may ask at once: one looks, and the others wait for its findings.
+    /// Reclaims the reservations of dead workers. Concurrent calls coalesce: one searches, and the others wait for its
+    /// result.
     ///
-    /// - Returns: whether anything came of it.
+    /// - Returns: whether space was reclaimed.
     func settleDead(myself: Int64) async throws -> Bool {
         let now = monotonicMilliseconds()
         let search = state.withLock { state -> Task<Int64, any Error>? in
@@ -36,7 +37,7 @@ final class CacheShortage: Sendable {
         return try await search.value > 0
     }
 
-    /// Why there is no room: the limit, and what holds it. Asked of the database at most once a second.
+    /// Why there is no space: the limit, and what occupies it. It queries the database at most once a second.
     func tell(excess: Int64, limit: Int64) async throws -> String {
         let now = monotonicMilliseconds()
         if let known = state.withLock({ $0.toldAt != .min && now - $0.toldAt < 1_000 ? $0.reason : nil }) {
@@ -53,7 +54,7 @@ final class CacheShortage: Sendable {
         return reason
     }
 
-    /// The shortage reported a moment ago; nil where there was room since.
+    /// The latest reported shortage; nil if space was granted since.
     var latest: String? { state.withLock { $0.reason } }
 
     func isOver() { state.withLock { ($0.reason, $0.toldAt) = (nil, .min) } }

@@ -3,27 +3,28 @@ internal import Core
 internal import Jobs
 internal import Synchronization
 
-/// Files without a row: a crash between publishing and the commit leaves them.
+/// Orphans are files without a row in the index: a crash between publishing and the commit leaves them.
 ///
-/// Each is looked up again before it goes, when no worker holds it any more: a worker that is about to write its row does.
+/// Each is looked up again before it is deleted, when no worker holds it any more: a worker holds a file until it has
+/// written the row.
 extension Collector {
-    /// What dead workers had set aside is given back, and the files that they had named go.
+    /// Releases dead workers' reservations and removes their unindexed files.
     ///
-    /// - Returns: the bytes that others may set aside now.
+    /// - Returns: the bytes that were released.
     func settleDead(myself: Int64?) async throws -> Int64 {
         var report = Report()
         let dead = try await store.eviction.deadReservations(myself: myself)
         return dead.isEmpty ? 0 : try await removeOrphans(&report, of: dead, myself: myself)
     }
 
-    /// Those that are older than the grace; and those that no live worker can own, where a dead worker's reservation waits
-    /// for them.
+    /// Removes orphans older than the grace period. If a dead worker has a reservation, it also removes orphans that no
+    /// live worker can own.
     ///
-    /// - Returns: the bytes that dead workers no longer hold.
+    /// - Returns: the bytes of dead workers' reservations that were released.
     @discardableResult
     func removeOrphans(_ report: inout Report, of dead: [Int64], myself: Int64?) async throws -> Int64 {
         let now = store.database.currentTime.milliseconds
-        // Files of a live worker were named after it started, and this one knows its own.
+        // Live workers named their files after they started, and this worker knows its own files.
         let bound = dead.isEmpty ? Int64.min : min(now, try await store.eviction.earliestStart(butNot: myself) ?? now)
         var left: Int64 = 0
         for shard in 0..<256 {
@@ -49,14 +50,13 @@ extension Collector {
 
     private func isLeft(_ name: String, now: Int64, bound: Int64) -> Bool {
         guard let age = BlobHash(name).flatMap({ cache.age(of: $0, now: now) }) else { return false }
-        // Its time lies ahead, after the clock was set back: its age isn't known.
+        // The file's time is in the future, since the clock was set back: its age is unknown.
         let isStrange = age < -60_000
         return age >= policy.orphanGrace || policy.orphanGrace == 0 || isStrange || now - age <= bound
     }
 }
 
-/// Files that this worker has named, or is about to, and that the index doesn't know yet: no other than they is what a
-/// crash left.
+/// Files that this worker is publishing and the index does not have yet.
 final class PublishingBlobs: Sendable {
     private let names = Mutex<[String: Int]>([:])
 

@@ -3,9 +3,9 @@ internal import Core
 internal import Jobs
 internal import Synchronization
 
-/// Quarantined files are removed when they are old enough, or when their room is needed.
+/// Removes quarantined files when they expire, or when their space is needed.
 extension Collector {
-    /// All of it, however long it has been there.
+    /// Removes all quarantined files, at any age.
     public func clearQuarantine() async throws -> Report {
         var report = Report()
         let all = try await inQuarantine()
@@ -13,10 +13,10 @@ extension Collector {
         return report
     }
 
-    /// Removes markers that never got their name, since their process was killed.
+    /// Removes draft markers that a killed process left.
     func removeDrafts() async throws {
         let now = store.database.currentTime.milliseconds
-        // A program that makes a cache is done within an hour.
+        // Creating a cache takes less than an hour.
         try await disk.run { [cache] in
             Result { try cache.removeDrafts(before: now - 3_600_000, ofDeadBefore: .max) }
         }.get()
@@ -25,14 +25,14 @@ extension Collector {
     func removeLeftovers(_ report: inout Report) async throws {
         try await removeDrafts()
         let all = try await inQuarantine()
-        // Also where nothing ever goes: when it came is counted from the first look.
+        // Also called if quarantined files never expire: each file's age counts from the first call that sees it.
         let expired = Set(
             try await store.eviction.expired(inQuarantine: all.map(\.name), after: max(0, policy.quarantineAge)))
         guard policy.quarantineAge >= 0 else { return }
         await remove(fromQuarantine: all.filter { expired.contains($0.name) }, &report)
     }
 
-    /// The oldest, as far as there is an excess.
+    /// Removes the oldest files, until `excess` bytes are freed.
     func evictQuarantine(_ report: inout Report, _ excess: Int64) async throws {
         guard excess > 0 else { return }
         var left = excess
@@ -58,7 +58,7 @@ extension Collector {
     }
 }
 
-/// How many bytes the quarantine takes up of the cache's limit: read anew only when a file came or went.
+/// The quarantine's bytes, which count toward the cache's limit. It reads the folder again only after a change.
 final class QuarantineMeter: Sendable {
     private struct Known {
         var stamp: String
@@ -72,7 +72,7 @@ final class QuarantineMeter: Sendable {
 
     /// Blocks on the disk.
     func bytes() throws(CacheError) -> Int64 {
-        // Before it is read: what comes meanwhile makes the stamp an old one.
+        // Taken before the folder is read: a later change then differs from this stamp.
         let stamp = cache.stampOfQuarantine()
         if let stamp, let known = known.withLock({ $0 }), known.stamp == stamp { return known.bytes }
         let bytes = try cache.quarantined().bytes

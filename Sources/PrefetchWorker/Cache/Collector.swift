@@ -3,9 +3,10 @@ internal import Core
 public import Jobs
 public import Logging
 
-/// Removes files that the cache needn't hold any more, beside workers that write to it.
+/// Removes files that the cache need not keep, while workers write to the cache.
 ///
-/// Blobs are chosen without a lock, marked in one transaction, and removed in others that take a few milliseconds each.
+/// It chooses blobs without a lock, marks them in one transaction, and removes them in others of a few milliseconds
+/// each.
 public struct Collector: Sendable {
     /// The result of a collection.
     public struct Report: Sendable, Encodable {
@@ -13,13 +14,13 @@ public struct Collector: Sendable {
         public var evictedBytes: Int64 = 0
         /// Files without a row in the index: a crash between publishing and the commit leaves them.
         public var orphans = 0
-        /// Files that had been in quarantine for long enough, or whose room was needed.
+        /// Quarantined files that were removed because they expired or because their space was needed.
         public var quarantined = 0
         public var quarantinedBytes: Int64 = 0
-        /// Files that could not be deleted, and why the last of them. The others were.
+        /// Files that could not be deleted, and the error of the last one. All other files were deleted.
         public var stuck = 0
         public var trouble: String?
-        /// Why nothing was deleted though the disk has too little room; nil where something may help.
+        /// Why nothing was deleted although the disk has too little space; nil if deleting may help.
         public var hopeless: String?
 
         public init() {}
@@ -31,7 +32,7 @@ public struct Collector: Sendable {
     let logger: Logger
     let remover: FileRemover
     private let links: LinkKeeper
-    /// Files that are being published, and so aren't orphans.
+    /// Files that are being published, which therefore are no orphans.
     let inHand = PublishingBlobs()
     private let quarantine: QuarantineMeter
     let disk = BlockingQueue("cache.collector")
@@ -46,9 +47,9 @@ public struct Collector: Sendable {
         quarantine = QuarantineMeter(cache)
     }
 
-    /// Applies the whole policy: age, size, free space, and the rest of an earlier collection.
+    /// Applies the whole policy: age, size, free space, and what an earlier collection left.
     ///
-    /// - Parameter myself: a worker whose reservations are still in use.
+    /// - Parameter myself: the running worker, whose reservations are in use.
     public func collect(orphans: Bool = true, myself: Int64? = nil) async throws -> Report {
         var report = Report()
         try await store.database.keepCacheClock()
@@ -66,18 +67,18 @@ public struct Collector: Sendable {
         return report
     }
 
-    /// Evicts until `bytes` more fit into the cache's limit, or nothing is left that may go.
+    /// Evicts until `bytes` more fit into the cache's limit, or no evictable file is left.
     func makeRoom(for bytes: Int64) async throws -> Report {
         var report = Report()
         guard let limit = policy.maxBytes else { return report }
         try await removeMarked(&report)
         guard try await held() + bytes > limit else { return report }
-        // Down to the low-water mark at once, so that it isn't done again for the next group.
+        // Down to the low-water mark at once, so that the next group does not evict again.
         try await evict(&report, downTo: min(lowWater(of: limit), limit - bytes))
         return report
     }
 
-    /// Evicts until the disk has its free room again, or nothing is left that may go.
+    /// Evicts until the disk has its minimum of free space, or no evictable file is left.
     func freeDisk() async throws -> Report {
         var report = Report()
         try await removeMarked(&report)
@@ -85,7 +86,7 @@ public struct Collector: Sendable {
         return report
     }
 
-    /// Everything that isn't pinned or in use.
+    /// Evicts all files that are neither pinned nor in use.
     public func clear() async throws -> Report {
         var report = Report()
         try await store.eviction.releaseStuck()
@@ -96,9 +97,10 @@ public struct Collector: Sendable {
         return report
     }
 
-    /// Removes single pictures at once: index, links and, where nothing else needs them, bytes. Pinned ones go, too.
+    /// Removes the selected entries at once: index rows, links and, if no other entry needs them, bytes; also pinned
+    /// ones.
     ///
-    /// - Returns: how many entries there were, and what went of the files.
+    /// - Returns: the number of entries, and the report on the files.
     public func remove(_ selection: EntrySelection) async throws -> (entries: Int, Report) {
         var report = Report()
         var count = 0
@@ -117,7 +119,7 @@ public struct Collector: Sendable {
         return try await totals.bytes + totals.reservedBytes + quarantinedBytes()
     }
 
-    /// What damaged files take up of the cache's room.
+    /// The quarantine's bytes.
     func quarantinedBytes() async throws -> Int64 {
         try await disk.run { [quarantine] in Result { try quarantine.bytes() } }.get()
     }
@@ -136,24 +138,25 @@ public struct Collector: Sendable {
             (page, next) = try await store.eviction.candidates(nil, by: policy.expiry, notAfter: cutoff, after: next)
             try await remove(page, &report)
         } while next != nil && !Task.isCancelled
-        // Of files that others have used since, the names of those who have not.
+        // Keys that were not used since, of files that other keys used.
         while !Task.isCancelled, try await store.eviction.forgetKeys(usedBefore: cutoff) > 0 {
             try await store.maintenance.checkpoint()
-            // Cancellation only cuts the nap short.
+            // Cancellation only ends the sleep early.
             try? await Task.sleep(for: .milliseconds(2))
         }
         try await links.unlinkRemoved()
     }
 
     private func evict(_ report: inout Report, downTo target: Int64) async throws {
-        // Quarantined bytes are of no use, and go first.
+        // Quarantined bytes are useless, so they are removed first.
         try await evictQuarantine(&report, try await held() - target)
         try await evict(&report) { try await held() - target }
     }
 
-    /// Evicts in the policy's order for as long as there is an excess, and something that may go.
+    /// Evicts in the policy's order, as long as there is an excess and an evictable file.
     ///
-    /// - Parameter excess: bytes that are still too many. Asked again after every group, since others collect as well.
+    /// - Parameter excess: the bytes above the target. It is called again for each group, since other workers evict as
+    ///   well.
     private func evict(_ report: inout Report, excess: () async throws -> Int64) async throws {
         for kind in classes {
             var next: CacheEviction.Candidate?
@@ -171,7 +174,7 @@ public struct Collector: Sendable {
         }
     }
 
-    /// No more than has to go.
+    /// The first candidates whose sizes cover the excess.
     private func enough(of page: [CacheEviction.Candidate], for excess: Int64) -> [CacheEviction.Candidate] {
         var left = excess
         var group: [CacheEviction.Candidate] = []
@@ -200,7 +203,7 @@ public struct Collector: Sendable {
         try await evict(&report) { minimum - (try cache.freeBytes()) }
     }
 
-    /// Where deleting everything that may go would not do, nothing is deleted.
+    /// - Returns: why deleting every evictable file would not free enough; then nothing is deleted.
     private func shortfall(of minimum: Int64) async throws -> String? {
         let evictable = max(0, try await store.cache.totals().bytes - store.cache.pinnedBytes())
         let free = try await cache.freeBytes() + evictable + quarantinedBytes()
@@ -211,14 +214,14 @@ public struct Collector: Sendable {
             """
     }
 
-    // MARK: - How it goes
+    // MARK: - Removal
 
     private func remove(_ candidates: [CacheEviction.Candidate], _ report: inout Report) async throws {
         guard !candidates.isEmpty, try await store.eviction.markDying(candidates) > 0 else { return }
         try await removeMarked(&report)
     }
 
-    /// Slice by slice, with a breath between them, so that writers have their turn.
+    /// Removes marked blobs in slices and pauses between them, so that writers get the lock.
     private func removeMarked(_ report: inout Report) async throws {
         try await links.unlinkRemoved()
         while true {
@@ -230,7 +233,7 @@ public struct Collector: Sendable {
             report.trouble = removal.trouble ?? report.trouble
             guard removal.isUnfinished, !Task.isCancelled else { return }
             try await store.maintenance.checkpoint()
-            // Cancellation only cuts the nap short.
+            // Cancellation only ends the sleep early.
             try? await Task.sleep(for: .milliseconds(2))
         }
     }

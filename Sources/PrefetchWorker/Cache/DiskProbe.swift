@@ -3,7 +3,7 @@ internal import Jobs
 internal import Logging
 internal import Synchronization
 
-/// Finds out whether a disk that failed works again, by writing to it as the work would.
+/// Tests whether a failed disk works again, by writing to it as the worker does.
 final class DiskProbe: Sendable {
     let store: JobStore
     let cache: ContentCache
@@ -21,9 +21,9 @@ final class DiskProbe: Sendable {
         self.logger = logger
     }
 
-    /// Acts on trouble: makes room, or tries again.
+    /// Reacts to disk trouble: frees space, or tests the disk.
     ///
-    /// - Returns: whether anything was tried.
+    /// - Returns: whether it did either.
     func act() async -> Bool {
         if disk.isLow { return await makeRoom() }
         return await disk.probe { await failure() }
@@ -35,7 +35,7 @@ final class DiskProbe: Sendable {
         nextCollection.store(now + 1_000, ordering: .relaxed)
         do {
             let report = try await collector.freeDisk()
-            // Other workers make room as well, so it is looked at again in any case.
+            // Other workers free space as well, so the free space is checked again in any case.
             if let reason = report.hopeless { disk.explain(reason) } else { disk.lookAgain() }
             if let trouble = report.trouble {
                 logger.warning("The cache can't make room.", metadata: ["error": "\(trouble)"])

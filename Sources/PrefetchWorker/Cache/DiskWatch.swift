@@ -2,41 +2,41 @@ internal import ContentCache
 internal import Logging
 internal import Synchronization
 
-/// Whether the disk lets us work. Its faults cost no try: the items go back, and the worker waits, looks again
-/// every second, and goes on by itself.
+/// Tracks whether the disk works. A disk fault costs an item no try: the item is released, and the worker pauses, tests
+/// the disk at least every second, and resumes by itself.
 final class DiskWatch: Sendable {
     private struct State {
-        /// What could not be written.
+        /// The error of the failed write.
         var reported: String?
-        /// When to try whether it works again.
+        /// When to test the disk again.
         var probeAt: Int64 = 0
-        /// Reports since something last went well: each makes the next wait longer.
+        /// Failed writes and tests since the last successful write: each makes the next wait longer.
         var relapses = 0
-        /// Too little room, found by looking.
+        /// The free space is below the minimum.
         var low: String?
         var lookAt: Int64 = 0
-        /// Whether it was said that the worker pauses, and not yet that it goes on.
+        /// Whether the pause was logged, and its end was not.
         var isAnnounced = false
     }
 
     static let longestWait: Int64 = 1_000
-    /// How often the free room is looked at, in milliseconds.
+    /// How often the free space is checked, in milliseconds.
     private static let lookEvery: Int64 = 1_000
 
-    /// How long a disk that doesn't work is left alone until it is tried again, in milliseconds.
+    /// How long to wait before a failed disk is tested again, in milliseconds.
     static func wait(relapses: Int) -> Int64 { min(longestWait, 250 << min(relapses, 10)) }
 
     private let cache: ContentCache
     private let minimumFree: Int64
     private let state = Mutex(State())
 
-    /// - Parameter minimumFree: bytes that stay free on the cache's disk.
+    /// - Parameter minimumFree: the bytes to keep free on the cache's disk.
     init(cache: ContentCache, minimumFree: Int64) {
         self.cache = cache
         self.minimumFree = minimumFree
     }
 
-    /// Something could not be written.
+    /// Reports a failed write.
     func report(_ trouble: String) {
         state.withLock { state in
             guard state.reported == nil else { return }
@@ -46,9 +46,9 @@ final class DiskWatch: Sendable {
         }
     }
 
-    /// Something was written, so the reported trouble is over.
+    /// Reports a successful write, after which the failure counts as over.
     ///
-    /// - Returns: whether a pause was announced, so that its end is to be told.
+    /// - Returns: whether a pause was logged, so that its end is logged as well.
     func worked() -> Bool {
         state.withLock { state in
             guard state.reported == nil else { return false }
@@ -59,7 +59,7 @@ final class DiskWatch: Sendable {
 
     /// The worker pauses.
     ///
-    /// - Returns: whether it is to be said: once, however often it is found again before something has worked.
+    /// - Returns: whether to log it: only once until a write succeeds.
     func announce() -> Bool {
         state.withLock { state in
             defer { state.isAnnounced = true }
@@ -67,7 +67,7 @@ final class DiskWatch: Sendable {
         }
     }
 
-    /// Nothing is wrong, and there is nothing to do that could show it.
+    /// There is no trouble, and no work that could show whether the disk works.
     ///
     /// - Returns: as `worked()`.
     func rests() -> Bool { state.withLock { $0.reported == nil && Self.endAnnouncement(&$0) } }
@@ -81,13 +81,13 @@ final class DiskWatch: Sendable {
 
     var isInTrouble: Bool { state.withLock { $0.reported != nil || $0.low != nil } }
 
-    /// How often in a row the disk was found to work and then did not.
+    /// Failed writes and tests since the last successful write.
     var relapses: Int { state.withLock { $0.relapses } }
 
-    /// Whether `trouble()` is that there is too little room, which evicting may help.
+    /// Whether the trouble is too little free space, which evicting may fix.
     var isLow: Bool { state.withLock { $0.reported == nil && $0.low != nil } }
 
-    /// The present trouble, or `nil`. Looks at the free space at most once a second.
+    /// The present trouble, or `nil`. It checks the free space at most once a second.
     func trouble() -> String? {
         let now = monotonicMilliseconds()
         let (isDue, known) = state.withLock { state in
@@ -101,10 +101,10 @@ final class DiskWatch: Sendable {
         return found
     }
 
-    /// Tries whether the reported trouble is over, if it is time to.
+    /// Tests whether the reported trouble is over, if the test is due.
     ///
-    /// - Parameter attempt: writes something, and says what went wrong.
-    /// - Returns: whether it was tried.
+    /// - Parameter attempt: writes to the disk, and returns the error.
+    /// - Returns: whether the test was made.
     func probe(_ attempt: () async -> String?) async -> Bool {
         let now = monotonicMilliseconds()
         let isDue = state.withLock { state in
@@ -125,10 +125,10 @@ final class DiskWatch: Sendable {
         return true
     }
 
-    /// Says better why there is too little room, until the next look.
+    /// Replaces the reason for too little free space until the next check.
     func explain(_ reason: String) { state.withLock { if $0.low != nil { $0.low = reason } } }
 
-    /// Looks at the room again at once: something was removed.
+    /// Checks the free space again at once, since files were removed.
     func lookAgain() { state.withLock { $0.lookAt = 0 } }
 
     private func tooLittleRoom() -> String? {

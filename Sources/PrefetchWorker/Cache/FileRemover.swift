@@ -2,16 +2,16 @@ internal import ContentCache
 internal import Core
 internal import Jobs
 
-/// Deletes files of the cache between two transactions of the database, never within one.
+/// Deletes files of the cache between two transactions of the database, never inside one.
 ///
-/// One program deletes at a time, and only files that no worker has open: a worker holds every file that it is about to write
-/// down, from before it has its name until the transaction is committed. So a file that is deleted here is neither being
-/// published nor written down as there.
+/// One program deletes at a time, and it deletes only files that no worker has open. A worker holds every file that it
+/// is about to record, from before the file has its name until the transaction is committed. So no deleted file is
+/// being published or recorded at that moment.
 struct FileRemover: Sendable {
     private let eviction: CacheEviction
     private let cache: any BlobStore
     private let disk = BlockingQueue("cache.remover")
-    /// Within this process, whose tasks must not occupy the queue while they wait for each other.
+    /// Serializes the tasks of this process, which must not occupy the queue while they wait for each other.
     private let turns = KeyedLock()
 
     init(_ eviction: CacheEviction, _ cache: any BlobStore) {
@@ -19,8 +19,8 @@ struct FileRemover: Sendable {
         self.cache = cache
     }
 
-    /// Deletes the files and rows of dying blobs, for one slice. A file that can't be deleted is passed over: its row stays,
-    /// for a later collection.
+    /// Deletes the files and rows of dying blobs, for one slice. If a file can't be deleted, its row stays for a later
+    /// collection.
     func removeDying() async throws -> CacheEviction.Removal {
         var removal = CacheEviction.Removal()
         let (dying, isLimited) = try await eviction.dying()
@@ -40,7 +40,7 @@ struct FileRemover: Sendable {
         return try await eviction.settle(removal)
     }
 
-    /// Deletes files that the index doesn't know; asked again when no worker can write them down any more.
+    /// Deletes files that the index does not know. It queries the index again once no worker can record them any more.
     ///
     /// - Returns: the files that were deleted.
     func removeUnknown(_ hashes: [String]) async throws -> [String] {
@@ -60,7 +60,8 @@ struct FileRemover: Sendable {
         try await disk.run { [cache] in Result { () throws(CacheError) in try cache.turnToDelete() } }.get()
     }
 
-    /// Blobs that may be deleted, and those that a worker has open. A text that is no hash has no file, and is neither.
+    /// Blobs that may be deleted, and blobs that a worker has open. Text that is no hash has no file, and is in
+    /// neither.
     private func sorted(_ hashes: [String]) async -> (unused: [String: UnusedBlob], inUse: Set<String>) {
         await disk.run { [cache] in
             var unused: [String: UnusedBlob] = [:]
@@ -72,7 +73,7 @@ struct FileRemover: Sendable {
         }
     }
 
-    /// - Returns: what went wrong, by the hashes of the files that are still there.
+    /// - Returns: the errors, by the hashes of the files that still exist.
     private func remove(_ blobs: [UnusedBlob], _ turn: DeletionTurn) async -> [String: String] {
         await disk.run { [cache] in
             blobs.reduce(into: [:]) { failures, blob in

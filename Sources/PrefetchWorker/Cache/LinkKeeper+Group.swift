@@ -4,14 +4,14 @@ internal import Logging
 
 /// Links of items that are about to end.
 extension LinkKeeper {
-    /// Makes the links of new files before they are written down: a crash after the commit leaves none missing.
+    /// Makes the links of new files before the commit, so that a crash after the commit leaves none missing.
     ///
-    /// - Returns: the links that were made, to be settled where their items are refused.
+    /// - Returns: the links that were made; they are settled again if their items are refused.
     func make(of items: [(item: ClaimedItem, ending: ItemEnding)]) async -> [CacheEntry] {
         do {
             guard try await store.cache.keepsLinks() else { return [] }
         } catch {
-            // The transaction meets the same fault, and says so.
+            // The transaction meets the same error, and reports it.
             return []
         }
         let entries = items.flatMap { item, ending -> [CacheEntry] in
@@ -24,9 +24,9 @@ extension LinkKeeper {
         return entries
     }
 
-    /// Brings the links of a group in step with what was written down.
+    /// Brings the links of a group in step with the commit.
     ///
-    /// - Parameter made: the links that were made before.
+    /// - Parameter made: the links that were made before the commit.
     func settle(_ made: [CacheEntry], _ finished: FinishedGroup?) async {
         let isWhole = finished.map { $0.fencedOut.isEmpty && $0.doubtful.isEmpty } ?? false
         let changed = (finished?.links ?? []) + (isWhole ? [] : made)

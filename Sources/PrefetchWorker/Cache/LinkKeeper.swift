@@ -3,14 +3,14 @@ internal import Core
 public import Jobs
 public import Logging
 
-/// Brings the tree of links in step with the index.
+/// Keeps the tree of links in step with the index.
 public struct LinkKeeper: Sendable {
     /// The links that were made and removed.
     public struct Report: Sendable, Encodable {
         public var links = 0
         public var made = 0
         public var removed = 0
-        /// Folders where links should be or nothing: they were left as they are.
+        /// Folders under a link's name; they were kept.
         public var inTheWay: [String] = []
     }
 
@@ -19,7 +19,7 @@ public struct LinkKeeper: Sendable {
     let logger: Logger
     let disk = BlockingQueue("cache.links")
 
-    /// - Parameter logger: is told of links that can't be made or deleted.
+    /// - Parameter logger: logs links that can't be made or deleted.
     public init(
         store: JobStore, cache: ContentCache, logger: Logger = Logger(label: "worker") { _ in SwiftLogNoOpLogHandler() },
     ) {
@@ -28,7 +28,7 @@ public struct LinkKeeper: Sendable {
         self.logger = logger
     }
 
-    /// As a worker does it that is told of it each time it starts: no more than a few looks where all is well.
+    /// Checks a few links at the start; rebuilds the tree if some are missing.
     func keep(_ isOn: Bool) async throws {
         if try await store.cache.keepsLinks() == isOn {
             if isOn, try await looksWhole() { return }
@@ -37,15 +37,16 @@ public struct LinkKeeper: Sendable {
         try await turn(on: isOn)
     }
 
-    /// Makes the tree and keeps it from now on, or removes it.
+    /// Makes the tree and keeps it up to date from now on, or removes it.
     @discardableResult
     public func turn(on isOn: Bool) async throws -> Report {
-        // First, so that nothing that ends meanwhile is missed. That the tree is whole is said when it is.
+        // Set first, so that items that end meanwhile make their links. The tree counts as complete only after the
+        // repair.
         try await store.cache.setKeepsLinks(isOn)
         return try await repair()
     }
 
-    /// Makes links that are missing or lead elsewhere, and removes what no entry stands for.
+    /// Makes links that are missing or point elsewhere, and removes links without an entry.
     public func repair() async throws -> Report {
         guard try await store.cache.keepsLinks() else { return try await removeAll() }
         var report = Report()
@@ -63,14 +64,14 @@ public struct LinkKeeper: Sendable {
             }
             try await settle(missing)
             for path in missing.compactMap(Self.path) {
-                // A blob that is evicted by now has no link.
+                // There is no link if the blob was evicted meanwhile.
                 if cache.blob(atLink: path) != nil { report.made += 1 }
                 if cache.isFolder(atLink: path) { report.inTheWay.append(path) }
             }
         }
         report.links = wanted.count
         for link in try await linksOnDisk() where !wanted.contains(link) {
-            // One that was made since is an entry's by now.
+            // A link that was made meanwhile has an entry by now.
             let blob = cache.blob(atLink: link)
             guard try await entry(of: link, blob) == nil else { continue }
             try remove(link, &report)
@@ -91,7 +92,7 @@ public struct LinkKeeper: Sendable {
         if try cache.removeLink(link) { report.removed += 1 } else { report.inTheWay.append(link) }
     }
 
-    /// Whether the tree was completed, and a few links from all over it are still there: a part may have been deleted by hand.
+    /// Whether the tree was completed and a sample of its links still exists: a user may have deleted a part.
     private func looksWhole() async throws -> Bool {
         guard try await store.cache.hasMadeLinks() else { return false }
         let some = try await store.cache.entriesFromAllOver()
@@ -100,7 +101,7 @@ public struct LinkKeeper: Sendable {
         }
     }
 
-    /// The entry that a link to this blob stands for; nil for a stray link.
+    /// The entry of a link to this blob; nil for a stray link.
     private func entry(of link: String, _ blob: BlobHash?) async throws -> CacheEntry? {
         guard let blob else { return nil }
         return try await store.cache.entries(ofBlob: blob.hex, limit: 1_000).first { Self.path(of: $0) == link }
@@ -118,20 +119,20 @@ public struct LinkKeeper: Sendable {
 
     // MARK: - Single links
 
-    /// Deletes the links of entries that were removed.
+    /// Deletes the links of removed entries.
     func unlinkRemoved() async throws {
         while case let links = try await store.cache.removedLinks(limit: 500), !links.isEmpty {
             try await settle(links)
             try await store.cache.forgetRemovedLinks(links)
-            // One that was removed once more before it was forgotten.
+            // Settled again, for entries that were removed once more in between.
             try await settle(links)
         }
     }
 
-    /// Makes links lead where their entries say now, or deletes them.
+    /// Makes links point to the blobs of their entries, or deletes them.
     ///
-    /// A program that has changed a link looks at its entry again, and changes the link once more where the entry has changed
-    /// meanwhile: the last program to change a link has seen the entry as it is.
+    /// After a program has changed a link, it reads the entry again, and changes the link once more if the entry has
+    /// changed. So the last program that changes a link has read the current entry.
     func settle(_ links: [CacheEntry]) async throws {
         var rest = links
         while !rest.isEmpty {
@@ -142,17 +143,17 @@ public struct LinkKeeper: Sendable {
         }
     }
 
-    /// - Parameter blob: nil where there should be no link.
+    /// - Parameter blob: nil to delete the link.
     func lead(_ link: CacheEntry, to blob: String?) {
         do throws(CacheError) {
-            // A text that is no hash has no file.
+            // Text that is no hash has no file.
             if let hash = blob.flatMap({ BlobHash($0) }) {
                 try cache.link(hash, key: link.key, variant: link.variant, format: link.format)
             } else if blob == nil {
                 try cache.unlink(key: link.key, variant: link.variant, format: link.format)
             }
         } catch {
-            // It costs a web server a miss; `worker cache verify` puts it right.
+            // A missing link costs a web server a cache miss; `worker cache verify` repairs it.
             logger.warning("A link is missing or left over.", metadata: ["error": "\(error)"])
         }
     }

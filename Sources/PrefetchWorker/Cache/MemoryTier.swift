@@ -4,13 +4,13 @@ internal import Glibc
 internal import Synchronization
 internal import SystemPackage
 
-/// Recently used sources, kept in memory so that variants asked for later skip the disk.
+/// Recently used sources in memory, so that variants requested later need no disk access.
 ///
-/// They are files without names in the memory's own file system, since helpers are handed descriptors. The least recently
-/// used go first, and all of them when the machine runs short of memory.
+/// They are files without names in a file system in memory, since helpers get descriptors. The least recently used are
+/// evicted first; memory pressure evicts all.
 public final class MemoryTier: Sendable {
     public struct Limits: Hashable, Sendable {
-        /// Bytes of all sources together; 0 for no tier.
+        /// Maximum bytes of all sources together; 0 for no tier.
         public var bytes: Int64 = 64 << 20
         public var count = 1_000
 
@@ -28,7 +28,7 @@ public final class MemoryTier: Sendable {
 
     public convenience init(limits: Limits) { self.init(limits: limits, folder: "/dev/shm") }
 
-    /// - Parameter folder: where memory is a file system.
+    /// - Parameter folder: a folder of a file system in memory.
     init(limits: Limits, folder: String) {
         self.limits = limits
         self.folder = folder
@@ -45,7 +45,7 @@ public final class MemoryTier: Sendable {
         }
     }
 
-    /// Keeps a copy of bytes that were just verified. Blocks on the disk. No room is no failure: the disk has them.
+    /// Keeps a copy of verified bytes. Blocks on the disk. Lack of space is no error, since the disk has the bytes.
     func keep(_ hash: BlobHash, _ file: BlobFile) {
         guard limits.bytes > 0, limits.count > 0, state.withLock({ $0.files.peek(hash) == nil }) else { return }
         guard let size = file.descriptor.size, size <= limits.bytes / 4, let copy = copy(of: file, size: size) else {
@@ -56,7 +56,7 @@ public final class MemoryTier: Sendable {
 
     func empty() { state.withLock { $0.files.removeAll() } }
 
-    /// Opened anew for reading only: who gets it can't change what others will see.
+    /// Reopened for reading only, so that no helper can change the shared bytes.
     private func copy(of file: BlobFile, size: Int64) -> BlobFile? {
         let raw = open(folder, __O_TMPFILE | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
         guard raw >= 0 else { return nil }
@@ -67,6 +67,7 @@ public final class MemoryTier: Sendable {
             guard count > 0 || errno == EINTR else { return nil }
             if count == 0 { return nil }
         }
+        // Best effort: without a copy in memory, the source is read from the disk.
         return (try? FileDescriptor(rawValue: raw).openedForReading()).map { BlobFile(owning: $0) }
     }
 }
@@ -75,7 +76,8 @@ public final class MemoryTier: Sendable {
 enum MemoryPressure {
     static let file = "/proc/pressure/memory"
 
-    /// The part of the last ten seconds in which some task waited for memory, in per cent; nil where the kernel doesn't say.
+    /// The percentage of the last ten seconds in which some task waited for memory; nil if the kernel does not report
+    /// it.
     static func recent(_ path: String = file) -> Double? {
         guard let file = fopen(path, "re") else { return nil }
         defer { fclose(file) }
@@ -86,6 +88,6 @@ enum MemoryPressure {
         return field.flatMap { Double($0.dropFirst(6)) }
     }
 
-    /// Above this the tier is emptied.
+    /// Above this percentage the tier is emptied.
     static let limit = 10.0
 }

@@ -3,7 +3,7 @@ public import Core
 public import Jobs
 internal import SystemPackage
 
-/// Makes a new database from a broken one and from the files in the cache.
+/// Makes a new database from a broken one and the files in the cache.
 public struct Rebuild: Sendable {
     private let database: String
     private let cache: ContentCache
@@ -16,7 +16,7 @@ public struct Rebuild: Sendable {
         self.now = now
     }
 
-    /// - Parameter adopts: takes a cache that isn't the database's own, and makes a database where there is none.
+    /// - Parameter adopts: also takes a cache of another database, and makes a database if there is none.
     /// - Throws: `cannotOpen` for the cache of another database.
     public func run(adopts: Bool = false) async throws -> Salvage.Report {
         try await disk.run { [database, cache, now] in
@@ -29,7 +29,7 @@ public struct Rebuild: Sendable {
                         return name
                     },
                     files: { try Self.wholeFiles(in: cache) })
-                // After the database: where this comes to nothing, they refuse each other, and it can be done again.
+                // After the database: if this fails, the two refuse each other, and the rebuild can be repeated.
                 if let name { try cache.changeIdentity(to: name) }
                 try cache.forgetOwner()
                 return report
@@ -37,12 +37,12 @@ public struct Rebuild: Sendable {
         }.get()
     }
 
-    /// Every blob, read and found whole; the others go to quarantine.
+    /// Reads every blob and returns the intact ones; damaged ones go to quarantine.
     private static func wholeFiles(in cache: ContentCache) throws -> [(hash: String, size: Int64)] {
         var found: [(hash: String, size: Int64)] = []
         for shard in 0..<256 {
             for hash in try cache.files(inShard: shard) {
-                // The damaged ones are out of the way by now.
+                // Damaged blobs are in quarantine by now.
                 guard let size = try size(of: hash, in: cache) else { continue }
                 found.append((hash.hex, size))
             }
@@ -50,7 +50,7 @@ public struct Rebuild: Sendable {
         return found
     }
 
-    /// - Returns: nil for one that is damaged.
+    /// - Returns: nil for a damaged blob.
     private static func size(of hash: BlobHash, in cache: ContentCache) throws -> Int64? {
         do {
             let file = try cache.openVerified(hash)

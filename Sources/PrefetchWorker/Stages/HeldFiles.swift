@@ -3,7 +3,7 @@ internal import Core
 internal import Jobs
 internal import Logging
 
-/// The files of a group's results, held until the group is written down: no program deletes a file that is held.
+/// The files of a group's results, held until the group is recorded: no program deletes a held file.
 struct HeldFiles: Sendable {
     private(set) var hashes: HeldBlobs
     private var files: [BlobFile]
@@ -13,9 +13,9 @@ struct HeldFiles: Sendable {
         files = Array(published.values)
     }
 
-    /// Opens the files of a result that aren't held yet. Blocks on the disk.
+    /// Opens the files of a result that are not held yet. Blocks on the disk.
     ///
-    /// - Returns: false where one of them is gone.
+    /// - Returns: false if one of them is missing.
     mutating func hold(_ completion: Completion, _ cache: any BlobStore, _ logger: Logger) -> Bool {
         for rendition in completion.renditions where !hashes.contains(rendition.blob) {
             do throws(CacheError) {

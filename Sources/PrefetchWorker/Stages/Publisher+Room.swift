@@ -3,7 +3,7 @@ internal import Core
 internal import Jobs
 internal import Logging
 
-/// The space that was set aside for the files of a group.
+/// The disk space that is reserved for the files of a group.
 extension Publisher {
     func room(of group: [Entry]) -> GroupRoom? {
         budget?.worker.map { worker in
@@ -12,7 +12,8 @@ extension Publisher {
         }
     }
 
-    /// Files that the index has now are counted there. Those it did not take are named and counted nowhere: they go at once.
+    /// The index counts the files that it recorded. Files that it refused have a name and are counted nowhere, so they
+    /// are removed at once.
     func settleRoom(_ group: [Entry], _ endings: [ItemEnding?], _ counted: [String: Int64]) async {
         guard let budget, budget.worker != nil else { return }
         budget.handOver(group.flatMap(\.blobs), counted: counted)

@@ -4,15 +4,15 @@ internal import Jobs
 internal import Logging
 internal import Synchronization
 
-/// Ends items in groups: their files are named and synced first, then one transaction writes down that they exist.
+/// Ends items in groups: it names and syncs their files first, then one transaction records that they exist.
 ///
-/// A group is at most 256 files or what came in 250 ms; both numbers are where the cost of a sync stops mattering.
+/// A group has at most 256 files, or the items of 250 ms; beyond either number, the cost of a sync no longer matters.
 final class Publisher: Sendable {
     static let groupBlobs = 256
     static let groupItems = 256
     static let groupMilliseconds: Int64 = 250
 
-    /// A class, since it is handed on often: a copy of all that it holds costs more than everything else here.
+    /// A class, since entries are passed on often, and copying the fields would cost more than the rest of the work.
     final class Entry: Sendable {
         let item: ClaimedItem
         let ending: ItemEnding
@@ -37,7 +37,7 @@ final class Publisher: Sendable {
     let budget: CacheBudget?
     private let links: LinkKeeper
     let remover: FileRemover
-    /// How often a transaction is tried that fails for what may pass, a second apart.
+    /// How often a transaction is tried again after an error that may pass, a second apart.
     private let patience: Int
     private let limits: OwnLimits
     private let queue = WorkQueue<Entry>()
@@ -60,13 +60,13 @@ final class Publisher: Sendable {
         self.logger = logger
     }
 
-    /// What made further commits pointless, such as a damaged database.
+    /// The error that made further commits pointless, such as a damaged database.
     var failure: JobsError? { fatal.withLock { $0 } }
 
     /// Ends an item, and returns once that is durable.
     ///
-    /// - Returns: the ending that was written down, which is ``ItemEnding/release`` where a file could not be published; nil
-    ///   where none was: another worker had the item meanwhile, or the database takes nothing any more.
+    /// - Returns: the ending that was recorded, which is ``ItemEnding/release`` if a file could not be published; nil
+    ///   if none was, because another worker took the item meanwhile or the database accepts no writes.
     func commit(_ item: ClaimedItem, _ ending: ItemEnding, blobs: [PendingBlob] = []) async -> ItemEnding? {
         await withCheckedContinuation { continuation in
             let entry = Entry(item: item, ending: ending, blobs: blobs, committed: continuation)
@@ -76,19 +76,19 @@ final class Publisher: Sendable {
 
     func close() { queue.close() }
 
-    /// From now on the publisher doesn't wait for a disk or a database to recover: the next worker does again what can't be
-    /// written down.
+    /// From now on the publisher does not wait for a disk or a database to recover: the next worker repeats the work
+    /// that can't be recorded.
     func hurry() { isHurried.store(true, ordering: .relaxed) }
 
     /// Publishes until it is closed and empty.
     ///
-    /// - Parameter inFlight: how many items are on their way, those handed in included, and may soon come. A group that holds them
-    ///   all is published at once.
+    /// - Parameter inFlight: the number of items in flight, including those handed in. A group that contains all of
+    ///   them is published at once.
     func run(inFlight: @Sendable () -> Int = { .max }) async {
         while await publishNext(inFlight) {}
     }
 
-    /// A step of its own, so that nothing of a group is held while the next is waited for: its files would stay open.
+    /// A function of its own, so that no file of a group stays open while the publisher waits for the next group.
     private func publishNext(_ inFlight: @Sendable () -> Int) async -> Bool {
         guard let first = await queue.next() else { return false }
         await publish(await group(startingWith: first, inFlight))
@@ -104,7 +104,7 @@ final class Publisher: Sendable {
             let isFull = blobs >= Self.groupBlobs || group.count >= Self.groupItems
             let isComplete = isFull || group.count >= inFlight()
             if isComplete || queue.isClosed || monotonicMilliseconds() >= deadline { return group }
-            // Cancellation only cuts the nap short; the group is published all the same.
+            // Cancellation only ends the sleep early; the group is published anyway.
             try? await Task.sleep(for: .milliseconds(10))
         }
     }
@@ -115,7 +115,7 @@ final class Publisher: Sendable {
             switch try await budget?.reserve(blobs) ?? .granted {
             case .granted: return await publishReserved(group)
             case .full(let reason):
-                // Half of it may fit, and then the other half. One item that doesn't fit by itself is where it ends.
+                // Each half of the group may fit on its own. The recursion ends at a single item that does not fit.
                 if group.count > 1 {
                     await publish(Array(group[..<(group.count / 2)]))
                     return await publish(Array(group[(group.count / 2)...]))
@@ -142,7 +142,7 @@ final class Publisher: Sendable {
     }
 
     private func publishReserved(_ group: [Entry]) async {
-        // Until they are written down.
+        // Until the transaction has recorded them.
         let names = group.flatMap { $0.blobs.map(\.hash.hex) }
         budget?.inHand.take(names)
         defer { budget?.inHand.letGo(names) }
@@ -157,10 +157,10 @@ final class Publisher: Sendable {
         await settle(group, endings, holding: published.files)
     }
 
-    /// Writes the endings of a group down. The transaction looks at no file: it refuses a result with a file that may be
-    /// deleted at that moment. The file is held then, if it is still there, and the result is written down in a second one.
+    /// Records the endings of a group. The transaction reads no files: it refuses a result with a file that may be
+    /// deleted then. If the file still exists, the worker holds it, and a second transaction records the result.
     ///
-    /// - Parameter published: the files of the blobs that were published, held until their items are ended.
+    /// - Parameter published: the files of the published blobs, held until their items are ended.
     private func settle(
         _ group: [Entry], _ endings: [ItemEnding], holding published: [BlobHash: BlobFile],
     ) async {
@@ -185,13 +185,13 @@ final class Publisher: Sendable {
                 if await !hold(completion, &held) { endings[index] = .release }
             }
         }
-        // Files that the index did not take are to be deleted.
+        // Files that the index refused may be deleted now.
         if endings.contains(where: { $0?.isDone != true }) { held.letGo(cache) }
         await settleRoom(group, endings, counted)
         for (entry, ending) in zip(group, endings) { entry.committed.resume(returning: ending) }
     }
 
-    /// - Returns: whether all files of a result are held now; false where one is gone.
+    /// - Returns: whether all files of a result are held now; false if one is missing.
     private func hold(_ completion: Completion, _ held: inout HeldFiles) async -> Bool {
         let (all, isWhole) = await blocking.run { [cache, logger, held] in
             var held = held
@@ -214,15 +214,15 @@ final class Publisher: Sendable {
 
     private func ending(of entry: Entry, failure: CacheError?) -> ItemEnding {
         guard let failure else { return entry.ending }
-        // A full disk fails many files at once; it is said once.
+        // A full disk fails many files at once; only the first is logged as an error.
         let level: Logger.Level = disk.isInTrouble ? .debug : .error
         disk.report(failure.message)
         logger.log(level: level, "A file can't be published; its item goes back.", metadata: ["error": "\(failure)"])
         return .release
     }
 
-    /// - Returns: the items that were no longer ours; `nil` when the group could not be written down. Its leases then
-    ///   lapse with this process, and the items are done again: their files are found to exist.
+    /// - Returns: the items that this worker no longer leases; nil if the group could not be recorded. Its leases then
+    ///   end with this process, and another worker repeats the items: their files are found to exist.
     private func finish(
         _ group: [(item: ClaimedItem, ending: ItemEnding)], _ held: HeldBlobs, _ room: GroupRoom?,
     ) async -> FinishedGroup? {
@@ -239,7 +239,7 @@ final class Publisher: Sendable {
                     return nil
                 }
                 disk.report(error.message)
-                // Cancellation only cuts the nap short; the next attempt decides.
+                // Cancellation only ends the sleep early; the next attempt decides.
                 try? await Task.sleep(for: .seconds(1))
             }
         }

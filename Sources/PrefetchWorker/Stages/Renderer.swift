@@ -6,9 +6,9 @@ internal import Logging
 internal import Synchronization
 internal import Variants
 
-/// The renditions of one source that a job wants: found, or made and not published yet.
+/// The renditions of one source that a job requests: found in the cache, or made and not published yet.
 struct Rendered: Sendable {
-    /// The source, with the facts that its pixels told.
+    /// The source, with the facts from its pixels.
     let source: SourceRecord
     /// A record for each variant, in the job's order.
     let variants: [(spec: VariantSpec, record: VariantRecord)]
@@ -33,7 +33,7 @@ struct Rendered: Sendable {
     }
 }
 
-/// Finds the renditions of a source in the index, and has those made that are missing.
+/// Finds the renditions of a source in the index, and has the missing ones made.
 final class Renderer: Sendable {
     private let index: CacheIndex
     private let cache: any BlobStore
@@ -55,16 +55,16 @@ final class Renderer: Sendable {
         self.logger = logger
     }
 
-    /// Every call is paired with one `leave`, once the item that made something of these bytes is written down.
+    /// Every call is paired with one `leave`, after the item that used these bytes is recorded.
     func join(_ hash: String) { shared.join(hash) }
     func leave(_ hash: String) { shared.leave(hash) }
 
     /// Finds or makes all variants of a source.
     ///
     /// - Parameters:
-    ///   - file: opens the source's bytes; asked only when a pixel is needed.
-    ///   - onUse: told of the bytes' hash before something is made of them, to `join` it.
-    /// - Returns: nil where the cache doesn't have the source's bytes any more; the index has been told.
+    ///   - file: opens the source's bytes; called only if a pixel is needed.
+    ///   - onUse: gets the bytes' hash before they are used, to `join` it.
+    /// - Returns: nil if the cache no longer has the source's bytes; the index has been updated.
     func render(
         _ source: SourceRecord, _ plan: JobPlan, file: @Sendable () async throws(CacheError) -> BlobFile?,
         onUse: (String) -> Void,
@@ -83,7 +83,7 @@ final class Renderer: Sendable {
         work.known = try await existing(work.identities)
         let source = try await withKnownFacts(source, plan)
         let found = shared.found(source.hash).variants
-        // Two names for one rendition are one piece of work.
+        // If two names stand for one rendition, it is made once.
         for request in work.distinct where work.known[request.identity] == nil {
             if let made = found[request.identity] { work.made.append(made) } else { work.missing.append(request) }
         }
@@ -98,19 +98,19 @@ final class Renderer: Sendable {
         return try await make(work, of: source, opened)
     }
 
-    /// Whether all that a job makes of a source is there, so that its bytes aren't needed.
+    /// Whether all renditions of a source exist, so that its bytes are not needed.
     func hasAll(of source: SourceRecord, _ plan: JobPlan) async -> Bool {
         do throws(Failure) {
             let work = Work(
                 plan: plan, assets: [:], wanted: wanted(of: source, plan, try await assets.open(plan.assetNames)))
             return try await existing(work.identities).count == work.identities.count
         } catch {
-            // Rendering them will tell why.
+            // Rendering them will report the error.
             return false
         }
     }
 
-    // MARK: - One piece of work
+    // MARK: - The renditions of one source
 
     private struct RenditionRequest {
         let spec: VariantSpec
@@ -124,7 +124,7 @@ final class Renderer: Sendable {
         let identities: Set<String>
         /// Renditions that the index knows, by identity.
         var known: [String: VariantRecord] = [:]
-        /// What this item or another in flight has made.
+        /// Renditions made by this item or another item in flight.
         var made: [(VariantRecord, PendingBlob)] = []
         var missing: [RenditionRequest] = []
 
@@ -135,7 +135,7 @@ final class Renderer: Sendable {
             identities = Set(wanted.map(\.identity))
         }
 
-        /// Without those that are another's identity again.
+        /// The requests, one for each identity.
         var distinct: [RenditionRequest] {
             var seen: Set<String> = []
             return wanted.filter { seen.insert($0.identity).inserted }
@@ -156,7 +156,7 @@ final class Renderer: Sendable {
         plan.variants.map { RenditionRequest(spec: $0, identity: identities.identity(of: $0, source, assets)) }
     }
 
-    /// The variants that the index knows and the disk has.
+    /// The variants that the index has and whose files exist.
     private func existing(_ identities: Set<String>) async throws(Failure) -> [String: VariantRecord] {
         do throws(JobsError) {
             let known = try await index.variants(identities: Array(identities))
@@ -168,7 +168,7 @@ final class Renderer: Sendable {
         }
     }
 
-    /// A source with the facts that another item has seen of the same bytes, where this one's pixels have to be seen.
+    /// The source with the facts that another item found in the same bytes, if this job needs them.
     private func withKnownFacts(_ source: SourceRecord, _ plan: JobPlan) async throws(Failure) -> SourceRecord {
         guard plan.decodes, !plan.isSatisfied(with: source) else { return source }
         var known = shared.found(source.hash).source
