@@ -3,7 +3,7 @@ internal import Glibc
 
 /// An open database: its queue, cache index, hosts and maintenance.
 ///
-/// Each is a subject of its own on one gate; a part of the program that needs one of them is given just that.
+/// Each part is an object of its own on the one gate; code that needs one part gets only that.
 public final class JobStore: Sendable {
     public let database: DatabaseGate
     public let queue: JobQueue
@@ -29,7 +29,7 @@ public final class JobStore: Sendable {
         maintenance = Maintenance(gate: database)
     }
 
-    /// Opens the database, creating or upgrading it where needed; see ``DatabaseGate``.
+    /// Opens the database, and creates or upgrades it if needed; see ``DatabaseGate``.
     public convenience init(
         path: String,
         missing: DatabaseGate.Missing = .create,
@@ -45,17 +45,17 @@ public final class JobStore: Sendable {
                 waiting: waiting))
     }
 
-    /// Opens the database of a cache that no program writes to, such as one on a disk that is mounted read-only.
+    /// Opens the database of a read-only cache, such as one on a disk that is mounted read-only.
     public convenience init(readOnly path: String) throws(JobsError) {
         self.init(try DatabaseGate(readOnly: path))
     }
 
     public var path: String { database.path }
 
-    /// Closes the file, checkpointing it if no other program has it open. Later calls fail.
+    /// Closes the file, and checkpoints it if no other program has it open. Later calls fail.
     public func close() async throws(JobsError) { try await database.close() }
 
-    /// Opens the database; a file that is there and can't be read at this moment is tried again a few times.
+    /// Opens the database, and tries a few times if it can't be read at this moment.
     public static func opening(
         path: String, missing: DatabaseGate.Missing = .create,
         now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock,
@@ -66,18 +66,18 @@ public final class JobStore: Sendable {
         }
     }
 
-    /// Opens the database for a command that reads: it waits for no writer, and what it may only read, or what lies on
-    /// a disk mounted read-only, is enough.
+    /// Opens the database for a command that only reads: it does not wait for writers, and read access is enough, also
+    /// on a disk that is mounted read-only.
     public static func reading(path: String) throws(JobsError) -> JobStore {
         do {
             return try JobStore(path: path, missing: .refuse, waiting: .never)
         } catch  where error.code == .cannotOpen && access(path, R_OK) == 0 {
-            // The first fault is the one to tell where this comes to nothing, too.
+            // If this fails too, the first error is reported.
             do { return try JobStore(readOnly: path) } catch _ { throw error }
         }
     }
 
-    /// Makes a call again, a quarter of a second later, as long as what stopped it may pass.
+    /// Repeats a call every 250 ms, as long as it fails with an error that may pass.
     public static func retrying<R>(
         tries: Int = 20, _ body: () async throws(JobsError) -> R,
     ) async throws(JobsError) -> R {
@@ -85,7 +85,7 @@ public final class JobStore: Sendable {
             do throws(JobsError) {
                 return try await body()
             } catch  where error.mayPass {
-                // Cancellation only cuts the nap short.
+                // Cancellation only ends the sleep early.
                 try? await Task.sleep(for: .milliseconds(250))
             }
         }

@@ -1,8 +1,8 @@
 internal import GRDB
 
-/// Which file stands for a URL and a variant's name now.
+/// The current file of each URL and variant.
 extension CacheIndex {
-    /// The entry of a URL, made by any job, as long as its file is in the index.
+    /// The entry of a URL, made by any job, if its file is in the index.
     public func entry(ofURL url: String, variant: String) async throws(JobsError) -> CacheEntry? {
         try await gate.read { db in
             for key in try Self.keys(ofURL: url, in: db) {
@@ -23,7 +23,7 @@ extension CacheIndex {
         }
     }
 
-    /// The entries that a blob stands for.
+    /// The entries of a blob.
     public func entries(ofBlob hash: String, limit: Int) async throws(JobsError) -> [CacheEntry] {
         try await gate.read { db in try Self.entries(ofBlob: hash, limit: limit, in: db) }
     }
@@ -45,7 +45,7 @@ extension CacheIndex {
     }
 
     /// Whether a tree of links is kept in step with the entries: a property of the database, so that all of its
-    /// programs do.
+    /// programs keep it.
     public func keepsLinks() async throws(JobsError) -> Bool {
         try await gate.read { db in try Self.keepsLinks(in: db) }
     }
@@ -57,7 +57,7 @@ extension CacheIndex {
 
     private static let madeLinksProperty = "links-made"
 
-    /// Whether every link of the tree was made, and not only the first ones before a crash.
+    /// Whether every link of the tree was made, rather than only some before a crash.
     public func hasMadeLinks() async throws(JobsError) -> Bool {
         try await property(Self.madeLinksProperty) != nil
     }
@@ -67,7 +67,7 @@ extension CacheIndex {
         try await setProperty(Self.madeLinksProperty, to: isMade ? "1" : nil)
     }
 
-    /// Up to 256 entries from all over the cache, with the same chance for each blob.
+    /// Up to 256 entries, spread evenly over all blobs.
     public func entriesFromAllOver() async throws(JobsError) -> [CacheEntry] {
         try await gate.read { db in
             return try (0..<256).compactMap { number in
@@ -78,10 +78,10 @@ extension CacheIndex {
         }
     }
 
-    /// The blobs that some links should lead to at this moment.
+    /// The blobs to which some links should point now.
     ///
-    /// - Parameter links: each is named by a key, a variant and a format; its blob doesn't matter.
-    /// - Returns: a hash for each, in order; nil for a link that should not be there.
+    /// - Parameter links: each is named by a key, a variant and a format; its blob is ignored.
+    /// - Returns: a hash for each, in order; nil for a link that should not exist.
     public func blobs(ofLinks links: [CacheEntry]) async throws(JobsError) -> [String?] {
         try await gate.read { db in
             guard try Self.keepsLinks(in: db) else { return links.map { _ in nil } }
@@ -92,7 +92,7 @@ extension CacheIndex {
         }
     }
 
-    /// Some links of entries that were removed.
+    /// Some links of removed entries.
     public func removedLinks(limit: Int) async throws(JobsError) -> [CacheEntry] {
         try await gate.read { db in
             try db.rows("SELECT key, variant, '' AS blob, format FROM removed_links LIMIT ?", [limit])
@@ -100,7 +100,7 @@ extension CacheIndex {
         }
     }
 
-    /// Takes links off the list of those that have to go.
+    /// Takes links off the list of links to delete.
     public func forgetRemovedLinks(_ links: [CacheEntry]) async throws(JobsError) {
         var rest = links[...]
         while !rest.isEmpty {
@@ -116,7 +116,7 @@ extension CacheIndex {
         }
     }
 
-    /// Writes down that a link has to go, where links are kept: within the transaction that removes its entry.
+    /// Records that a link must be deleted, if links are kept: in the transaction that removes its entry.
     static func noteRemovedLink(of entry: CacheEntry, in db: Database) throws {
         try db.run(
             """
@@ -133,7 +133,7 @@ extension CacheEntry {
 }
 
 extension CacheIndex {
-    /// How many of these blobs the index knows.
+    /// How many of these blobs the index has.
     public func known(blobs hashes: [String]) async throws(JobsError) -> Int {
         try await gate.read { db in
             return try hashes.reduce(0) { count, hash in

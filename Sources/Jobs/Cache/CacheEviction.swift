@@ -1,13 +1,13 @@
 public import Core
 internal import GRDB
 
-/// Blobs go in steps: they are marked as dying; in a later transaction the index forgets what refers to them; then their
-/// files are deleted, outside of any transaction, and at last their rows. A crash in between leaves a row that says why its
-/// file may be gone. A worker that wants a dying blob in the meantime revives it, once it holds its file.
+/// Blobs are evicted in steps: one transaction marks them as dying; a later one deletes the index rows that refer to
+/// them; then their files are deleted, outside any transaction, and last their own rows. After a crash in between, the
+/// row tells why its file may be missing. A worker that needs a dying blob revives it, once it holds the file.
 public struct CacheEviction: Sendable {
     let gate: DatabaseGate
 
-    /// The time that a blob's age is counted from.
+    /// The time from which a blob's age is counted.
     public enum Expiry: String, Sendable, CaseIterable {
         case used, modified, created
 
@@ -24,17 +24,17 @@ public struct CacheEviction: Sendable {
     public struct Candidate: Hashable, Sendable {
         public let hash: String
         public let size: Int64
-        /// By the clock and the column that were asked for.
+        /// In the requested column, by the cache's clock.
         public let time: Int64
         let usedAt: Int64
     }
 
-    /// The oldest blobs that are not held: not pinned, and no source, or variant of a source, of an item at work.
+    /// The oldest blobs that are not held: not pinned, and not a source, or a variant of a source, of an active item.
     ///
     /// - Parameters:
-    ///   - notAfter: leaves out younger blobs, by the cache's clock.
-    ///   - last: goes on after this one. Held blobs are skipped, so a page may be empty without being the last.
-    /// - Returns: the page, and where to go on; nil at the end.
+    ///   - notAfter: leaves out blobs with a later time, by the cache's clock.
+    ///   - last: continues after this one. Held blobs are skipped, so a page may be empty without being the last.
+    /// - Returns: the page, and where to continue; nil at the end.
     public func candidates(
         _ kind: Kind?, by expiry: Expiry, notAfter: SteadyTime = .max, after last: Candidate? = nil,
         limit: Int = 256,
@@ -58,7 +58,7 @@ public struct CacheEviction: Sendable {
 
     /// Marks blobs as dying, unless they were used or pinned since they were chosen.
     ///
-    /// - Returns: how many were marked.
+    /// - Returns: the number of marked blobs.
     public func markDying(_ candidates: [Candidate]) async throws(JobsError) -> Int {
         let now = max(1, gate.now().milliseconds)
         var count = 0
@@ -87,26 +87,26 @@ public struct CacheEviction: Sendable {
         }
     }
 
-    /// The result of one slice of removing.
+    /// The result of one slice of removals.
     public struct Removal: Sendable {
-        /// Files that were deleted, or were not there.
+        /// Files that were deleted or did not exist.
         public var gone: [String] = []
         public var bytes: Int64 = 0
         /// Whether dying blobs are left.
         public var isUnfinished = false
-        /// Those that stay, since a worker or a helper has them open.
+        /// Blobs that stay, since a worker or a helper has them open.
         public var inUse: [String] = []
-        /// Those whose files could not be deleted, and why the last of them.
+        /// Blobs whose files could not be deleted, and the error of the last one.
         public var stuck: [String] = []
         public var trouble: String?
 
         public init() {}
     }
 
-    /// When a blob was marked whose file could not be deleted: never, so that the others don't wait for it.
+    /// The mark of a blob whose file could not be deleted: `dying` skips it, so that it does not block the others.
     private static let stuck = Int64.max
 
-    /// Has files that could not be deleted tried once more.
+    /// Makes the next collection try files again that could not be deleted.
     public func releaseStuck() async throws(JobsError) {
         guard try await gate.exists("SELECT 1 FROM blobs WHERE dying = ?", [Self.stuck]) else { return }
         try await gate.write { db in
@@ -126,10 +126,10 @@ public struct CacheEviction: Sendable {
         }
     }
 
-    /// Takes dying blobs out of the index, for one slice; their rows stay until their files are deleted. One that was
-    /// pinned since lives on.
+    /// Deletes the index rows that refer to dying blobs, for one slice; the blobs' own rows stay until their files are
+    /// deleted. A blob that was pinned since is revived.
     ///
-    /// - Returns: those that nothing refers to any more, and whether some are left.
+    /// - Returns: the blobs without references, and whether dying blobs are left.
     public func forgetDying(_ hashes: [String]) async throws(JobsError) -> (forgotten: [String], isUnfinished: Bool) {
         guard !hashes.isEmpty else { return ([], false) }
         return try await gate.writeSlice(.eviction) { db, _ in
@@ -138,7 +138,7 @@ public struct CacheEviction: Sendable {
             let seen = try DatabaseGate.untilTimeIsUp(hashes) { hash in
                 guard try db.integer("SELECT dying FROM blobs WHERE hash = ?", [hash]) ?? 0 != 0 else { return }
                 if try Self.revivePinned(hash, in: db) { return }
-                // A blob that thousands of URLs stand for takes more than one slice.
+                // A blob with thousands of entries takes more than one slice.
                 if try Self.forget(blob: hash, keepingRow: true, in: db) {
                     forgotten.append(hash)
                 } else {
@@ -149,8 +149,8 @@ public struct CacheEviction: Sendable {
         }
     }
 
-    /// Deletes the rows of files that are gone, unless they were published anew since. Those that are in use live on, and
-    /// those that are stuck wait for ``releaseStuck()``.
+    /// Deletes the rows of deleted files, unless the files were published again since. Blobs in use are revived, and
+    /// stuck ones wait for ``releaseStuck()``.
     ///
     /// - Returns: the same removal, with its bytes.
     public func settle(_ removal: Removal) async throws(JobsError) -> Removal {
@@ -178,7 +178,7 @@ public struct CacheEviction: Sendable {
         }
     }
 
-    /// Of these files, those that the index doesn't know.
+    /// The blobs among these that the index does not have.
     public func unknown(blobs hashes: [String]) async throws(JobsError) -> [String] {
         try await gate.read { db in
             try hashes.filter { try !db.exists("SELECT 1 FROM blobs WHERE hash = ?", [$0]) }
@@ -189,10 +189,10 @@ public struct CacheEviction: Sendable {
 
     private static let entriesPerSlice = 100
 
-    /// Takes a blob out of the index, a bounded number of rows at a time.
+    /// Deletes the index rows of a blob, a bounded number at a time.
     ///
-    /// - Parameter lostAt: when it was found missing or damaged, by the cache's clock; nil where it is to go.
-    /// - Returns: whether nothing refers to it any more.
+    /// - Parameter lostAt: when it was found missing or damaged, by the cache's clock; nil if it is evicted.
+    /// - Returns: whether no row refers to it any more.
     static func forget(
         blob hash: String, keepingRow: Bool = false, lostAt: SteadyTime? = nil, in db: Database,
     ) throws -> Bool {
@@ -222,7 +222,7 @@ public struct CacheEviction: Sendable {
         return try db.run("UPDATE blobs SET dying = 0 WHERE hash = ? AND \(CacheIndex.isPinned)", [hash]) > 0
     }
 
-    /// The hashes of the sources that items at work may be about to use.
+    /// The hashes of the sources that active items may use.
     private static func leasedSources(in db: Database) throws -> Set<String> {
         let items = try db.rows(
             """
@@ -233,11 +233,12 @@ public struct CacheEviction: Sendable {
         return try items.reduce(into: []) { hashes, item in
             let url: String = item[0]
             var keys = [URLText.cacheKey(url)]
-            // A job with unreadable options doesn't run.
+            // Best effort: a job with unreadable options does not run.
             if let options = item[1] as String?,
                 let rule = rules[options] ?? (try? JobSettings(parsing: options))?.cacheKey
             {
                 rules[options] = rule
+                // Best effort: a pattern that takes too long makes no key.
                 if let key = try? rule.key(of: url) { keys.append(key) }
             }
             for key in keys {

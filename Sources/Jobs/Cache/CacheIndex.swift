@@ -5,12 +5,12 @@ internal import GRDB
 public struct CacheIndex: Sendable {
     let gate: DatabaseGate
 
-    /// The source of a cache key; read again because it may have changed since the claim.
+    /// The source of a cache key. Callers read it again after the claim, because it may have changed.
     public func source(key: String) async throws(JobsError) -> SourceRecord? {
         try await gate.read { db in try Self.source(key: key, in: db) }
     }
 
-    /// The renditions that exist already, by identity.
+    /// The existing renditions, by identity.
     public func variants(identities: [String]) async throws(JobsError) -> [String: VariantRecord] {
         guard !identities.isEmpty else { return [:] }
         return try await gate.read { db in
@@ -24,7 +24,7 @@ public struct CacheIndex: Sendable {
         }
     }
 
-    /// Every rendition made from a source.
+    /// Every rendition of a source.
     public func variants(ofSource hash: String) async throws(JobsError) -> [VariantRecord] {
         try await gate.read { db in
             try db.rows("SELECT * FROM variants WHERE source = ? ORDER BY spec", [hash])
@@ -32,7 +32,7 @@ public struct CacheIndex: Sendable {
         }
     }
 
-    /// The renditions that a URL's latest finished item ended with, as far as their files are there.
+    /// The renditions of a URL's latest finished item whose files are in the index.
     public func renditions(ofURL url: String, named name: String?) async throws(JobsError) -> [RenditionRecord] {
         try await gate.read { db in
             try db.rows(
@@ -46,7 +46,7 @@ public struct CacheIndex: Sendable {
         }
     }
 
-    /// All blobs the index knows, in the order of their hashes, `after` the given one; not those that are about to go.
+    /// All blobs in the index except dying ones, in the order of their hashes, `after` the given one.
     public func blobs(after hash: String, limit: Int) async throws(JobsError) -> [IndexedBlob] {
         try await gate.read { db in
             try db.rows(
@@ -59,8 +59,8 @@ public struct CacheIndex: Sendable {
         }
     }
 
-    /// Forgets blobs that turned out missing or damaged, so that the next job that wants them makes them anew; until
-    /// then they are listed as lost. The results of jobs stay, without their paths.
+    /// Forgets missing or damaged blobs, so that the next job that needs them makes them again; until then they are
+    /// listed as lost. The results of jobs stay, without their paths.
     public func forget(blobs hashes: [String]) async throws(JobsError) {
         let reading = gate.reading
         for hash in hashes {
@@ -70,10 +70,10 @@ public struct CacheIndex: Sendable {
         }
     }
 
-    /// The same for blobs that a verification found missing or damaged, unless they are about to go or were published
-    /// anew since they were read from the index.
+    /// The same for blobs that a verification found missing or damaged, unless they are dying or were published again
+    /// since they were read from the index.
     ///
-    /// - Returns: the hashes of those that were forgotten.
+    /// - Returns: the hashes of the forgotten blobs.
     public func forget(lost blobs: [IndexedBlob]) async throws(JobsError) -> [String] {
         var forgotten: [String] = []
         let reading = gate.reading
@@ -94,7 +94,7 @@ public struct CacheIndex: Sendable {
         return forgotten
     }
 
-    /// An item as it is under another cache key than its URL.
+    /// The item, looked up by a cache key that differs from its URL.
     public func look(up item: ClaimedItem, by key: String) async throws(JobsError) -> ClaimedItem {
         let reading = gate.reading
         return try await gate.read { db in
@@ -104,7 +104,7 @@ public struct CacheIndex: Sendable {
         }
     }
 
-    /// A decoded source with these bytes, of any URL.
+    /// A decoded source with these bytes, from any URL.
     public func source(ofBytes hash: String) async throws(JobsError) -> SourceRecord? {
         try await gate.read { db in
             return try db.text("SELECT key FROM sources WHERE hash = ? AND frames IS NOT NULL LIMIT 1", [hash]).flatMap
@@ -132,7 +132,7 @@ public struct CacheIndex: Sendable {
         }
     }
 
-    /// Saves the changes of a source that is used now.
+    /// Saves the changes of a source that an item used.
     static func save(_ source: SourceRecord, replacing old: SourceRecord?, now: SteadyTime, in db: Database) throws {
         if source == old, try use(key: source.key, now: now, in: db) { return }
         if let old, try confirm(source, replacing: old, now: now, in: db) { return }
@@ -141,7 +141,7 @@ public struct CacheIndex: Sendable {
 
     /// Writes only the columns that a 304 changes, none of which is indexed.
     ///
-    /// - Returns: whether that was all that is new, and it was written down.
+    /// - Returns: whether these were the only changes and the row was updated.
     private static func confirm(
         _ source: SourceRecord, replacing old: SourceRecord, now: SteadyTime, in db: Database,
     ) throws -> Bool {

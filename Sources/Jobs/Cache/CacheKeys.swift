@@ -1,21 +1,19 @@
 internal import Core
 internal import GRDB
 
-/// The cache keys of a URL: a job's rule may have made another of it than its own.
+/// The cache keys of a URL: a job's rule may make another key than the URL's own.
 extension CacheIndex {
-    /// The cache keys of a URL: its own key first, then those that the rules of jobs make of it that ended with it, and
-    /// those that the rule of a removed job has made of it, or of a URL that is the same by that rule. Keys that
-    /// delegates have made aren't among them.
+    /// The cache keys of a URL: first its own; then the keys that the rules of jobs with a finished item of this URL
+    /// make of it; then the keys that the rules of removed jobs make of it. Keys from delegates are not included.
     ///
-    /// - Parameter everyState: also of jobs where it waits or failed; such items are found by going through all of
-    ///   them.
+    /// - Parameter everyState: also for jobs in which the item waits or failed. This searches all items.
     public func keys(ofURL url: String, everyState: Bool = false) async throws(JobsError) -> [String] {
         try await gate.read { db in try Self.keys(ofURL: url, everyState: everyState, in: db) }
     }
 
     static func keys(ofURL url: String, everyState: Bool = false, in db: Database) throws -> [String] {
         var keys = [URLText.cacheKey(url)]
-        // One of its fallbacks may have served it.
+        // A fallback of the item may have served the URL.
         keys += try db.texts(
             """
             SELECT DISTINCT \(ItemSchema.askedURL("items")) FROM items
@@ -29,21 +27,21 @@ extension CacheIndex {
             LIMIT 100
             """, [url])
         for text in rules {
-            // Options that can't be read, and patterns that take too long, have made no key.
+            // Best effort: unreadable options, and patterns that take too long, make no key.
             guard let key = try? JobSettings(parsing: text).cacheKey?.key(of: url), !keys.contains(key) else {
                 continue
             }
             keys.append(key)
         }
         for text in try rememberedRules(in: db) {
-            // The same.
+            // Best effort: unreadable rules, and patterns that take too long, make no key.
             guard let key = try? CacheKeyRule(text).key(of: url), !keys.contains(key) else { continue }
             if try db.exists("SELECT 1 FROM key_rules WHERE rule = ? AND key = ?", [text, key]) { keys.append(key) }
         }
         return keys
     }
 
-    /// The rules of removed jobs, each once: a look for each, however many keys they have made.
+    /// The rules of removed jobs, each once: one look-up per rule, independent of the number of its keys.
     private static func rememberedRules(in db: Database) throws -> [String] {
         var rules: [String] = []
         while rules.count < 100,
@@ -54,7 +52,7 @@ extension CacheIndex {
         return rules
     }
 
-    /// Keeps in mind by which rule a key was made, for as long as it is known: the job that said so is about to go.
+    /// Stores the rule by which a key was made, as long as the key is known: the job with the rule is being removed.
     static func remember(_ rule: CacheKeyRule, of key: String, in db: Database) throws {
         try db.run(
             """
@@ -68,17 +66,17 @@ extension CacheIndex {
     }
 }
 
-/// When blobs were last used. Written at most once a minute for each, in a transaction that is made anyway.
+/// The last use of blobs. Written at most once a minute for each blob, in a transaction that is made anyway.
 extension CacheIndex {
-    /// How much newer a use has to be to be worth writing down.
+    /// A use is recorded only if it is newer by this, in milliseconds.
     static let useResolution: Int64 = 60_000
 
     /// One use of a blob, and whether its bytes were verified.
     public struct BlobUse: Sendable {
         public let hash: String
-        /// The file's size and times when its bytes were verified; nil when they were not.
+        /// The file's stamp when its bytes were verified; nil if they were not.
         public let verified: String?
-        /// The cache key it was asked for by.
+        /// The cache key by which it was requested.
         public let key: String?
 
         public init(hash: String, verified: String? = nil, key: String? = nil) {
@@ -88,7 +86,7 @@ extension CacheIndex {
         }
     }
 
-    /// Saves uses in the background. Where another process holds the write lock, they are dropped.
+    /// Saves uses in the background. If another process holds the write lock, they are dropped.
     public func noteUses(_ uses: [BlobUse]) async throws(JobsError) {
         guard !uses.isEmpty else { return }
         let reading = gate.reading
@@ -105,7 +103,7 @@ extension CacheIndex {
         }
     }
 
-    /// When a blob was last used, by this key if one is named, and its file's size and times when it was last verified.
+    /// A blob's last use, by this key if one is given, and its file's stamp at the last verification.
     public func use(
         of hash: String, by key: String? = nil,
     ) async throws(JobsError) -> (usedAt: Int64, verified: String?)? {
@@ -119,7 +117,7 @@ extension CacheIndex {
         }
     }
 
-    /// Facts of bytes that no URL stands for.
+    /// Deletes the facts of bytes that no URL and no variant refers to.
     static func forgetFacts(ofUnused hash: String, in db: Database) throws {
         try db.run(
             """

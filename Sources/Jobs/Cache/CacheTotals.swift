@@ -2,15 +2,15 @@ internal import Core
 internal import GRDB
 
 extension CacheIndex {
-    /// Where the cache was when it was last used, as its user has written it down.
+    /// The cache's place when it was last used, as `CachePlaces` stored it.
     public static let placeProperty = "cache-place"
 
     public func name() async throws(JobsError) -> String? { try await property(CacheProperty.name) }
 
-    /// The cache's name before a copied pair got a name of its own.
+    /// The cache's name before a copied pair got its own.
     public static let nameBeforeProperty = "cache-name-before"
 
-    /// Gives the cache of a copied pair its new name, and remembers the old one.
+    /// Sets the new name of a copied pair's cache, and stores the old one.
     public func rename(from old: String, to new: String) async throws(JobsError) {
         try await gate.write { db in
             try CacheProperty.set(Self.nameBeforeProperty, to: old, in: db)
@@ -39,19 +39,19 @@ extension CacheIndex {
         }
     }
 
-    /// Writes down that files could not be synced, for `doctor` and the metrics.
+    /// Records failed syncs, for `doctor` and the metrics.
     public func countFailedSyncs(_ count: Int) async throws(JobsError) {
         try await gate.write { db in
             try db.run("UPDATE cache_totals SET failed_syncs = failed_syncs + ? WHERE id = 1", [count])
         }
     }
 
-    /// A small fact about the cache.
+    /// A stored fact about the cache.
     public func property(_ name: String) async throws(JobsError) -> String? {
         try await gate.read { db in try CacheProperty.value(name, in: db) }
     }
 
-    /// - Parameter value: nil forgets it.
+    /// - Parameter value: nil to delete it.
     public func setProperty(_ name: String, to value: String?) async throws(JobsError) {
         try await gate.write { db in try CacheProperty.set(name, to: value, in: db) }
     }
@@ -60,14 +60,14 @@ extension CacheIndex {
         case format, variant, host, age
     }
 
-    /// A part of the cache. Files that count in several parts, such as one picture at two hosts, stand in each.
+    /// A part of the cache. A file that belongs to several parts, such as one picture from two hosts, counts in each.
     public struct CacheShare: Hashable, Sendable, Codable {
         public let name: String
         public var files: Int
         public var bytes: Int64
     }
 
-    /// The cache by one property, the largest part first; ages from young to old. Reads the whole index.
+    /// The cache grouped by one property, the largest part first; ages from young to old. Reads the whole index.
     public func shares(by kind: ShareKind) async throws(JobsError) -> [CacheShare] {
         switch kind {
         case .format: try await shares(column: "format")

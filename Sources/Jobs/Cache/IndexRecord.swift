@@ -1,11 +1,11 @@
 internal import Core
 internal import GRDB
 
-/// Writes a group's files into the cache index, within the transaction that ends its items.
+/// Writes a group's files into the cache index, in the transaction that ends the group's items.
 struct IndexRecord {
     /// By the cache's own clock.
     let now: SteadyTime
-    /// Blobs whose files the worker holds; nil where files don't matter.
+    /// Blobs whose files the worker holds; nil if files are not checked.
     let held: HeldBlobs?
     private var keepsLinks: Bool?
     private var hasLostFiles: Bool?
@@ -15,7 +15,7 @@ struct IndexRecord {
     private var dedupedBytes: Int64 = 0
     /// Files that the index did not have before, with their sizes.
     private(set) var added: [String: Int64] = [:]
-    /// Entries that are new or changed, where links are kept.
+    /// New or changed entries, if links are kept.
     private(set) var links: [CacheEntry] = []
 
     init(now: SteadyTime, held: HeldBlobs?) {
@@ -23,8 +23,8 @@ struct IndexRecord {
         self.held = held
     }
 
-    /// Whether every file of a result is certainly there: a blob that the index knows and that is not dying is, and so is
-    /// one that the worker holds. Of every other the file may be deleted at this moment.
+    /// Whether every file of a result certainly exists: a blob that the index has and that is not dying does, and so
+    /// does one that the worker holds. Any other file may be deleted at this moment.
     func hasFiles(of completion: Completion, in db: Database) throws -> Bool {
         guard let held else { return true }
         for rendition in completion.renditions where !held.contains(rendition.blob) {
@@ -45,7 +45,7 @@ struct IndexRecord {
         try CacheIndex.extendPin(of: item.url, to: item.key, now: now, in: db)
         if completion.isCached {
             hits += 1
-            // Only an origin's word moves the time of the fetch without bringing bytes.
+            // Only a revalidation changes the fetch time without transferring bytes.
             if let known = item.source, known.fetchedAt != completion.source.fetchedAt {
                 revalidatedBytes += completion.source.size
             }
@@ -54,7 +54,7 @@ struct IndexRecord {
         }
     }
 
-    /// Takes its files off the list of lost files.
+    /// Takes the item's files off the list of lost files.
     private mutating func settleLost(_ completion: Completion, of item: ClaimedItem, in db: Database) throws {
         let hasSome = try hasLostFiles ?? CacheIndex.hasLostFiles(in: db)
         hasLostFiles = hasSome
@@ -63,10 +63,10 @@ struct IndexRecord {
         try CacheIndex.found(names, of: item.key, in: db)
     }
 
-    /// A blob that is about to go stays, now that it is wanted again.
+    /// Adds or updates a blob. A dying blob is revived, since it is used again.
     private mutating func add(_ rendition: RenditionRecord, of completion: Completion, in db: Database) throws {
         let isSource = rendition.name == "original"
-        // A rendition made just now is new, most often, and then nothing has to be looked up.
+        // A rendition made just now is usually new, and then needs no look-up.
         if !completion.isCached, try insert(rendition, isSource, in: db) { return }
         let select = try RowStatement(
             "SELECT dying = 0 AND used_at > ? AND is_source >= ? FROM blobs WHERE hash = ?", in: db)
@@ -88,7 +88,7 @@ struct IndexRecord {
             """, [now.milliseconds, isSource, isPublished, now.milliseconds, rendition.blob])
     }
 
-    /// - Returns: whether the index didn't have it.
+    /// - Returns: whether it was missing in the index.
     private mutating func insert(_ rendition: RenditionRecord, _ isSource: Bool, in db: Database) throws -> Bool {
         let insert = try RowStatement(
             """
@@ -101,7 +101,7 @@ struct IndexRecord {
         return true
     }
 
-    /// - Parameter isLikelyNew: whether the index most likely has none of this name.
+    /// - Parameter isLikelyNew: whether the index most likely has no entry of this name.
     private mutating func add(_ entry: CacheEntry, isLikelyNew: Bool, in db: Database) throws {
         if isLikelyNew, try insert(entry, orReplace: false, in: db) { return try link(entry, replacing: nil, in: db) }
         guard try !has(entry, in: db) else { return }
@@ -116,7 +116,7 @@ struct IndexRecord {
         return try select.first(entry.key, entry.variant, entry.blob, entry.format) { _ in true } ?? false
     }
 
-    /// - Returns: whether it was written down.
+    /// - Returns: whether a row was written.
     private func insert(_ entry: CacheEntry, orReplace: Bool, in db: Database) throws -> Bool {
         let insert = try RowStatement(
             "INSERT OR \(orReplace ? "REPLACE" : "IGNORE") INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)",
@@ -129,7 +129,7 @@ struct IndexRecord {
         let keepsLinks = try self.keepsLinks ?? CacheIndex.keepsLinks(in: db)
         self.keepsLinks = keepsLinks
         guard keepsLinks else { return }
-        // Another format is another name.
+        // Another format has another link name.
         if let known, known.format != entry.format {
             try CacheIndex.noteRemovedLink(of: known, in: db)
             links.append(known)
@@ -137,7 +137,7 @@ struct IndexRecord {
         links.append(entry)
     }
 
-    /// One statement for the whole group.
+    /// Writes the totals, with one statement for the whole group.
     func addUp(in db: Database) throws {
         guard hits + misses > 0 else { return }
         try db.run(

@@ -2,12 +2,12 @@ public import Core
 internal import GRDB
 
 extension CacheIndex {
-    /// Files that were lost and that no unfinished job has been told to fetch again.
+    /// Lost files that no open job is queued to fetch again.
     public func lostFiles(limit: Int) async throws(JobsError) -> [LostFile] {
         try await gate.read { db in try Self.lostFiles(limit: limit, in: db) }
     }
 
-    /// Files that were lost and that a job is about to fetch again.
+    /// The number of lost files that a job will fetch again.
     public func lostFilesOnTheirWay() async throws(JobsError) -> Int {
         try await gate.read { db in
             try db.int("SELECT count(*) FROM lost_files WHERE NOT \(Self.isUnqueued)") ?? 0
@@ -29,7 +29,7 @@ extension CacheIndex {
         ).map(LostFile.init(row:))
     }
 
-    /// Those of them whose URLs nothing keeps from being asked for.
+    /// The lost files of ``lostFiles(limit:)`` whose URLs are not on the blacklist.
     static func lostFiles(unlistedAt now: SteadyTime, limit: Int, in db: Database) throws -> [LostFile] {
         try db.rows(
             """
@@ -39,7 +39,7 @@ extension CacheIndex {
         ).map(LostFile.init(row:))
     }
 
-    /// Of the lost files that no job fetches again, the number of those whose URLs are on the blacklist.
+    /// The number of lost files that no job will fetch again and whose URLs are on the blacklist.
     public func lostFilesOnBlacklist() async throws(JobsError) -> Int {
         let reading = gate.reading
         return try await gate.read { db in
@@ -58,7 +58,7 @@ extension CacheIndex {
         EXISTS (SELECT 1 FROM blacklist_entries WHERE url = lost_files.key AND expires_at > ?)
         """
 
-    /// A condition on a row of `lost_files`: no job is on its way to it.
+    /// A condition on a row of `lost_files`: no open job is queued to fetch it.
     private static let isUnqueued = """
         (job IS NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = lost_files.job
             AND jobs.state IN ('queued', 'running', 'paused')))
@@ -66,7 +66,7 @@ extension CacheIndex {
 
     // MARK: - Steps
 
-    /// Written down in the transaction that forgets them.
+    /// Records lost files, in the transaction that forgets them.
     static func note(_ lost: [LostFile], now: SteadyTime, in db: Database) throws {
         for file in lost {
             try db.run(
@@ -79,7 +79,7 @@ extension CacheIndex {
         try db.exists("SELECT 1 FROM lost_files")
     }
 
-    /// They are there again.
+    /// Takes restored files off the list.
     static func found(_ variants: [String], of key: String, in db: Database) throws {
         for variant in variants { try db.run("DELETE FROM lost_files WHERE key = ? AND variant = ?", [key, variant]) }
     }

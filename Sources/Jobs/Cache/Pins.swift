@@ -1,7 +1,7 @@
 internal import Core
 internal import GRDB
 
-/// URLs whose files are never evicted: the source and every variant, those that are made later too.
+/// URLs whose files are never evicted: the source and every variant, including variants that are made later.
 extension CacheIndex {
     public func pin(_ urls: [String]) async throws(JobsError) {
         let now = gate.now()
@@ -14,18 +14,18 @@ extension CacheIndex {
         }
     }
 
-    /// - Returns: how many of them were pinned.
+    /// - Returns: how many of these URLs were pinned.
     public func unpin(_ urls: [String]) async throws(JobsError) -> Int {
         try await gate.write { db in
             try urls.count { url in
                 let name = URLText.cacheKey(url)
                 var keys = try db.texts("SELECT key FROM pin_urls WHERE url = ?", [name])
-                // A person's SQL may fill `pins` alone.
+                // A user's SQL may fill only `pins`.
                 if keys.isEmpty { keys = try Self.keys(ofURL: url, in: db) }
                 try db.run("DELETE FROM pin_urls WHERE url = ?", [name])
                 return try keys.count { key in
                     let isPinned = try Self.isPinned(key, in: db)
-                    // Another URL may hold it as well.
+                    // Another URL may pin the same key.
                     try db.run(
                         """
                         DELETE FROM pins WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM pin_urls WHERE key = ?1)
@@ -36,7 +36,7 @@ extension CacheIndex {
         }
     }
 
-    /// The URLs that were pinned.
+    /// The pinned URLs.
     public func pinned(limit: Int = 1_000) async throws(JobsError) -> [String] {
         try await gate.read { db in
             try db.texts(
@@ -49,17 +49,17 @@ extension CacheIndex {
 
     // MARK: - Steps
 
-    /// - Parameter time: in milliseconds; people may look at it, and no code does.
+    /// - Parameter time: milliseconds, shown to users; no code reads it.
     private static func pin(_ key: String, of url: String, at time: Int64, in db: Database) throws {
         try db.run("INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", [key, time])
         try db.run("INSERT OR IGNORE INTO pin_urls (url, key) VALUES (?, ?)", [URLText.cacheKey(url), key])
     }
 
-    /// A URL that is pinned got another key than its own, by a rule or a delegate.
+    /// Also pins the key that a rule or a delegate made of a pinned URL.
     static func extendPin(of url: String, to key: String, now: SteadyTime, in db: Database) throws {
         let name = URLText.cacheKey(url)
         guard name != key, try isPinned(name, in: db) else { return }
-        // Its own key may be another URL's as well.
+        // Its own key may have been pinned for another URL.
         let isItself = try db.flag(
             """
             SELECT EXISTS (SELECT 1 FROM pin_urls WHERE url = ?1)
@@ -72,7 +72,7 @@ extension CacheIndex {
         return try db.exists("SELECT 1 FROM pins WHERE key = ?", [key])
     }
 
-    /// Bytes of all files that are pinned. Looks at the whole index.
+    /// Bytes of all pinned files. Reads the whole index.
     public func pinnedBytes() async throws(JobsError) -> Int64 {
         try await gate.read { db in
             let hasSome = try db.exists("SELECT 1 FROM pins")
@@ -81,7 +81,7 @@ extension CacheIndex {
         }
     }
 
-    /// A condition on a row of `blobs`: one of the URLs it stands for is pinned.
+    /// A condition on a row of `blobs`: one of its URLs is pinned.
     static let isPinned = """
         (EXISTS (SELECT 1 FROM sources CROSS JOIN pins ON pins.key = sources.key WHERE sources.hash = blobs.hash)
         OR EXISTS (SELECT 1 FROM variants CROSS JOIN sources ON sources.hash = variants.source

@@ -1,25 +1,25 @@
 internal import GRDB
 
-/// Which of the cache's files are meant; all that is given must hold.
+/// Selects entries of the cache; an entry must match all given fields.
 public struct EntrySelection: Sendable {
-    /// As they were enqueued; empty for any.
+    /// URLs as they were enqueued; empty for any.
     public var urls: [String] = []
     /// A variant's name, or `original`.
     public var variant: String?
     public var host: String?
-    /// How the host of a URL is written; as ``host`` is.
+    /// The function that turns a URL into its host, as written in ``host``.
     public var nameOfHost: @Sendable (String) -> String = URLText.host
-    /// Of the URL, with `*`, `?` and `[…]` as in SQLite's GLOB.
+    /// A pattern of the URL, with `*`, `?` and `[…]` as in SQLite's GLOB.
     public var pattern: String?
 
     public init() {}
 }
 
-/// Removing single pictures, as `DELETE FROM entries` does.
+/// Removes single entries, as `DELETE FROM entries` does.
 extension CacheIndex {
-    /// A page of the entries that are meant, in their order.
+    /// A page of the selected entries, in their order.
     ///
-    /// - Returns: the entries, and after which to go on; nil at the end.
+    /// - Returns: the entries, and the one to continue after; nil at the end.
     public func entries(
         _ selection: EntrySelection, after last: CacheEntry? = nil, limit: Int = 500,
     ) async throws(JobsError) -> (page: [CacheEntry], next: CacheEntry?) {
@@ -50,9 +50,9 @@ extension CacheIndex {
         }
     }
 
-    /// Takes entries out of the index. What nothing else needs is marked as dying.
+    /// Deletes entries from the index, and marks files as dying that no other entry needs.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of deleted entries.
     public func remove(_ entries: [CacheEntry]) async throws(JobsError) -> Int {
         var count = 0
         var rest = entries[...]
@@ -60,7 +60,7 @@ extension CacheIndex {
             let (gone, seen) = try await gate.writeSlice(.eviction) { [rest] db, rows in
                 var gone = 0
                 let seen = try DatabaseGate.untilTimeIsUp(rest.prefix(rows)) { entry in
-                    // An INSTEAD OF trigger's changes aren't counted.
+                    // SQLite does not count the changes of an INSTEAD OF trigger.
                     gone += try Self.entry(key: entry.key, variant: entry.variant, in: db) == nil ? 0 : 1
                     try db.run("DELETE FROM entries WHERE key = ? AND variant = ?", [entry.key, entry.variant])
                 }

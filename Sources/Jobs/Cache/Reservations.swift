@@ -4,21 +4,21 @@ internal import GRDB
 /// Space in the cache that a worker has reserved for files that it is about to write and publish, so that the limit
 /// holds at any moment.
 ///
-/// It outlives a worker that dies: files that it had published by then have no row yet, and are counted by this. It
-/// ends when the collector has removed such files, or has found that there are none.
+/// A reservation outlives a worker that dies: files that the worker had published by then have no row yet, and the
+/// reservation counts them. It ends when the collector has removed such files, or has found none.
 extension CacheEviction {
     public enum Reserved: Sendable, Hashable {
-        /// So many bytes, the spare ones included where there was room for them.
+        /// The granted bytes, including the spare if there was space for it.
         case granted(Int64)
-        /// So many bytes have to go first.
+        /// The bytes that must be evicted first.
         case short(by: Int64)
     }
 
-    /// Sets more room aside for a worker.
+    /// Reserves more space for a worker.
     ///
     /// - Parameters:
-    ///   - spare: bytes that would save asking again.
-    ///   - limit: bytes that the cache may hold in all.
+    ///   - spare: extra bytes that would save further requests.
+    ///   - limit: maximum bytes of the whole cache.
     public func reserve(
         _ bytes: Int64, spare: Int64 = 0, for worker: Int64, limit: Int64,
     ) async throws(JobsError) -> Reserved {
@@ -37,7 +37,7 @@ extension CacheEviction {
         }
     }
 
-    /// Gives room back that a worker doesn't need.
+    /// Gives back space that a worker does not need.
     public func giveBack(_ bytes: Int64, of worker: Int64) async throws(JobsError) {
         try await gate.write { db in try Self.giveBack(bytes, of: worker, in: db) }
     }
@@ -47,10 +47,10 @@ extension CacheEviction {
         try db.run("DELETE FROM reservations WHERE worker = ? AND bytes <= 0", [worker])
     }
 
-    /// Gives back what workers that are dead had set aside, but for what files without a row take up.
+    /// Releases the reservations of dead workers, except for the bytes that files without a row occupy.
     ///
-    /// - Parameter bytes: of all files without a row that any of them may have left.
-    /// - Returns: how much was given back.
+    /// - Parameter bytes: the bytes of all files without a row that one of them may have left.
+    /// - Returns: the released bytes.
     public func limitReservations(of workers: [Int64], to bytes: Int64) async throws(JobsError) -> Int64 {
         guard !workers.isEmpty else { return 0 }
         return try await gate.write { db in
@@ -68,7 +68,7 @@ extension CacheEviction {
         }
     }
 
-    /// When the first of the live workers was started, in UTC milliseconds; nil where there is none.
+    /// The earliest start of a live worker other than `myself`, in UTC milliseconds; nil if there is none.
     public func earliestStart(butNot myself: Int64?) async throws(JobsError) -> Int64? {
         let workers = try await gate.read { db in
             try db.rows("SELECT id, started_at FROM workers")
@@ -77,20 +77,20 @@ extension CacheEviction {
         return workers.filter { $0.id != myself && gate.lockFile.isAlive(worker: $0.id) }.map(\.startedAt).min()
     }
 
-    /// Workers that died with room set aside. `myself` is none of them.
+    /// Dead workers with reservations, without `myself`.
     public func deadReservations(myself: Int64?) async throws(JobsError) -> [Int64] {
         let workers = try await gate.read { db in try db.integers("SELECT worker FROM reservations") }
         return workers.filter { $0 != myself && !gate.lockFile.isAlive(worker: $0) }
     }
 }
 
-/// URLs that no job has asked for lately, of files that other URLs still use.
+/// URLs that no job has requested lately, of files that other URLs still use.
 extension CacheEviction {
-    /// Forgets URLs that were last used before a time, a slice of them. Their files stay as long as others
-    /// use them, and results of jobs stay.
+    /// Forgets URLs that were last used before a time, one slice of them. Their files stay as long as other URLs use
+    /// them, and the results of jobs stay.
     ///
     /// - Parameter time: by the cache's clock.
-    /// - Returns: how many were forgotten; call again until it is 0.
+    /// - Returns: the number of forgotten URLs; call again until it is 0.
     public func forgetKeys(usedBefore time: SteadyTime) async throws(JobsError) -> Int {
         guard try await gate.exists(Self.unusedKeys, [time.milliseconds, 1]) else { return 0 }
         return try await gate.writeSlice(.urls) { db, rows in
@@ -116,11 +116,11 @@ extension CacheEviction {
         try CacheIndex.forgetFacts(ofUnused: hash, in: db)
     }
 
-    /// The files that have been in quarantine for long enough, by the cache's clock. That counts from when each was
-    /// first seen there: the files' own times are those of a clock that may have been set.
+    /// The quarantined files that have expired, by the cache's clock. The age of each counts from the first call that
+    /// saw it, since the file's own times follow the machine's clock, which may be set.
     ///
     /// - Parameters:
-    ///   - names: everything that is in quarantine now.
+    ///   - names: all files that are in quarantine now.
     ///   - age: in milliseconds.
     public func expired(inQuarantine names: [String], after age: Int64) async throws(JobsError) -> [String] {
         let reading = gate.reading

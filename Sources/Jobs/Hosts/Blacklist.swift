@@ -1,15 +1,15 @@
 public import Core
 internal import GRDB
 
-/// URLs that are not asked for, each for a while.
+/// URLs that are not requested until their entries expire.
 public struct Blacklist: Sendable {
     let gate: DatabaseGate
 
-    /// Which entries of the blacklist are meant.
+    /// Selects entries of the blacklist.
     public enum Selection: Sendable {
         case all
         case url(String)
-        /// By the host's name, or by another that it may have been listed under.
+        /// The host's name, or another name under which it may have been listed.
         case host(String, or: String? = nil)
         case failure(FailureClass)
 
@@ -40,9 +40,9 @@ public struct Blacklist: Sendable {
         }
     }
 
-    /// Takes entries off the list.
+    /// Removes entries.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of removed entries.
     public func remove(_ selection: Selection) async throws(JobsError) -> Int {
         try await gate.write { db in
             let (condition, arguments) = selection.condition
@@ -57,8 +57,8 @@ public struct Blacklist: Sendable {
     }
 
     /// - Parameters:
-    ///   - until: when it is asked for again.
-    ///   - now: for people.
+    ///   - until: when the URL may be requested again.
+    ///   - now: shown to users.
     static func add(
         _ item: ClaimedItem, failure: Failure, until: SteadyTime, now: WallTime, in db: Database,
     ) throws {
@@ -101,7 +101,7 @@ extension BlacklistEntry {
     }
 }
 
-/// Which of a job's URLs are on the blacklist, by the key that the job's rule makes of them.
+/// Checks whether a job's URLs are on the blacklist, by the keys that the job's rule makes.
 struct ListedKeys {
     private let rule: CacheKeyRule?
     private let now: SteadyTime
@@ -110,7 +110,7 @@ struct ListedKeys {
 
     init(of job: JobID, now: SteadyTime, in db: Database) throws {
         let options = try db.text("SELECT options FROM jobs WHERE id = ?", [job])
-        // Of a job whose options can't be read no item has ever been asked for.
+        // Best effort: a job with unreadable options has never requested an item.
         rule = options.flatMap { try? JobSettings(parsing: $0) }?.cacheKey
         self.now = now
         find = try RowStatement(
@@ -118,9 +118,9 @@ struct ListedKeys {
         remove = try RowStatement("DELETE FROM blacklist_entries WHERE url = ?", in: db)
     }
 
-    /// - Parameter takesOff: whether it no longer is, afterwards.
+    /// - Parameter takesOff: whether to remove the entry.
     func has(_ url: String, takesOff: Bool) throws -> Bool {
-        // A pattern that takes too long makes no key.
+        // Best effort: a pattern that takes too long makes no key.
         let key = (try? rule?.key(of: url)) ?? URLText.cacheKey(url)
         guard try find.first(key, now, read: { $0.integer(0) }) == 1 else { return false }
         if takesOff { try remove.run(key) }

@@ -1,24 +1,24 @@
 internal import Core
 internal import GRDB
 
-/// Delayed items by the hosts they wait for, found in a time that doesn't grow with their number.
+/// Delayed items by the hosts for which they wait. The time to find them does not grow with their number.
 struct DelayedWaits {
-    /// So many items are looked at one by one.
+    /// Maximum items that are read one by one.
     static let maxSeen = 10_000
-    /// So many more are only counted, by their index.
+    /// Maximum further items that are only counted, in their index.
     private static let maxCounted = 50_000
     private static let maxHosts = 1_000
 
     private let db: Database
     private let now: Moment
 
-    /// - Parameter now: tells the times at which people see the waits end.
+    /// - Parameter now: converts the ends of waits to the machine's clock.
     init(_ db: Database, _ now: Moment) {
         self.db = db
         self.now = now
     }
 
-    /// How many are delayed, of one job or all that are open, as the counters have it.
+    /// The number of delayed items, of one job or all open jobs, from the counters.
     func count(job: JobID? = nil) throws -> Int {
         let condition = job == nil ? "state IN ('queued', 'running', 'paused')" : "id = ?"
         let sum = "SELECT coalesce(sum(delayed), 0) FROM jobs WHERE \(condition)"
@@ -28,7 +28,7 @@ struct DelayedWaits {
     func hosts(job: JobID?, limit: Int) throws -> [HostWaits] {
         let count = try count(job: job)
         if count <= Self.maxSeen { return try grouped(job: job, limit: limit).map { HostWaits($0, now: now) } }
-        // Of one job among many not even the hosts can be found without a look at its items.
+        // For one job among many, even its hosts can't be found without reading its items.
         if let job, try self.count() > count { return try grouped(job: job, limit: limit).map(more) }
         return try sampled(limit: min(limit, Self.maxHosts))
     }
@@ -39,7 +39,7 @@ struct DelayedWaits {
         return waits
     }
 
-    /// All items that are looked at, each of them.
+    /// Reads all items one by one, up to the limit.
     private func grouped(job: JobID?, limit: Int) throws -> [Row] {
         let items = "SELECT waits_for, message, run_at FROM items WHERE state = 'delayed' AND waits_for IS NOT NULL"
         return try db.rows(
@@ -52,8 +52,8 @@ struct DelayedWaits {
             """, job == nil ? [limit] : [limit, job])
     }
 
-    /// The hosts by steps along the index, and of each so many items that all together are few. What has more of them
-    /// waits no longer than all that is delayed.
+    /// Walks hosts along the index and counts at most a limited number of items of each. For a host with more items,
+    /// the latest end of any delayed item is used.
     private func sampled(limit: Int) throws -> [HostWaits] {
         let row = try db.row(
             """
@@ -77,7 +77,7 @@ struct DelayedWaits {
             """, [row.text("names"), counted, seen, limit])
         let areAll = waits.count < limit
         return waits.map { row in
-            // No item of the hosts that aren't listed waits longer than this.
+            // No item of an unlisted host waits longer than this.
             let until = areAll && row.count("items") < seen ? row.steady("seen") : row.steady("last")
             let givesUp = row.steady("gives_up_at")
             return HostWaits(

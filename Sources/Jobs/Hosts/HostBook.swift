@@ -1,11 +1,11 @@
 public import Core
 internal import GRDB
 
-/// The state of hosts that workers share, and the limits that people set while workers run.
+/// The hosts' state that workers share, and the limits that users set while workers run.
 public struct HostBook: Sendable {
     let gate: DatabaseGate
 
-    /// How long a host is remembered after its wait is over, in milliseconds.
+    /// How long a host is kept after its wait is over, in milliseconds.
     static let memoryDuration: Int64 = 3_600_000
 
     public func memories() async throws(JobsError) -> [HostMemory] {
@@ -21,7 +21,7 @@ public struct HostBook: Sendable {
         }
     }
 
-    /// Saves a worker's knowledge of hosts.
+    /// Saves a worker's hosts.
     public func save(hosts: [HostMemory]) async throws(JobsError) {
         guard !hosts.isEmpty else { return }
         try await gate.write { db in
@@ -29,7 +29,7 @@ public struct HostBook: Sendable {
         }
     }
 
-    /// An origin asked to be left alone: saved at once, since another worker would ask it again.
+    /// Blocks a host whose origin asked for a pause: saved at once, since another worker would send requests.
     public func block(host: String, until time: WallTime) async throws(JobsError) {
         let reading = gate.reading
         try await gate.write { db in
@@ -61,7 +61,7 @@ public struct HostBook: Sendable {
             ])
     }
 
-    /// An origin asked to be left alone.
+    /// Blocks a host whose origin asked for a pause.
     static func block(host: String, until time: SteadyTime, now: SteadyTime, in db: Database) throws {
         guard !host.isEmpty else { return }
         try db.run(
@@ -89,7 +89,7 @@ public struct HostBook: Sendable {
         let failure: FailureClass
     }
 
-    /// The hosts that anything is known of, the busiest first.
+    /// All known hosts, the busiest first.
     public func statuses(limit: Int = 1_000) async throws(JobsError) -> [HostStatus] {
         let reading = gate.reading
         return try await gate.read { [lockFile = gate.lockFile] db in
@@ -126,7 +126,7 @@ public struct HostBook: Sendable {
         (b.running, b.waiting, a.host) < (a.running, a.waiting, b.host)
     }
 
-    /// Hosts that are left alone, with the time until which.
+    /// Blocked hosts, with the times at which they accept requests again.
     public func blocked() async throws(JobsError) -> [String: WallTime] {
         let (now, steady) = (gate.now(), try await gate.cacheTime())
         let left = try await memories().map { (host: $0.host, time: $0.remaining(at: steady)) }
@@ -146,7 +146,7 @@ public struct HostBook: Sendable {
         }
     }
 
-    /// Changes the limits that are given, and leaves the others as they were.
+    /// Sets the given limits, and keeps the others.
     public func setLimits(_ limits: LimitsRecord) async throws(JobsError) {
         try await gate.write { db in
             try db.run(
@@ -162,9 +162,9 @@ public struct HostBook: Sendable {
         }
     }
 
-    /// Back to what workers were started with.
+    /// Resets a host's limits to those with which workers were started.
     ///
-    /// - Returns: whether there was anything.
+    /// - Returns: whether any were set.
     public func resetLimits(host: String) async throws(JobsError) -> Bool {
         try await gate.write { db in
             return try db.run("DELETE FROM limits WHERE host = ?", [host.lowercased()]) > 0
@@ -187,7 +187,7 @@ private struct HostTally {
         if let reason = row.text("reason") { wait = (reason, row.steady("until")) }
     }
 
-    /// - Returns: its times by the machine's clock, which people go by.
+    /// - Returns: the status, with times of the machine's clock.
     func status(of host: String, now: Moment) -> HostStatus {
         let left = memory?.remaining(at: now.steady) ?? 0
         let reason = left > 0 ? memory?.reason : nil

@@ -7,9 +7,9 @@ public struct HostWaits: Hashable, Sendable, Codable {
     public let items: Int
     /// A sentence.
     public let reason: String
-    /// When the last of them is tried again, or the host is given up; nil where that is unknown.
+    /// When the last of them is tried again, or the host is given up; nil if unknown.
     public let until: WallTime?
-    /// Whether there are more items, or hosts, than were counted.
+    /// Whether there are more items or hosts than were counted.
     public var isMore = false
 
     init(_ row: Row, now: Moment) {
@@ -24,7 +24,7 @@ public struct HostWaits: Hashable, Sendable, Codable {
         (self.until, self.isMore) = (until, isMore)
     }
 
-    /// Of items that are put off and those in a worker's hands.
+    /// Adds delayed items and items that workers hold.
     fileprivate func joined(with other: HostWaits) -> HostWaits {
         HostWaits(
             host: host, items: items + other.items, reason: max(reason, other.reason),
@@ -34,10 +34,10 @@ public struct HostWaits: Hashable, Sendable, Codable {
 }
 
 extension HostBook {
-    /// Which hosts items wait for: those with the most items first. It takes no longer than a moment however many wait;
-    /// where they are too many to look at each, ``HostWaits/isMore`` says so.
+    /// The hosts for which items wait, those with the most items first. The time does not grow with the number of
+    /// waiting items; if they are too many to count, ``HostWaits/isMore`` is set.
     ///
-    /// - Parameter job: of one job only.
+    /// - Parameter job: counts only this job's items.
     public func waits(job: JobID? = nil, limit: Int = 1_000) async throws(JobsError) -> [HostWaits] {
         let reading = gate.reading
         return try await gate.read { db in
@@ -52,7 +52,7 @@ extension HostBook {
         }
     }
 
-    /// Items that wait inside workers, a few for each of them.
+    /// Items that wait inside workers.
     private static func heldWaits(_ job: JobID?, _ limit: Int, now: Moment, in db: Database) throws -> [HostWaits] {
         try db.rows(
             """
@@ -66,7 +66,7 @@ extension HostBook {
         ).map { HostWaits($0, now: now) }
     }
 
-    /// Why an item waits that a worker has in hand; nil for one that doesn't.
+    /// Why an active item waits in its worker; nil if it does not wait.
     public func heldReason(of item: Int64) async throws(JobsError) -> (reason: String, until: WallTime?)? {
         let reading = gate.reading
         return try await gate.read { db in
@@ -85,11 +85,11 @@ extension HostBook {
         }
     }
 
-    /// Writes down which items have begun to wait in a worker's hands, and which no longer do.
+    /// Records which active items began to wait, and which stopped waiting.
     public func saveHeld(
         added: [HeldItem], removed: Set<Int64>, worker: Int64,
     ) async throws(JobsError) {
-        // A power cut ends the worker, and with it the items that it holds.
+        // Not synced: a power failure ends the worker, and with it its waiting items.
         try await gate.write(isDurable: false) { db in
             for item in removed { try db.run("DELETE FROM held_items WHERE worker = ? AND item = ?", [worker, item]) }
             for held in added {

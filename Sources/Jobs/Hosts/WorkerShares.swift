@@ -4,12 +4,12 @@ internal import GRDB
 /// A worker's requests to a host, and its share of the host's limits.
 public struct HostDemand: Hashable, Sendable {
     public let load: HostLoad
-    /// Requests at once that all workers may have together.
+    /// Concurrent requests that all workers may have together.
     public let limit: Int
-    /// Its share since it asked last. It has at most that many requests in flight, and those that it had before.
+    /// The share that it got last. It has at most that many requests in flight, plus those that it had before.
     public let share: Int?
 
-    /// - Parameter load: of the host `*` for all hosts together.
+    /// - Parameter load: the load of one host, or of the host `*` for all hosts together.
     public init(load: HostLoad, limit: Int, share: Int?) {
         self.load = load
         self.limit = max(0, limit)
@@ -17,43 +17,43 @@ public struct HostDemand: Hashable, Sendable {
     }
 }
 
-/// A worker's limits until it asks again.
+/// A worker's limits until its next request for shares.
 public struct WorkerShares: Hashable, Sendable {
     public struct Share: Hashable, Sendable {
-        /// Requests at once.
+        /// Concurrent requests.
         public var places: Int
-        /// Workers that want some, this one included.
+        /// The number of workers with requests, including this one.
         public var parts: Int
     }
 
-    /// By host, with `*` for all hosts together; nil for a worker that is alone and has everything.
+    /// By host, with `*` for all hosts together; nil for a single worker, which has all slots.
     public var hosts: [String: Share]?
 }
 
 extension HostBook {
-    /// A worker that hasn't been seen for so long, in milliseconds, is stopped or hangs: it isn't waited for, though it
-    /// lives.
+    /// After this time without a sign of life, in milliseconds, a live worker counts as stopped or hanging, and the
+    /// others do not wait for it.
     private static let longestSilence: Int64 = 20_000
-    /// How long places stay with their workers where more workers want some than there are places, in milliseconds.
+    /// How long workers keep their slots if there are more workers than slots, in milliseconds.
     private static let turnDuration: Int64 = 10_000
 
     /// Saves a worker's requests to hosts, and splits the hosts' limits among the live workers.
     ///
-    /// Places are only ever taken where they are free: what a worker has written down is its own until it has written
-    /// down less, and it begins to use less before it does. So together they never have more than there are, and what
-    /// one that died had is free at the next look.
+    /// A worker takes only free slots. It owns the number that it has recorded until it records a smaller one, and it
+    /// reduces its use before it does so. So all workers together never exceed a limit, and the slots of a dead worker
+    /// are free at the next call.
     ///
-    /// - Parameter wasIdle: whether it had nothing in hand the last time; then nothing is written where there is
-    ///   nothing now.
+    /// - Parameter wasIdle: whether the worker had no requests at the last call; if it has none now either, nothing is
+    ///   written.
     public func takeShares(
         _ demands: [HostDemand], worker: Int64, wasIdle: Bool,
     ) async throws(JobsError) -> WorkerShares {
         let reading = gate.reading
         if demands.isEmpty, wasIdle, let shares = try await idleShares(worker, now: reading.wall) { return shares }
         let clock = gate.now
-        // A power cut ends the worker, and with it its requests.
+        // Not synced: a power failure ends the worker, and with it its requests.
         return try await gate.write(isDurable: false) { [lockFile = gate.lockFile] db in
-            // Read only now: another program's transaction may have been waited for.
+            // Read only now, since the transaction may have waited for another program.
             let now = clock()
             let others = try Self.others(than: worker, now: now, in: db) { lockFile.isAlive(worker: $0) }
             let isAlone = others.isEmpty
@@ -65,7 +65,7 @@ extension HostBook {
             }
             let turn = Int(clamping: try reading.time(in: db).milliseconds / Self.turnDuration)
             let taken = try Self.taken(by: others.keys, in: db)
-            // One that was alone a moment ago still has everything, until it has seen us.
+            // A worker that was alone before keeps all slots until it has seen this worker.
             let mayTake = !others.values.contains(false)
             var shares: [String: WorkerShares.Share] = [:]
             var rows: [(HostLoad, Int?)] = []
@@ -73,7 +73,7 @@ extension HostBook {
                 let host = taken[demand.load.host] ?? Taken()
                 let held = max(demand.share ?? demand.load.running, demand.load.running)
                 let fair = host.fair(for: worker, demand, turn: turn)
-                // Less is kept to at once and written down the next time; more is written down first.
+                // A smaller share takes effect at once and is recorded next time; a larger share is recorded first.
                 let free = max(0, demand.limit - host.places)
                 let written = mayTake ? max(held, min(fair, free)) : held
                 rows.append((demand.load, written))
@@ -85,7 +85,7 @@ extension HostBook {
         }
     }
 
-    /// The share of a worker without requests; nil where it first has to say whether it is alone.
+    /// The share of a worker without requests; nil if it must first record whether it is alone.
     private func idleShares(_ worker: Int64, now: WallTime) async throws(JobsError) -> WorkerShares? {
         try await gate.read { [lockFile = gate.lockFile] db in
             let others = try Self.others(than: worker, now: now, in: db) { lockFile.isAlive(worker: $0) }
@@ -96,10 +96,10 @@ extension HostBook {
         }
     }
 
-    /// Workers that live, and whether they keep to shares.
+    /// The other live workers, and whether they keep to shares.
     ///
-    /// While this worker could write nothing, neither could they, and when the clock jumps, none has been seen since:
-    /// so one counts as well that was seen about when this one was seen last.
+    /// While this worker cannot write, the others cannot either, and after a jump of the clock none has been seen yet.
+    /// So a worker also counts if it was last seen at about the same time as this one.
     private static func others(
         than worker: Int64, now: WallTime, in db: Database, isAlive: (Int64) -> Bool,
     ) throws -> [Int64: Bool] {
@@ -114,7 +114,7 @@ extension HostBook {
         return found
     }
 
-    /// The requests of other workers to a host: how many they may make, and how many they want.
+    /// The requests of other workers to a host: their slots, and how many each wants.
     private struct Taken {
         var places = 0
         var demands: [Int64: Int] = [:]
@@ -160,11 +160,11 @@ extension HostBook {
     }
 }
 
-/// How places are split among workers that want some: none gets more than it wants, and the remainder goes round.
+/// Splits slots among workers with requests: no worker gets more than it wants, and the remainder rotates.
 public enum FairShares {
     /// - Parameters:
-    ///   - turn: counts up now and then, so that where places are fewer than workers each has its turn.
-    /// - Returns: places for each worker; together never more than there are.
+    ///   - turn: increases over time, so that all workers get a turn if there are more workers than slots.
+    /// - Returns: the slots of each worker; their sum never exceeds `places`.
     public static func split(_ places: Int, demands: [Int64: Int], turn: Int) -> [Int64: Int] {
         var left = max(0, places)
         var shares = demands.mapValues { _ in 0 }
@@ -174,7 +174,7 @@ public enum FairShares {
             open = Array(open[start...] + open[..<start])
         }
         while left > 0, !open.isEmpty {
-            // Those that want little have it first; the others share what they leave.
+            // Workers that want few slots are satisfied first; the others share the rest.
             let each = max(1, left / open.count)
             for worker in open where left > 0 {
                 let more = min(each, left, (demands[worker] ?? 0) - (shares[worker] ?? 0))

@@ -1,23 +1,23 @@
-/// How the cache key is made of a URL, so that one picture behind changing query strings is one.
+/// A rule that makes the cache key of a URL, so that one picture with changing query strings has one key.
 public struct CacheKeyRule: Hashable, Sendable {
     private enum Kind: Hashable {
         case dropQuery
         /// Only these parameters count, in the order of their names.
         case keep(Set<String>)
-        /// A regular expression and what takes its place; `\1` to `\9` stand for its groups.
+        /// A regular expression and its replacement, in which `\1` to `\9` stand for groups.
         case substitute(KeyPattern)
     }
 
     private let kind: Kind
-    /// As it was written.
+    /// The rule as it was written.
     public let text: String
 
-    /// Whether it is a regular expression, which may take its time.
+    /// Whether it is a regular expression, whose search may take long.
     var isPattern: Bool { if case .substitute = kind { true } else { false } }
 
     private static let longestPattern = 500
 
-    /// - Parameter text: `drop-query`, `keep:NAME+NAME` or `s/PATTERN/REPLACEMENT/`, with any mark for the slash.
+    /// - Parameter text: `drop-query`, `keep:NAME+NAME` or `s/PATTERN/REPLACEMENT/`, with any character as the slash.
     public init(_ text: String) throws(JobsError) {
         self.text = text
         if text == "drop-query" {
@@ -45,9 +45,9 @@ public struct CacheKeyRule: Hashable, Sendable {
         )
     }
 
-    /// The key of a URL. Where the rule leaves nothing, it is the URL.
+    /// The key of a URL; the URL itself if the rule leaves no text.
     ///
-    /// - Throws: `refused` for a pattern that would take too long with this URL.
+    /// - Throws: `refused` if the pattern takes too long with this URL.
     public func key(of url: String) throws(JobsError) -> String {
         let whole = URLText.cacheKey(url)
         let key: String

@@ -3,7 +3,7 @@ internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
 
-/// The file that stands for a URL and a variant's name now.
+/// The current file of a URL and a variant.
 public struct CacheEntry: Hashable, Sendable, Codable {
     public let key: String
     public let variant: String
@@ -18,26 +18,26 @@ public struct CacheEntry: Hashable, Sendable, Codable {
     }
 }
 
-/// The cache in numbers, all of them counted as things happen.
+/// The cache's totals, which are counted at each change.
 public struct CacheTotals: Hashable, Sendable, Codable {
     public var blobs: Int64
     public var bytes: Int64
-    /// Bytes that workers are about to publish, or had been when they died.
+    /// Bytes that live workers have reserved, or had reserved when they died.
     public var reservedBytes: Int64
-    /// Items that ended without the network, and with it.
+    /// Items that ended without a download, and with one.
     public var hits: Int64
     public var misses: Int64
-    /// Bytes of sources that an origin confirmed by a 304 instead of sending them.
+    /// Bytes of sources that an origin confirmed with a 304 instead of sending them.
     public var revalidatedBytes: Int64
-    /// Bytes that were there already when they were to be published.
+    /// Bytes of sources that were downloaded and already existed in the cache.
     public var dedupedBytes: Int64
     public var evictedBlobs: Int64
     public var evictedBytes: Int64
-    /// Files that were given up because the disk did not confirm them.
+    /// Files that were discarded because the disk did not confirm them.
     public var failedSyncs: Int64
 }
 
-/// A file of the cache that turned out missing or damaged, and is not there again yet.
+/// A file of the cache that was found missing or damaged and is not restored yet.
 public struct LostFile: Hashable, Sendable, Codable {
     public let key: String
     /// The variant's name; empty for the source.
@@ -51,7 +51,7 @@ public struct LostFile: Hashable, Sendable, Codable {
     }
 }
 
-/// A URL that will not be asked for.
+/// A URL on the blacklist, which is not requested.
 public struct BlacklistEntry: Hashable, Sendable, Codable {
     public internal(set) var url: String
     public let host: String
@@ -62,11 +62,11 @@ public struct BlacklistEntry: Hashable, Sendable, Codable {
     public let firstAt: Int64
     public let lastAt: Int64
     public let expiresAt: WallTime
-    /// The setting that has refused it, as `name=value`: the entry holds as long as that is the same.
+    /// The setting that refused the URL, as `name=value`: the entry is in force as long as the setting is the same.
     public internal(set) var setting: String?
 }
 
-/// A blob as the index knows it.
+/// A blob in the index.
 public struct IndexedBlob: Hashable, Sendable {
     public let hash: String
     /// Bytes.
@@ -75,16 +75,16 @@ public struct IndexedBlob: Hashable, Sendable {
     public let modifiedAt: SteadyTime
 }
 
-/// The cache's own clock: wall-clock time without its jumps, so that no file looks unused for years after a person has
-/// set the machine's clock.
+/// The cache's own clock: wall-clock time without its jumps, so that no file looks unused for years after the machine's
+/// clock was set.
 ///
-/// Within one boot the kernel's uptime says how much time has really passed. Across boots that is unknown; time that
-/// goes back then, or forward by more than a year, counts as no time at all: files stay too long rather than too short.
+/// Within one boot, the kernel's uptime tells how much time has passed. Across boots that is unknown: a step back, or
+/// forward by more than a year, counts as no time, so files stay too long rather than too short.
 struct CacheClock: Codable, Hashable, Sendable {
     var boot: String
-    /// Since the boot, in milliseconds, time asleep included.
+    /// Milliseconds since the boot, including suspended time.
     var uptime: Int64
-    /// By the machine's clock.
+    /// The machine's clock.
     var wall: WallTime
     /// Milliseconds to subtract from the machine's clock.
     var shift: Int64
@@ -92,7 +92,7 @@ struct CacheClock: Codable, Hashable, Sendable {
     static let tolerance: Int64 = 600_000
     static let longestAbsence: Int64 = 400 * 86_400_000
 
-    /// The clock as it stands now, after this one was written down earlier.
+    /// This clock, moved on to the reading `now`.
     func moved(to now: CacheClock) -> CacheClock {
         var now = now
         now.shift = shift
@@ -107,7 +107,7 @@ struct CacheClock: Codable, Hashable, Sendable {
         return now
     }
 
-    /// Without /proc all boots look like one, and a restart like a jump of the clock.
+    /// Best effort: without /proc all boots look like one, and a restart looks like a jump of the clock.
     static let boot =
         ((try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)) ?? "unknown")
         .filter { $0 != "\n" }

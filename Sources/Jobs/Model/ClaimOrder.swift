@@ -2,7 +2,7 @@
 public struct Precedence: Hashable, Sendable, Comparable {
     public let priority: Int
     public let order: ExecutionOrder
-    /// The job's age; smaller is older.
+    /// Smaller ids are older jobs.
     public let job: JobID
 
     public init(priority: Int, order: ExecutionOrder, job: JobID) {
@@ -11,8 +11,8 @@ public struct Precedence: Hashable, Sendable, Comparable {
         self.job = job
     }
 
-    /// `a < b` when `a` goes after `b`. At equal priority LIFO goes before FIFO: a person who asks for the newest first
-    /// wants it now.
+    /// `a < b` if `a` is claimed after `b`. At equal priority LIFO goes before FIFO: a user who asks for the newest
+    /// first wants it now.
     public static func < (a: Precedence, b: Precedence) -> Bool {
         if a.priority != b.priority { return a.priority < b.priority }
         switch (a.order, b.order) {
@@ -34,24 +34,25 @@ extension JobDefinition {
 /// The queued items of a job that are claimed at one priority.
 struct ClaimQueue {
     let job: JobDefinition
-    /// Of items that have one of their own; nil for all others.
+    /// The priority of items with their own; nil for all other items.
     let priority: Int?
 
     var precedence: Precedence { Precedence(priority: priority ?? job.priority, order: job.order, job: job.id) }
 }
 
-/// Which jobs to pass over: those of which a worker already holds many items that don't move.
+/// Which stalled jobs to pass over: jobs of which a worker already holds many items that make no progress.
 public struct StalledJobPolicy: Sendable {
     public enum Otherwise: Sendable {
-        /// Claims from them as usual where no other job of the same priority has items.
+        /// Claims from them as usual if no other job of the same priority has items.
         case asEver
-        /// Jobs of lower priority go before them, too; where there are only such jobs, the one of which there is least.
+        /// Jobs of lower priority go before them, too. If there are only stalled jobs, the one with the fewest items in
+        /// flight goes first.
         case least
-        /// Nothing is claimed from them.
+        /// Claims nothing from them.
         case nothing
     }
 
-    /// Items in flight of each such job.
+    /// Items in flight of each stalled job.
     public let inHand: [JobID: Int]
     public let otherwise: Otherwise
 

@@ -1,21 +1,21 @@
 public import Core
 internal import FoundationEssentials
 
-/// The headers of a source's response that say how long it may be used. Stored as text in `sources.http`.
+/// The headers of a source's response that determine its freshness. Stored as text in `sources.http`.
 public struct HTTPFacts: Hashable, Sendable, Codable {
     public var cacheControl: String?
     public var expires: String?
     public var date: String?
     public var age: String?
     public var vary: String?
-    /// The request's headers that `vary` names, as they were sent.
+    /// The values of the request's headers that `vary` names.
     public var varied: String?
-    /// When it was asked for and when the answer came.
+    /// When the request was sent and when the response arrived.
     public var askedAt: WallTime
     public var answeredAt: WallTime
-    /// How many redirects led to the answer; nil where none did. How long those may be reused is not stored.
+    /// The number of redirects; nil for none. Their freshness is not stored.
     public var redirects: Int?
-    /// Of the answer; nil for 200.
+    /// The response's status; nil for 200.
     public var status: Int?
 
     public init(
@@ -37,13 +37,13 @@ public struct HTTPFacts: Hashable, Sendable, Codable {
 }
 
 extension HTTPFacts {
-    /// Separates two facts; a header's value has no such character.
+    /// Separates two facts; no header's value contains this character.
     private static let separator = UInt8(0x1F)
-    /// Before a fact that is known.
+    /// Precedes a known fact.
     private static let known = UInt8(ascii: "=")
 
-    /// As it is stored: the facts in their order, each after `=` where it is known, with separators between them. It is
-    /// read and written for each item, and takes a tenth of JSON's time.
+    /// The stored text: the facts in order, each known one after `=`, with separators between them. It is read and
+    /// written for each item, and takes a tenth of JSON's time.
     var text: String {
         var facts = [cacheControl, expires, date, age, vary, varied, askedAt.description, answeredAt.description]
         if redirects != nil || status != nil { facts.append(redirects.map(String.init)) }
@@ -59,9 +59,9 @@ extension HTTPFacts {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// - Returns: nil for text that can't be read; then the origin is asked.
+    /// - Returns: nil for unreadable text; then the worker revalidates with the origin.
     init?(text: String) {
-        // As versions before stored it.
+        // The JSON of earlier versions. Best effort: unreadable text counts as none.
         if text.utf8.first == UInt8(ascii: "{") {
             guard let facts = try? JSONDecoder().decode(HTTPFacts.self, from: Data(text.utf8)) else { return nil }
             self = facts

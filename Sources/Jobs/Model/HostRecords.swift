@@ -1,29 +1,29 @@
 public import Core
 internal import GRDB
 
-/// A host as workers remember it from one run to the next.
+/// A host's state, which workers keep from one run to the next.
 public struct HostMemory: Hashable, Sendable {
     public var host: String
-    /// Nothing is asked of it before; 0 for a host that may be asked.
+    /// No request is sent before; 0 for a host that accepts requests.
     public var notBefore: SteadyTime
-    /// When that was written down.
+    /// When `notBefore` was set.
     public var setAt: SteadyTime
-    /// A word: `asked` or `parked`.
+    /// `asked` or `parked`.
     public var reason: String?
-    /// Transfers that may run at once, where that is fewer than the limit.
+    /// Concurrent transfers, if fewer than the limit.
     public var width: Double?
-    /// How often it was parked without an answer since.
+    /// How often its circuit opened since its last response.
     public var circuitOpenCount: Int
-    /// Its latest failures, where it can't be reached.
+    /// Its latest failures, if it is unreachable.
     public var silence: Silence?
-    /// Whether it is known to have answered at some time.
+    /// Whether it has ever responded.
     public var hasAnswered = false
 
-    /// A host that fails.
+    /// The failures of an unreachable host.
     public struct Silence: Hashable, Sendable {
         public var since: SteadyTime
         public var last: SteadyTime
-        /// When what waits for it ends; nil for one that has answered before.
+        /// When its waiting items end; nil for a host that has responded before.
         public var givesUpAt: SteadyTime?
         public var failure: FailureClass
         public var message: String
@@ -52,13 +52,14 @@ public struct HostMemory: Hashable, Sendable {
         self.circuitOpenCount = circuitOpenCount
     }
 
-    /// Milliseconds until it may be asked again. Never more than the origin asked for, even after the clock was set.
+    /// Milliseconds until it accepts requests again. Never more than the origin asked for, even after the clock was
+    /// set.
     public func remaining(at now: SteadyTime) -> Int64 {
-        // Also where a person has typed a later time into the table.
+        // The limit also applies if a user has typed a later time into the table.
         max(0, min(notBefore - now, notBefore - setAt, HostMemory.longestDelay))
     }
 
-    /// The longest that an item can have been put off for, in milliseconds: `Retry-After`'s hour, and some.
+    /// The longest delay of an item, in milliseconds: the hour of `Retry-After`, and a margin.
     static let longestDelay: Int64 = 3_900_000
 }
 
@@ -67,11 +68,11 @@ public struct HostLoad: Hashable, Sendable {
     public let host: String
     public let running: Int
     public let waiting: Int
-    /// Requests a second, lately.
+    /// Requests per second over the last seconds.
     public let rate: Double
-    /// Why those wait, in a sentence; nil where nothing holds the host back.
+    /// Why the waiting requests wait, in a sentence; nil if no limit holds the host back.
     public let reason: String?
-    /// Until when; nil where that is unknown.
+    /// When the wait ends; nil if unknown.
     public let until: SteadyTime?
 
     public init(
@@ -86,24 +87,24 @@ public struct HostLoad: Hashable, Sendable {
     }
 }
 
-/// A host as `worker hosts` shows it, over all workers that live.
+/// A host as `worker hosts` shows it, over all live workers.
 public struct HostStatus: Hashable, Sendable, Codable {
     public let host: String
     public let running: Int
-    /// In the workers' hands and as `delayed` items.
+    /// Items that workers hold for it, and `delayed` items.
     public let waiting: Int
     public let rate: Double
-    /// How often each class of failure was met.
+    /// The number of failures of each class.
     public let failures: [String: Int]
-    /// Nil where it may be asked.
+    /// Nil if it accepts requests.
     public let notBefore: WallTime?
-    /// Why not: `asked` by the origin, or `parked` since it can't be reached.
+    /// Why it does not: `asked` by the origin, or `parked` since it is unreachable.
     public let reason: String?
-    /// Transfers that may run at once, where back-off has made that fewer than the limit.
+    /// Concurrent transfers, if back-off has reduced them below the limit.
     public let width: Double?
-    /// Why requests to it wait, in a sentence; nil where nothing holds it back.
+    /// Why its requests wait, in a sentence; nil if no limit holds it back.
     public let why: String?
-    /// Until when; nil where that is unknown.
+    /// When the wait ends; nil if unknown.
     public let until: WallTime?
 
     enum CodingKeys: String, CodingKey {
@@ -113,7 +114,7 @@ public struct HostStatus: Hashable, Sendable, Codable {
 }
 
 extension HostStatus {
-    /// Why a host is left alone, in words.
+    /// Why a host gets no requests, in words.
     ///
     /// - Parameter reason: `asked` or `parked`.
     public static func sentence(reason: String, host: String) -> String {
@@ -123,13 +124,13 @@ extension HostStatus {
     }
 }
 
-/// Limits that were set in the database; for the others workers use those that they were started with.
+/// Limits that were set in the database; for all others, workers use those with which they were started.
 public struct LimitsRecord: Hashable, Sendable, Codable {
-    /// `*` for the worker as a whole, and for hosts without a row of their own.
+    /// `*` for the whole worker, and for hosts without a row of their own.
     public var host: String
     public var concurrency: Int?
     public var perHost: Int?
-    /// Requests a second.
+    /// Requests per second.
     public var rate: Double?
     public var burst: Int?
 
@@ -151,7 +152,7 @@ public struct LimitsRecord: Hashable, Sendable, Codable {
     }
 }
 
-/// An item that waits in a worker's hands, for that host.
+/// An active item that waits in a worker for its host.
 public struct HeldItem: Hashable, Sendable {
     public let item: Int64
     public let host: String

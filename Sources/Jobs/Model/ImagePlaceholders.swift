@@ -1,15 +1,15 @@
 internal import GRDB
 
-/// Placeholders made from a source's pixels, and a hash to find sources that look alike.
+/// Placeholders made from a source's pixels, and a hash to find similar sources.
 public struct ImagePlaceholders: Hashable, Sendable, Codable {
-    /// `#rrggbb`; nil where every pixel is transparent.
+    /// `#rrggbb`; nil if every pixel is transparent.
     public var dominantColour: String?
     public var blurHash: String
     /// Base64.
     public var thumbHash: String
     /// 64 bits, as SQLite stores them; nil for a picture without structure.
     public var perceptualHash: Int64?
-    /// The damage of a source that was decoded all the same (`accept-damaged`).
+    /// The damage of a source that was decoded anyway (`accept-damaged`).
     public var damage: String?
 
     public init(
@@ -31,7 +31,7 @@ public struct ImagePlaceholders: Hashable, Sendable, Codable {
     /// In the order of the columns.
     var values: StatementArguments { [dominantColour, blurHash, thumbHash, perceptualHash, damage] }
 
-    /// Nil where no pixel of the source was ever decoded.
+    /// Nil if no pixel of the source was decoded.
     ///
     /// - Parameters:
     ///   - text: the text in a column, counted from zero.
@@ -42,7 +42,7 @@ public struct ImagePlaceholders: Hashable, Sendable, Codable {
             damage: text(4))
     }
 
-    /// The perceptual hash for people, in 16 digits.
+    /// The perceptual hash in 16 hexadecimal digits.
     public var perceptualHex: String? {
         perceptualHash.map { hash in
             let digits = String(UInt64(bitPattern: hash), radix: 16)
@@ -55,7 +55,7 @@ public struct ImagePlaceholders: Hashable, Sendable, Codable {
         case damage
     }
 
-    /// As in the view `results`: the hash in digits, since JSON's readers lose the lower bits of large numbers.
+    /// As in the view `results`: the hash in digits, since JSON readers lose the lower bits of large numbers.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encodeIfPresent(dominantColour, forKey: .dominantColour)

@@ -5,11 +5,11 @@ internal import GRDB
 public struct Completion: Sendable {
     public var source: SourceRecord
     public var renditions: [RenditionRecord]
-    /// Renditions made now, for the index.
+    /// New renditions, for the index.
     public var newVariants: [VariantRecord]
-    /// Whether it was there already, so that no network was used.
+    /// Whether all of it was cached, so that no network was used.
     public var isCached: Bool
-    /// The failure in whose place it stands: it counts among the host's all the same.
+    /// The failure that this result replaces; it still counts among the host's failures.
     public var concealed: Failure?
 
     public init(source: SourceRecord, renditions: [RenditionRecord], newVariants: [VariantRecord], isCached: Bool) {
@@ -20,42 +20,42 @@ public struct Completion: Sendable {
     }
 }
 
-/// How a worker lets go of an item.
+/// How a worker ends or releases an item.
 public indirect enum ItemEnding: Sendable {
     case done(Completion)
-    /// Ends it, and blacklists the URL as the class says.
+    /// Ends the item, and blacklists the URL if the class requires it.
     case failed(Failure)
-    /// Ends it without a request, because its URL is listed.
+    /// Ends the item without a request, because its URL is on the blacklist.
     case blacklisted(BlacklistEntry)
-    /// Back to the queue for the next of its fallbacks, since this URL has failed for good.
+    /// Queues the item again for its next fallback, since this URL has failed for good.
     case fallBack(Failure)
-    /// Tried again at this time; `blockingHost` keeps everybody off the host until then.
+    /// Delays the item until this time; `blockingHost` also blocks its host until then.
     case retry(at: WallTime, Failure, blockingHost: Bool)
-    /// Waits without having been tried, most often for its host; `reason` is a sentence.
+    /// Delays the item without a try, most often for its host; `reason` is a sentence.
     case wait(until: WallTime, host: String? = nil, reason: String? = nil)
-    /// Back to the queue, as if it had never been claimed.
+    /// Queues the item again, as if it had never been claimed.
     case release
 }
 
 /// The result of finishing a group of items.
 public struct FinishedGroup: Sendable {
-    /// Items that were no longer this lease's: cancelled, deleted or taken back meanwhile. Their results were not
-    /// recorded, which is not an error.
+    /// Items that this lease no longer holds: they were cancelled, deleted or reclaimed meanwhile. Their results were
+    /// not recorded, which is not an error.
     public internal(set) var fencedOut: Set<Int64> = []
-    /// Items that were not ended, since a file of theirs may be deleted at this moment: it has to be held first.
+    /// Items that were not ended, since one of their files may be deleted at this moment: the worker has to hold it
+    /// first.
     public internal(set) var doubtful: Set<Int64> = []
-    /// Links that entries were written for, or taken from, where links are kept.
+    /// The links whose entries were added or removed, if links are kept.
     public internal(set) var links: [CacheEntry] = []
-    /// Files that are counted by the index from now on, and no longer by the room that was set aside for them; with
-    /// their sizes.
+    /// Files that the index counts from now on instead of their reservations, with their sizes.
     public internal(set) var counted: [String: Int64] = [:]
 }
 
-/// Blobs whose files a worker holds while their items are ended, so that no program deletes them.
+/// Blobs whose files a worker holds while it ends their items, so that no program deletes them.
 public struct HeldBlobs: Sendable {
-    /// Those that it has just given their names.
+    /// Blobs that it has just published.
     public var published: Set<String>
-    /// Those that it found to be there.
+    /// Blobs that it found in the cache.
     public var found: Set<String> = []
 
     public init(published: Set<String> = []) { self.published = published }
@@ -63,7 +63,7 @@ public struct HeldBlobs: Sendable {
     public func contains(_ hash: String) -> Bool { published.contains(hash) || found.contains(hash) }
 }
 
-/// Files of a group that a worker has set room aside for.
+/// The files of a group for which a worker has reserved space.
 public struct GroupRoom: Sendable {
     public let worker: Int64
     public let hashes: Set<String>

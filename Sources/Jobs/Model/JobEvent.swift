@@ -1,30 +1,32 @@
-/// Something that has happened to a job or to one of its items.
+/// A change of a job or of one of its items.
 public struct JobEvent: Hashable, Sendable, Codable {
     public enum Kind: String, Sendable, Codable {
-        /// An item has ended, most often.
+        /// An item has ended.
         case item
-        /// A job has come to be, or has another state.
+        /// A job was created or has changed its state.
         case job
-        /// How far the job is, after the events before it. It is no event of the log: it has the id of the one before.
+        /// The job's progress after the events before it. The log does not contain it: it has the id of the event
+        /// before.
         case progress
     }
 
-    /// Grows from event to event. A reader that goes on after the last one it has seen misses nothing and sees nothing twice.
+    /// Ids grow from event to event. A reader that continues after the last id that it has seen misses no event and
+    /// gets none twice.
     public let id: Int64
-    /// ISO 8601, by the machine's clock.
+    /// ISO 8601, from the machine's clock.
     public let at: String
     public let event: Kind
     public let job: JobID
     public internal(set) var item: Int64?
     /// Nil for an item that was pruned since.
     public internal(set) var url: String?
-    /// `done`, `cached`, `failed`, `blacklisted` or `cancelled` of an item; of a job its state.
+    /// `done`, `cached`, `failed`, `blacklisted` or `cancelled` for an item; the state for a job.
     public internal(set) var state: String?
-    /// The class of a failure.
+    /// The failure's class.
     public internal(set) var failure: String?
-    /// Of a job's items, how many have ended, as SDWebImage counts them: those that were skipped among them.
+    /// The job's ended items as SDWebImage counts them, including skipped ones.
     public internal(set) var finished: Int?
-    /// How many of the finished ones have failed.
+    /// The finished items that failed.
     public internal(set) var skipped: Int?
     public internal(set) var total: Int?
 

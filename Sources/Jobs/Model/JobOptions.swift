@@ -3,7 +3,7 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     public let rawValue: Int
     public init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// Ask for the URL although it is on the blacklist; a success takes it off.
+    /// Request the URL although it is on the blacklist; a success removes it from the list.
     public static let retryFailed = JobOptions(rawValue: 1 << 0)
     /// Revalidate cached sources with their origins.
     public static let refreshCached = JobOptions(rawValue: 1 << 1)
@@ -11,9 +11,9 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     public static let fromCacheOnly = JobOptions(rawValue: 1 << 2)
     /// Never use the cache.
     public static let fromLoaderOnly = JobOptions(rawValue: 1 << 3)
-    /// Priority −50, unless one is given.
+    /// Priority −50, unless the job has its own.
     public static let lowPriority = JobOptions(rawValue: 1 << 4)
-    /// Priority +50, unless one is given.
+    /// Priority +50, unless the job has its own.
     public static let highPriority = JobOptions(rawValue: 1 << 5)
     /// Accept any TLS certificate.
     public static let allowInvalidCertificates = JobOptions(rawValue: 1 << 6)
@@ -24,35 +24,35 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     /// Use the first frame of an animation.
     public static let decodeFirstFrameOnly = JobOptions(rawValue: 1 << 9)
 
-    /// Apply effects to every frame of an animation, which else is only brought to its size.
+    /// Apply effects to every frame of an animation; without this, an animation is only scaled.
     public static let transformAnimatedImage = JobOptions(rawValue: 1 << 10)
-    /// Take a source of more than 60 MiB of pixels for a smaller one.
+    /// Decode a source of more than 60 MiB of pixels at a smaller size.
     public static let scaleDownLargeImages = JobOptions(rawValue: 1 << 11)
 
     /// Show pictures while they arrive.
     public static let progressive = JobOptions(rawValue: 1 << 12)
 
-    /// Take a source that is only kept for whole, without decoding it.
+    /// Accept a source that is only stored, without decoding it.
     public static let avoidDecodeImage = JobOptions(rawValue: 1 << 13)
 
-    /// Send and keep cookies, for this job alone.
+    /// Send and keep cookies, only within this job.
     public static let handleCookies = JobOptions(rawValue: 1 << 20)
-    /// Don't take what `X-Robots-Tag` keeps from machines.
+    /// Refuse sources that `X-Robots-Tag` forbids.
     public static let respectRobotsTag = JobOptions(rawValue: 1 << 21)
     /// Ask robots.txt first.
     public static let respectRobotsText = JobOptions(rawValue: 1 << 22)
-    /// Use cached sources for as long as HTTP says (RFC 9111), and no longer.
+    /// Use cached sources as long as they are fresh (RFC 9111), and no longer.
     public static let httpCache = JobOptions(rawValue: 1 << 23)
-    /// Use a cached source, however old, when the origin fails.
+    /// Use a cached source of any age if the origin fails.
     public static let staleIfError = JobOptions(rawValue: 1 << 24)
 
     /// Accept a damaged picture as far as a browser would show it.
     public static let acceptDamaged = JobOptions(rawValue: 1 << 25)
 
-    /// Leave out URLs that an earlier job has ended as done.
+    /// Leave out URLs that an earlier job has finished successfully.
     public static let onlyNew = JobOptions(rawValue: 1 << 30)
 
-    /// The names people write.
+    /// The options' names, as users write them.
     public static let names: [(name: String, option: JobOptions)] = [
         ("retry-failed", .retryFailed), ("refresh-cached", .refreshCached), ("from-cache-only", .fromCacheOnly),
         ("from-loader-only", .fromLoaderOnly), ("low-priority", .lowPriority), ("high-priority", .highPriority),
@@ -67,11 +67,11 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
 
     /// Reads `jobs.options`: names separated by commas or white space.
     ///
-    /// An unknown name is an error and not ignored, since the job would quietly do something else than was asked for.
+    /// An unknown name is an error, since otherwise the job would do something else than requested.
     public init(parsing text: String?) throws(JobsError) {
         var options: JobOptions = []
         for word in (text ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
-            // A setting with a value is none of these words, but must be a right one.
+            // A setting with a value is no option, but it is checked here as well.
             if word.contains("=") {
                 _ = try JobSettings(parsing: String(word))
                 continue
@@ -96,20 +96,20 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
 
 /// The job options that have a value: `max-age=1h`, `cache-key=drop-query`, `content-types=image/jpeg+image/png`.
 public struct JobSettings: Hashable, Sendable {
-    /// How long a cached source is used without asking the origin, in milliseconds; negative for ever.
+    /// How long a cached source is used without revalidation, in milliseconds; negative for no limit.
     public var maxAge: Int64?
-    /// How the cache key is made from the URL; nil for the URL itself.
+    /// The rule that makes the cache key of a URL; nil to use the URL itself.
     public var cacheKey: CacheKeyRule?
 
-    /// The media types that a response may have, in lower case, `image/*` for all of a kind; nil for any.
+    /// The accepted media types of a response, in lower case, with `image/*` for all images; nil for any.
     public var contentTypes: [String]?
 
-    /// Instead of the worker's own, in milliseconds.
+    /// Replace the worker's own, in milliseconds.
     public var timeout, connectTimeout, totalTimeout, retryDelay: Int64?
-    /// Tries of one item in all, instead of the worker's own.
+    /// Maximum tries of one item, including the first; replaces the worker's own.
     public var maxTries: Int?
 
-    /// The pictures that it takes.
+    /// The sizes of the accepted pictures.
     public var filter = PictureFilter()
 
     static let names =
@@ -126,7 +126,7 @@ public struct JobSettings: Hashable, Sendable {
             case "timeout": timeout = try Self.time(value, "timeout")
             case "connect-timeout": connectTimeout = try Self.time(value, "connect-timeout")
             case "total-timeout": totalTimeout = try Self.time(value, "total-timeout")
-            // No item is put off for longer.
+            // The longest delay of any item.
             case "retry-delay": retryDelay = try Self.time(value, "retry-delay", most: 3_600_000)
             case "max-tries":
                 guard let tries = Int(value), (1...1_000).contains(tries) else {
@@ -145,7 +145,8 @@ public struct JobSettings: Hashable, Sendable {
 
     private static func types(_ text: String) throws(JobsError) -> [String] {
         let types = text.lowercased().split(separator: "+", omittingEmptySubsequences: false).map(String.init)
-        // A type with a plus sign in its name, such as image/svg+xml, can't be listed by itself; image/* includes it.
+        // A type with a plus sign, such as image/svg+xml, can't be listed by itself, since the plus separates types;
+        // image/* includes it.
         guard
             types.allSatisfy({
                 $0.split(separator: "/", omittingEmptySubsequences: false).count == 2 && $0.first != "/"

@@ -1,21 +1,21 @@
 /// A job's number, `jobs.id`.
 public typealias JobID = Int64
 
-/// A batch to be enqueued.
+/// A job to be enqueued.
 public struct NewJob: Sendable {
     public var name: String?
     public var urls: [String]
     public var variants: String?
     public var options: String?
-    /// Sent with every request of the job, to the host of the item's own URL only.
+    /// Sent with every request of the job, but only to the host of the item's own URL.
     public var headers: [String: String]
     /// −100…100, higher first.
     public var priority: Int
-    /// `nil` leaves it to the worker's `--order`.
+    /// `nil` for the worker's `--order`.
     public var order: ExecutionOrder?
-    /// While a job with the same key is unfinished, another is not accepted.
+    /// Another job with the same key is refused as long as this one is unfinished.
     public var dedupeKey: String?
-    /// Items with columns of their own, after those of ``urls``.
+    /// Items with their own columns, which follow ``urls``.
     public var items: [NewItem] = []
 
     public init(
@@ -33,19 +33,19 @@ public struct NewJob: Sendable {
     }
 }
 
-/// An item with columns of its own.
+/// An item with its own columns.
 public struct NewItem: Sendable {
     public var url: String
-    /// A JSON object of at most 16 KiB, which results and delegates are given.
+    /// A JSON object of at most 16 KiB, which is passed on to results and delegates.
     public var meta: String?
-    /// These three in place of the job's; headers in place of those of the same name.
+    /// Replace the job's priority and variants; each header replaces the job's header of the same name.
     public var priority: Int?
     public var variants: String?
     public var headers: [String: String] = [:]
-    /// The body has to have this SHA-256, in hexadecimal digits, and this size, or the item fails as `checksum`.
+    /// The SHA-256 of the body, in hexadecimal digits, and its size. Another body fails as `checksum`.
     public var sha256: String?
     public var size: Int64?
-    /// At most 16 URLs to ask for, in order, when the one before has failed for good.
+    /// At most 16 URLs, requested in order, each after the one before has failed for good.
     public var fallbacks: [String] = []
 
     public init(url: String) { self.url = url }
@@ -59,7 +59,7 @@ public struct JobDefinition: Hashable, Sendable {
     public let headers: [String: String]
     public let priority: Int
     public let order: ExecutionOrder
-    /// Why it can't be run, where its row passed the database's checks and can't be read all the same.
+    /// Why the job can't run, if its row passed the database's checks but is unreadable.
     public let problem: String?
 
     public init(
@@ -76,28 +76,28 @@ public struct JobDefinition: Hashable, Sendable {
     }
 }
 
-/// An item that a worker holds a lease on.
+/// An item on which a worker holds a lease.
 ///
-/// A class, since it goes from hand to hand: a copy of all that it holds costs more than most that is done with it.
+/// A class, since items are passed on often, and copying the fields would cost more than most of the work.
 public final class ClaimedItem: Sendable {
     public let id: Int64
     public let job: JobID
-    /// The one that is asked for now: of an item with fallbacks not always its own.
+    /// The URL to request now: for an item with fallbacks not always its own.
     public let url: String
-    /// The cache key of the URL, also its name on the blacklist.
+    /// The URL's cache key, which is also its key on the blacklist.
     public let key: String
-    /// Tries that failed before.
+    /// Earlier failed tries.
     public let attempts: Int
     /// The fencing token: a finish counts only while the item still carries it.
     public let lease: Int64
-    /// Workers that died in a row while they held it.
+    /// The number of workers in a row that died while they held the item.
     public let deaths: Int
     public let source: SourceRecord?
     public let blacklisting: BlacklistEntry?
-    /// Nil for an item that is like all others of its job.
+    /// Nil if the item has no columns of its own.
     public let own: OwnColumns?
 
-    /// The request that was just made for it; nil where none was.
+    /// The request that was just made for the item; nil if there was none.
     public let lastTry: TryRecord?
 
     init(
@@ -117,21 +117,21 @@ public final class ClaimedItem: Sendable {
         self.lastTry = lastTry
     }
 
-    /// The same item, with the request that was just made for it.
+    /// The item with the request that was just made.
     public func tried(_ record: TryRecord) -> ClaimedItem {
         ClaimedItem(
             id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, deaths: deaths,
             source: source, blacklisting: blacklisting, own: own, lastTry: record)
     }
 
-    /// The same item, looked up by another key.
+    /// The item, looked up by another key.
     func looked(upBy key: String, _ source: SourceRecord?, _ blacklisting: BlacklistEntry?) -> ClaimedItem {
         ClaimedItem(
             id: id, job: job, url: url, key: key, attempts: attempts, lease: lease, deaths: deaths,
             source: source, blacklisting: blacklisting, own: own, lastTry: lastTry)
     }
 
-    /// The same item without its cached source, where that isn't what the item is to have.
+    /// The item without its cached source, if the source's hash or size differs from the required one.
     public func withAcceptableSource() -> ClaimedItem {
         guard let own, let source, !own.accepts(hash: source.hash, size: source.size) else { return self }
         return looked(upBy: key, nil, blacklisting)

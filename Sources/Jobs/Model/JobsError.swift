@@ -9,13 +9,13 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
 
         /// The database can't be opened or created.
         public static let cannotOpen = Code("cannotOpen")
-        /// SQLite found the file damaged, or it isn't a database: no further claim is made on it.
+        /// SQLite found the file damaged, or it is no database: the worker makes no further claim.
         public static let corrupt = Code("corrupt")
         /// The disk is full.
         public static let diskFull = Code("diskFull")
         /// The disk failed to read or write.
         public static let inputOutput = Code("inputOutput")
-        /// Another program kept the database locked for too long.
+        /// Another program held the lock of the database too long.
         public static let busy = Code("busy")
         /// The file was deleted or replaced while it was open.
         public static let replaced = Code("replaced")
@@ -23,7 +23,7 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         public static let tooNew = Code("tooNew")
         /// The file was made by a version that was never released, and can't be upgraded.
         public static let tooOld = Code("tooOld")
-        /// The schema or this program refuses the value; the message says what would be right.
+        /// The schema or this program refuses the value; the message says which values are valid.
         public static let refused = Code("refused")
         /// There is no such job, item or entry.
         public static let notFound = Code("notFound")
@@ -34,7 +34,8 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
     public let code: Code
     public let message: String
 
-    /// Whether the same call may work later: the disk or another program failed it, and the database is sound.
+    /// Whether the same call may succeed later: the disk or another program caused the error, and the database is
+    /// intact.
     public var mayPass: Bool { [.busy, .diskFull, .inputOutput, .cannotOpen].contains(code) }
 
     public init(_ code: Code, _ message: String) {
@@ -86,18 +87,17 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether the disk still gives the file's bytes: where it doesn't, nothing is known of them, and nothing is to be
-    /// rebuilt.
+    /// Whether the disk can still read the file. If not, the file's state is unknown, and it must not be rebuilt.
     private static func canBeRead(_ path: String) -> Bool {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return errno == ENOENT || errno == EACCES }
-        // It stays open, since closing it would end the locks that SQLite has on the file in this process (fcntl(2)).
-        // This happens once: nothing goes on with a database that is damaged.
+        // The descriptor stays open, since closing it would end SQLite's locks on the file in this process (fcntl(2)).
+        // This happens only once, since the worker stops using a damaged database.
         var info = stat()
         guard fstat(file, &info) == 0 else { return false }
         var buffer = [UInt8](repeating: 0, count: 65_536)
         var offset: off_t = 0
-        // 64 MiB at most, from its beginning: a disk that is gone gives none of it.
+        // At most the first 64 MiB: a failed disk cannot read these either.
         while offset < min(off_t(info.st_size), 64 << 20) {
             let count = pread(file, &buffer, buffer.count, offset)
             if count < 0, errno == EINTR { continue }
@@ -107,8 +107,8 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         return true
     }
 
-    /// SQLite says that the disk is full where it writes to the database, and nothing but that it failed where it makes
-    /// the shared memory beside it.
+    /// SQLite reports a full disk if it fails to write the database, but only an I/O error if it fails to create the
+    /// shared memory.
     private static func isForWantOfRoom(_ error: DatabaseError, _ path: String) -> Bool {
         let codes: [ResultCode] = [
             .SQLITE_IOERR_SHMOPEN, .SQLITE_IOERR_SHMSIZE, .SQLITE_IOERR_SHMMAP, .SQLITE_IOERR_WRITE,
@@ -117,7 +117,7 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         return codes.contains(error.extendedResultCode) && isFull(path)
     }
 
-    /// Whether there is less room than the smallest shared memory takes, 32 KiB, or none for another file.
+    /// Whether less space is free than the smallest shared memory needs, 32 KiB, or no further file can be created.
     private static func isFull(_ path: String) -> Bool {
         var info = statvfs()
         guard statvfs(path, &info) == 0 else { return false }

@@ -1,18 +1,18 @@
 internal import CPCRE
 
-/// A regular expression that takes the place of parts of URLs, by PCRE2, which gives up after so many steps: patterns
-/// come from jobs and URLs from anywhere, and there are pairs of them that no machine would ever be done with.
+/// A regular expression that replaces parts of URLs. PCRE2 stops after a limited number of steps, since patterns and
+/// URLs are untrusted, and some pairs of them would take practically forever.
 ///
-/// Unchecked: a compiled pattern is only read, which PCRE2 allows to any number of threads; matches are each call's
-/// own.
+/// Unchecked: a compiled pattern is read-only, which PCRE2 allows for any number of threads; each call has its own
+/// match data.
 final class KeyPattern: @unchecked Sendable {
     let text: String
     let replacement: String
     private let code: OpaquePointer
 
-    /// Steps of one search; a pattern that is of use takes a few for each character.
+    /// Maximum steps of one search; a useful pattern takes a few for each character.
     private static let steps: UInt32 = 100_000
-    /// Parts of one URL.
+    /// Maximum replacements in one URL.
     private static let parts = 200
 
     struct Unreadable: Error {
@@ -22,7 +22,7 @@ final class KeyPattern: @unchecked Sendable {
     /// The search took too many steps.
     struct Endless: Error {}
 
-    /// - Throws: what is wrong with the pattern or with the groups that the replacement names.
+    /// - Throws: the fault in the pattern, or the missing group that the replacement names.
     init(_ text: String, replacement: String) throws(Unreadable) {
         self.text = text
         self.replacement = replacement
@@ -45,9 +45,9 @@ final class KeyPattern: @unchecked Sendable {
         return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Every match replaced, from left to right.
+    /// Replaces every match, from left to right.
     ///
-    /// - Throws: where it would take too long to tell.
+    /// - Throws: if the search takes too many steps.
     func replaced(in url: String) throws(Endless) -> String {
         guard let match = pw_pcre_new_match(code) else { throw Endless() }
         defer { pw_pcre_free_match(match) }
@@ -72,7 +72,7 @@ final class KeyPattern: @unchecked Sendable {
             }
             copied = end
             position = end
-            // After a match of nothing the next is looked for behind the next character.
+            // After an empty match, the next search starts after the next character.
             if start == end {
                 position += 1
                 while position < bytes.count, bytes[position] & 0xC0 == 0x80 { position += 1 }
@@ -89,7 +89,7 @@ final class KeyPattern: @unchecked Sendable {
         var group: Int? { if case .group(let number) = self { number } else { nil } }
     }
 
-    /// `\1` to `\9` are groups; behind a backslash every other character is itself.
+    /// `\1` to `\9` are groups; a backslash makes any other character literal.
     private static func pieces(_ replacement: String) -> [Piece] {
         var pieces: [Piece] = []
         var isEscaped = false

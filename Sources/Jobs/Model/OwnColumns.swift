@@ -1,21 +1,21 @@
-/// Columns that a person has given for one item alone; most items have none.
+/// Columns that a user has set for a single item; most items have none.
 ///
-/// An object, since it goes from hand to hand with its item.
+/// A class, since it is passed on with its item.
 public final class OwnColumns: Sendable {
-    /// A JSON object in one line, which results, events and delegates are given.
+    /// A JSON object in one line, which is passed on to results, events and delegates.
     public let meta: String?
-    /// These three in place of the job's; headers in place of those of the same name.
+    /// Replace the job's priority and variants; each header replaces the job's header of the same name.
     public let priority: Int?
     public let variants: String?
     public let headers: [String: String]
-    /// The body has to have this hash, in lower case, and this size.
+    /// The required hash of the body, in lower case, and its size.
     public let sha256: String?
     public let size: Int64?
-    /// URLs to ask for, in order, when the one before has failed for good.
+    /// URLs requested in order, each after the one before has failed for good.
     public let fallbacks: [String]
-    /// How many of them were moved on to.
+    /// The number of fallbacks that were used so far.
     public let fallback: Int
-    /// Why it can't be run, where it passed the database's checks and can't be read all the same.
+    /// Why the item can't run, if it passed the database's checks but is unreadable.
     public let problem: String?
 
     init(
@@ -33,23 +33,23 @@ public final class OwnColumns: Sendable {
         self.fallback = min(max(fallback, 0), fallbacks.count)
     }
 
-    /// The URL that is asked for now; nil for the item's own.
+    /// The URL to request now; nil for the item's own.
     var askedURL: String? { fallback > 0 ? fallbacks[fallback - 1] : nil }
 
-    /// Whether another URL is left.
+    /// Whether a further fallback is left.
     public var hasNext: Bool { problem == nil && fallback < fallbacks.count }
 
-    /// Whether it is run another way than other items of its job.
+    /// Whether the item runs differently from other items of its job.
     public var changesJob: Bool { problem != nil || priority != nil || variants != nil || !headers.isEmpty }
 
-    /// Whether bytes are those that the item is to have.
+    /// Whether bytes have the required hash and size.
     public func accepts(hash: String, size: Int64) -> Bool {
         (sha256 ?? hash) == hash && (self.size ?? size) == size
     }
 }
 
 extension JobDefinition {
-    /// The job as it is for one item.
+    /// The job with the item's columns applied.
     public func changed(by own: OwnColumns) -> JobDefinition {
         var headers = headers
         for (name, value) in own.headers {

@@ -1,6 +1,6 @@
-/// The pictures that a job takes: `min-width=200, max-bytes=5MB, max-aspect=3:1`. Both ends belong to a range.
+/// The pictures that a job accepts: `min-width=200, max-bytes=5MB, max-aspect=3:1`. Ranges include both ends.
 public struct PictureFilter: Hashable, Sendable {
-    /// What is measured of a picture.
+    /// The measured properties of a picture.
     enum Quantity: String, CaseIterable {
         case width, height, area, bytes, aspect
     }
@@ -9,14 +9,14 @@ public struct PictureFilter: Hashable, Sendable {
 
     public init() {}
 
-    /// More than any picture has.
+    /// Above the largest value of any picture.
     private static let most = 1e15
 
     static let names = Quantity.allCases.map { "min-\($0.rawValue)=N, max-\($0.rawValue)=N" }.joined(separator: ", ")
 
-    /// Takes in an option.
+    /// Applies an option.
     ///
-    /// - Returns: whether it is one of these.
+    /// - Returns: whether the name is an option of this filter.
     mutating func set(_ name: Substring, to text: String) throws(JobsError) -> Bool {
         let isLeast = name.hasPrefix("min-")
         guard isLeast || name.hasPrefix("max-"), let quantity = Quantity(rawValue: String(name.dropFirst(4))) else {
@@ -36,27 +36,27 @@ public struct PictureFilter: Hashable, Sendable {
 
     public var isEmpty: Bool { ranges.isEmpty }
 
-    /// The sizes of bodies that are taken; nil for any.
+    /// The accepted body sizes; nil for any.
     public var bytes: ClosedRange<Int64>? {
         ranges[.bytes].map { Int64($0.lowerBound.rounded(.up))...Int64(max($0.upperBound, $0.lowerBound.rounded(.up))) }
     }
 
-    /// What the job takes, as it wrote it.
+    /// The options on body sizes, as the job wrote them.
     public var wantedBytes: String { wanted(.bytes) }
 
-    /// Whether a picture's header may refuse it.
+    /// Whether the size in a picture's header may refuse it.
     public var measuresPixels: Bool { ranges.keys.contains { $0 != .bytes } }
 
-    /// Why a picture isn't taken, in a sentence; nil where it is.
+    /// Why a picture is refused, in a sentence; nil if it is accepted.
     ///
-    /// - Parameter isUpright: whether the sides are known to be as they are seen. A header's may have to be turned, so that
-    ///   only a picture that is refused either way is refused by it.
+    /// - Parameter isUpright: whether the picture's orientation is applied. A header's size may have to be turned, so
+    ///   it refuses a picture only if both orientations are refused.
     public func objection(width: Int, height: Int, isUpright: Bool = true) -> String? {
         guard let quantity = refused(width, height), isUpright || refused(height, width) != nil else { return nil }
         return "The picture has \(width)×\(height) pixels, and the job takes \(wanted(quantity))."
     }
 
-    /// The same for its bytes.
+    /// Why a body is refused, in a sentence; nil if it is accepted.
     public func objection(bytes: Int64) -> String? {
         guard let range = ranges[.bytes], !range.contains(Double(bytes)) else { return nil }
         return "The body has \(bytes) bytes, and the job takes \(wanted(.bytes))."
@@ -85,7 +85,7 @@ public struct PictureFilter: Hashable, Sendable {
 }
 
 extension PictureFilter: CustomStringConvertible {
-    /// The options that say the same.
+    /// The filter as options.
     public var description: String {
         Quantity.allCases.map(wanted).filter { !$0.isEmpty }.joined(separator: ", ")
     }

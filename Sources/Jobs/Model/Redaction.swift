@@ -1,10 +1,10 @@
-/// Hides what gives access in URLs that are shown to people: user names and passwords, and the values of queries that
-/// sign or open them.
+/// Hides credentials in URLs that are shown to users: user names, passwords, and the values of query parameters that
+/// sign a URL or grant access.
 public struct Redaction: Sendable, Hashable {
     /// Names of query parameters, in lower case.
     private let names: Set<String>
 
-    /// The names that clouds, content networks and image services use.
+    /// The parameter names that clouds, content networks and image services use.
     private static let usual: Set<String> = [
         "x-amz-signature", "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential",
         "x-oss-signature", "x-oss-security-token", "q-signature", "signature", "sig", "sign", "hmac", "hdnts", "hdnea",
@@ -13,10 +13,10 @@ public struct Redaction: Sendable, Hashable {
         "policy", "secret", "client_secret", "password", "passwd", "pwd", "session", "sessionid", "sid",
     ]
 
-    /// - Parameter others: names besides the usual ones, in any case.
+    /// - Parameter others: further names, in any case.
     public init(also others: [String] = []) { names = Self.usual.union(others.map { $0.lowercased() }) }
 
-    /// A URL as it may be shown.
+    /// The URL without its credentials.
     public func shown(_ url: String) -> String {
         let url = URLText.withoutCredentials(url)
         guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else { return url }
@@ -43,7 +43,7 @@ public struct Redaction: Sendable, Hashable {
         return "\(part[...equals])***"
     }
 
-    /// Decoded, since a name may be written with percent signs, and in lower case.
+    /// Percent-decoded and in lower case.
     private static func name(_ text: Substring) -> String {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
@@ -70,7 +70,7 @@ public enum URLText {
         return String(url[..<hash])
     }
 
-    /// A URL as it may be shown: without the user's name and password.
+    /// The URL without the user's name and password.
     public static func withoutCredentials(_ url: String) -> String {
         guard let scheme = url.utf8.firstRange(of: "://".utf8) else { return url }
         let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
@@ -78,7 +78,7 @@ public enum URLText {
         return String(url[..<scheme.upperBound] + url[url.utf8.index(after: at)...])
     }
 
-    /// The host of a URL in lower case, without credentials, port and a dot at its end; empty where there is none.
+    /// The host of a URL in lower case, without credentials, port and trailing dot; empty if there is none.
     public static func host(_ url: String) -> String {
         guard let scheme = url.utf8.firstRange(of: "://".utf8) else { return "" }
         let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
@@ -127,7 +127,7 @@ extension JobEvent {
     }
 }
 
-// The same for a terminal, where what opens a URL is hidden as well.
+// For a terminal, where signatures and tokens are hidden as well.
 
 extension SourceRecord {
     public func hidden(by redaction: Redaction) -> SourceRecord {

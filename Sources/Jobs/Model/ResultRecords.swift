@@ -1,7 +1,7 @@
 public import Core
 internal import GRDB
 
-/// One file, or one failure, of a job: a row of the view `results`.
+/// A row of the view `results`: one file, or one failure, of a job.
 public struct ResultRow: Hashable, Sendable, Codable {
     public let job: JobID
     public let item: Int64
@@ -20,14 +20,14 @@ public struct ResultRow: Hashable, Sendable, Codable {
     public let httpStatus: Int?
     public let message: String?
     public let finishedAt: String?
-    /// Of the source, as the three that follow: `#rrggbb`.
+    /// `#rrggbb`. This field and the next three are about the source.
     public let dominantColour: String?
     public let blurHash: String?
     /// Base64.
     public let thumbHash: String?
     /// Sixteen hexadecimal digits.
     public let perceptualHash: String?
-    /// Of the source, as the four that follow.
+    /// This field and the next four are about the source.
     public let sourceFormat: String?
     /// In pixels, upright.
     public let sourceWidth: Int?
@@ -35,13 +35,13 @@ public struct ResultRow: Hashable, Sendable, Codable {
     /// 1 for a still.
     public let frames: Int?
     public let hasAlpha: Bool?
-    /// The damage of a source that was decoded all the same (`accept-damaged`).
+    /// The damage of a source that was decoded anyway (`accept-damaged`).
     public let damage: String?
-    /// What the source's name says: 2 for `a@2x.png`, 3 for `a@3x.png`, else 1.
+    /// The scale in the source's name: 2 for `a@2x.png`, 3 for `a@3x.png`, else 1.
     public let scale: Int
-    /// Of an item with fallbacks: the URL that it has its picture from.
+    /// For an item with fallbacks: the URL that delivered the picture.
     public internal(set) var servedURL: String?
-    /// A JSON object in one line, as the item was given it. Not among the coded values, where it would be text.
+    /// The item's JSON object in one line. It is not among the coded values, where it would be text.
     public private(set) var meta: String?
 
     enum CodingKeys: String, CodingKey {
@@ -86,7 +86,7 @@ public struct ResultRow: Hashable, Sendable, Codable {
         meta = row["meta"]
     }
 
-    /// The columns of CSV, each with how a row's value is written.
+    /// The columns of CSV, each with the text of a row's value.
     public static let columns: [(name: String, text: @Sendable (ResultRow) -> String?)] = [
         ("job", { "\($0.job)" }), ("item", { "\($0.item)" }), ("url", { $0.url }), ("state", { $0.state.rawValue }),
         ("cached", { digit($0.cached) }), ("variant", { $0.variant }), ("format", { $0.format }),
@@ -134,16 +134,16 @@ public struct ItemRecord: Hashable, Sendable, Codable {
     }
 }
 
-/// One request and its result. Times in microseconds; nil for a step that didn't happen.
+/// One request and its result. Durations in microseconds; nil for a step that was skipped.
 public struct TryRecord: Hashable, Sendable, Codable {
     public var at: WallTime
     /// Nil for a success.
     public var failure: String?
     public var httpStatus: Int?
     public var message: String?
-    /// Bytes of the body as they were sent.
+    /// Bytes of the body as transferred.
     public var received: Int64?
-    /// Announced bytes that were not waited for.
+    /// Announced bytes for which the worker did not wait.
     public var saved: Int64?
     public var redirects: Int?
     public var address: String?
@@ -179,7 +179,7 @@ public struct TryRecord: Hashable, Sendable, Codable {
     }
 }
 
-/// How far a transfer has come.
+/// The progress of a transfer.
 public struct TransferProgress: Hashable, Sendable {
     public let item: Int64
     public let received: Int64

@@ -1,10 +1,10 @@
 public import Core
 internal import GRDB
 
-/// When a failed item is tried again: exponential with full jitter, so that a thousand items that failed together don't
-/// come back together (AWS, "Exponential Backoff And Jitter").
+/// Decides when a failed item is tried again: exponential backoff with full jitter, so that a thousand items that
+/// failed together are spread out (AWS, "Exponential Backoff And Jitter").
 public struct RetryPolicy: Sendable {
-    /// Tries in all, the first one included.
+    /// Maximum tries, including the first.
     public var maxTries: Int
     /// The upper bound of the first wait, in milliseconds; it doubles with every try.
     public var base: Int64
@@ -26,16 +26,16 @@ public struct RetryPolicy: Sendable {
 
     /// The decision after a failed try.
     public enum Decision: Hashable, Sendable {
-        /// Tried again after so many milliseconds.
+        /// Tries again after this many milliseconds.
         case retry(after: Int64)
-        /// Ended with its class.
+        /// Ends the item with the failure's class.
         case end
-        /// Goes back to the queue; the try doesn't count.
+        /// Queues the item again; the try does not count.
         case putBack
     }
 
     /// - Parameters:
-    ///   - attempts: tries that failed before this one.
+    ///   - attempts: earlier failed tries.
     ///   - retryAfter: the origin's `Retry-After` in milliseconds; a minimum, up to an hour.
     public func decide(_ failure: FailureClass, attempts: Int, retryAfter: Int64? = nil) -> Decision {
         switch failure.treatment {
@@ -51,34 +51,34 @@ public struct RetryPolicy: Sendable {
     }
 }
 
-/// Items that were active when a worker died, and how the one that kills workers is found among them.
+/// Finds the item that kills workers, among the items that were active when a worker died.
 ///
-/// Each such death raises an item's `deaths` by one, and the more deaths an item has seen, the fewer others are in
-/// flight with it: 64, 16, 4, and then none. The guilty item is there at each death, so it runs alone after four; only
-/// deaths while it runs alone count against it from then on.
+/// Each such death raises an item's `deaths` by one. The more deaths an item has, the fewer others are in flight with
+/// it: 64, 16, 4, then none. The guilty item is present at each death, so it runs alone after four; from then on, only
+/// deaths while it runs alone count.
 public enum Suspicion {
-    /// From so many deaths on an item runs alone.
+    /// From this number of deaths on, an item runs alone.
     static let alone = 4
-    /// With so many the item ends: three workers died while it ran alone.
+    /// At this number the item ends: three workers died while it ran alone.
     static let guilty = alone + 3
 
-    /// Items in flight at most while one with so many deaths is among them.
+    /// Maximum items in flight while one of them has this many deaths.
     public static func window(deaths: Int) -> Int {
         deaths >= alone ? 1 : max(1, 256 >> (2 * min(max(deaths, 0), alone)))
     }
 
-    /// How long a worker has to live before it claims an item with so many deaths, in milliseconds. Kills from outside
-    /// come before that as often as after it, and so don't end an item that has only been there.
+    /// How long a worker must live before it claims an item with this many deaths, in milliseconds. Kills from outside
+    /// often come before that, and so do not end an innocent item.
     public static func delay(deaths: Int) -> Int64 { deaths < 2 ? 0 : 1_000 * Int64(min(deaths, alone) - 1) }
 }
 
-/// How many items may be claimed beside those that were active when a worker died.
+/// Limits claims while items are in flight that were active when a worker died.
 public struct Caution: Sendable {
     /// Items in flight.
     public let inFlight: Int
     /// Whether one of them was active when a worker died.
     public let hasSuspects: Bool
-    /// Items in flight at most while one of them was.
+    /// Maximum items in flight while there is such an item.
     public let window: Int
 
     public init(inFlight: Int, hasSuspects: Bool, window: Int) {

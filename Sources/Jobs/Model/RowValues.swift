@@ -1,8 +1,8 @@
 internal import Core
 internal import GRDB
 
-/// Values of a row that any program may have written: SQLite keeps text in a column of numbers, and GRDB ends the
-/// process where a value isn't of the type that is asked for. These are preferred to GRDB's own, which are generic.
+/// Reads values of rows that any program may have written. SQLite stores text in a column of numbers, and GRDB ends the
+/// process if a value does not have the requested type. Swift prefers these subscripts to GRDB's, which are generic.
 extension Row {
     subscript(_ column: String) -> Int64 { self[column] as Int64? ?? 0 }
 
@@ -42,7 +42,7 @@ extension Row {
         }
     }
 
-    /// Nil for null; the nearest number for a value of another type.
+    /// Nil for null; for a value of another type, the nearest number.
     private func clamped(_ column: String) -> Int64? {
         switch value(column).storage {
         case .null: nil
@@ -53,7 +53,7 @@ extension Row {
         }
     }
 
-    /// A column that isn't there is a mistake in this program, and reads as null all the same.
+    /// A missing column is a bug in this program, and reads as null anyway.
     private func value(_ column: String) -> DatabaseValue {
         guard let place = columnNames.firstIndex(of: column) else { return .null }
         let distance = columnNames.distance(from: columnNames.startIndex, to: place)
@@ -71,20 +71,20 @@ extension Int64 {
     }
 }
 
-// Any program may write into the tables, and a column that says INTEGER takes words as well. A value of the wrong type
-// is read as none, and never ends the program.
+// Any program may write into the tables, and an INTEGER column also accepts text. A value of the wrong type reads as
+// none, and never ends the program.
 extension Row {
     func number(_ column: String) -> Int64? { Int64.fromDatabaseValue(self[column]) }
 
-    /// A time by the machine's clock.
+    /// A time of the machine's clock.
     func wall(_ column: String) -> WallTime? { time(column) }
 
-    /// The same by the database's own clock.
+    /// A time of the database's own clock.
     func steady(_ column: String) -> SteadyTime? { time(column) }
 
     private func time<Time: ClockTime>(_ column: String) -> Time? { number(column).map(Time.init(clamping:)) }
 
-    /// As many as fit into an `Int`, and none where there is no number.
+    /// The number, clamped to `Int`; 0 if there is no number.
     func count(_ column: String) -> Int { Int(clamping: Swift.max(0, number(column) ?? 0)) }
 
     func real(_ column: String) -> Double? {

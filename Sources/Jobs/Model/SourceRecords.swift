@@ -1,12 +1,12 @@
 public import Core
 
-/// The bytes that an origin sent for a URL, as the index knows them.
+/// The bytes that an origin sent for a URL, as the index has them.
 public struct SourceRecord: Hashable, Sendable, Codable {
     public var key: String
     /// SHA-256 of the bytes, lowercase hexadecimal.
     public var hash: String
     public var size: Int64
-    /// Whether the bytes themselves are in the cache.
+    /// Whether the cache has the bytes themselves.
     public var isKept: Bool
     public var finalURL: String?
     public var format: String?
@@ -14,15 +14,15 @@ public struct SourceRecord: Hashable, Sendable, Codable {
     public var height: Int?
     public var frames: Int?
     public var hasAlpha: Bool?
-    /// Whether it was kept without a look at its pixels, which alone tell whether it is whole.
+    /// Whether it was stored without decoding its pixels, so that it may be incomplete.
     public var isUnverified: Bool { format != nil && frames == nil }
-    /// Whether it can't be decoded to its end, and something was made of it all the same.
+    /// Whether it can't be decoded completely, and was used anyway.
     public var isDamaged: Bool { looks?.damage != nil }
-    /// Nil until pixels were decoded.
+    /// Nil until its pixels were decoded.
     public var looks: ImagePlaceholders?
     public var etag: String?
     public var lastModified: String?
-    /// Nil for a source that didn't come by HTTP.
+    /// Nil for a source that was not fetched by HTTP.
     public var http: HTTPFacts?
     public var fetchedAt: WallTime
 
@@ -50,7 +50,7 @@ public struct SourceRecord: Hashable, Sendable, Codable {
     }
 }
 
-/// A rendition as the cache index knows it.
+/// A rendition in the cache index.
 public struct VariantRecord: Hashable, Sendable, Codable {
     /// SHA-256 of the source's hash, the canonical spec and the coder versions.
     public let identity: String
@@ -79,7 +79,7 @@ public struct VariantRecord: Hashable, Sendable, Codable {
     }
 }
 
-/// One file that an item ended with: a variant, or the `original`.
+/// One file of a finished item: a variant, or the `original`.
 public struct RenditionRecord: Hashable, Sendable, Codable {
     public let name: String
     public let blob: String

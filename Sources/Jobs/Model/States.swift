@@ -1,14 +1,14 @@
-/// Where a job stands. Stored as text in `jobs.state`.
+/// A job's state. Stored as text in `jobs.state`.
 public enum JobState: String, Codable, Hashable, Sendable, CaseIterable {
     case queued, running, paused, finished, cancelled, failed
 
-    /// Whether the job may still do work without being resumed or retried.
+    /// Whether the job may continue without a retry.
     public var isOpen: Bool { self == .queued || self == .running || self == .paused }
 
-    /// The one table of legal moves; the schema's `jobs_state_moves` trigger is generated from it.
+    /// The single table of legal moves, from which the schema's `jobs_state_moves` trigger is generated.
     ///
-    /// A finished job goes back to `queued` when items are added to it or retried. Cancelled and failed jobs do so only
-    /// when they are retried.
+    /// A finished job returns to `queued` when items are added or retried. Cancelled and failed jobs do so only when
+    /// they are retried.
     public func canMove(to next: JobState) -> Bool {
         switch (self, next) {
         case (.queued, .running), (.queued, .paused), (.running, .paused), (.running, .queued), (.paused, .queued):
@@ -27,22 +27,22 @@ public enum JobState: String, Codable, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// Which of two items of the same priority goes first.
+/// Which of two items of the same priority is claimed first.
 public enum ExecutionOrder: String, Codable, Hashable, Sendable, CaseIterable {
     /// The older first.
     case fifo
-    /// The newer first, as when a person scrolls and wants the pictures on the screen now.
+    /// The newer first, for example while a user scrolls and needs the pictures on the screen now.
     case lifo
 }
 
-/// Where an item stands. Stored as text in `items.state`.
+/// An item's state. Stored as text in `items.state`.
 public enum ItemState: String, Codable, Hashable, Sendable, CaseIterable {
     case queued, active, delayed, done, failed, cancelled
 
     /// Whether the item has ended; it ends exactly once unless it is retried.
     public var isTerminal: Bool { self == .done || self == .failed || self == .cancelled }
 
-    /// The one table of legal moves; the schema's `items_state_moves` trigger is generated from it.
+    /// The single table of legal moves, from which the schema's `items_state_moves` trigger is generated.
     public func canMove(to next: ItemState) -> Bool {
         switch (self, next) {
         case (.queued, .active), (.queued, .cancelled):
