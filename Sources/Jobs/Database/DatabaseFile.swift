@@ -1,12 +1,12 @@
 internal import Core
 internal import Glibc
 
-/// The file behind a database's name.
+/// The file to which a database's name leads.
 ///
-/// Locks belong to the file. SQLite follows symbolic links and keeps its log beside the file they lead to, and so do we
-/// with the lock file: every name that leads to the same file then leads to the same locks.
+/// Locks belong to the file. SQLite follows symbolic links and keeps its log beside the file to which they lead. The
+/// lock file is placed there, too, so all names of one file lead to the same locks.
 struct DatabaseFile: Sendable {
-    /// Its name without symbolic links.
+    /// Its path without symbolic links.
     let name: String
 
     /// - Throws: `cannotOpen` for a file with several names of its own (hard links): SQLite keeps a log for each name,
@@ -23,7 +23,7 @@ struct DatabaseFile: Sendable {
             """)
     }
 
-    /// Device and inode; nil where the file isn't there.
+    /// Device and inode; nil if the file does not exist.
     var identity: Identity? { Self.identity(name) }
 
     static func identity(_ path: String) -> Identity? {
@@ -37,7 +37,7 @@ struct DatabaseFile: Sendable {
         let inode: UInt64
     }
 
-    /// Whether the file that had this identity is gone, or another has its name.
+    /// Whether the file with this identity was deleted, or another file has its name.
     func isReplaced(_ identity: Identity) -> Bool {
         var info = stat()
         guard stat(name, &info) == 0 else { return errno == ENOENT || errno == ENOTDIR }
@@ -46,7 +46,7 @@ struct DatabaseFile: Sendable {
 
     private static func isRegular(_ info: stat) -> Bool { info.st_mode & S_IFMT == S_IFREG }
 
-    /// Also for a file that isn't there yet, and for a link that leads to one.
+    /// Also resolves a missing file, and a link that leads to one.
     private static func withoutLinks(_ path: String, depth: Int) -> String {
         if let real = realpath(path, nil) {
             defer { free(real) }
@@ -69,7 +69,7 @@ struct DatabaseFile: Sendable {
 
     // MARK: - A rebuild
 
-    /// The new database while a rebuild makes it.
+    /// The new database while a rebuild creates it.
     static func rebuildDraft(of path: String) -> String { path + ".rebuilding" }
 
     static func removeRebuildDraft(_ draft: String) {
@@ -77,15 +77,15 @@ struct DatabaseFile: Sendable {
     }
 }
 
-/// Files that hold URLs, headers and passwords: readable by their owner and its group at most.
+/// Creates files that contain URLs, headers and passwords: at most their owner and group may read them.
 enum PrivateFile {
     static let mode: mode_t = 0o640
 
-    /// Makes an empty file where none is, so that SQLite needn't make one that all may read; its log and shared memory
-    /// have the same permissions. The umask takes away more, and never less. A file that is there stays as it is.
+    /// Creates an empty file if there is none, since SQLite would create one that all users may read; its log and
+    /// shared memory get the same permissions. The umask can only remove permissions. An existing file stays as it is.
     static func make(_ path: String) {
         let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-        // Where this fails, SQLite reports the error when it opens the file.
+        // If this fails, SQLite reports the error when it opens the file.
         if file >= 0 { close(file) }
     }
 }

@@ -4,17 +4,17 @@ internal import GRDB
 internal import Glibc
 internal import Synchronization
 
-/// The one gate to `worker.db`: every statement on the queue and the cache index goes through it.
+/// The single gate to `worker.db`: every statement on the queue and the cache index goes through it.
 ///
 /// Every write is a short transaction that begins IMMEDIATE under the write lock. All access runs on one serial
-/// dispatch queue, so nothing blocks Swift's cooperative threads, and a write that has begun is finished even if the
-/// task that asked for it is cancelled.
+/// dispatch queue, so no call blocks Swift's cooperative threads, and a write that has begun is completed even if its
+/// task is cancelled.
 public final class DatabaseGate: Sendable {
     public let path: String
     let now: @Sendable () -> WallTime
     let uptime: @Sendable () -> Int64
     let leaseDuration: Int64
-    /// The file that `path` leads to.
+    /// The file to which `path` leads.
     let file: DatabaseFile
     private let identity: DatabaseFile.Identity?
     let lockFile: LockFile
@@ -25,29 +25,29 @@ public final class DatabaseGate: Sendable {
     let syncs: Bool
     let patience: Patience
     let slices = SliceLedger()
-    /// Since when a reader keeps the log from being cut.
+    /// Since when a reader prevents the log from being truncated.
     let logHeldSince = Mutex<WallTime?>(nil)
-    /// Whether a commit waits for the disk as the connection is set; see `setDurability`.
+    /// Whether commits may return before they are synced; see `setDurability`.
     let isRelaxed = Atomic(false)
 
-    /// How long a lease lasts without a heartbeat, in milliseconds. Only a backstop: a dead worker is noticed by its
+    /// How long a lease lasts without a heartbeat, in milliseconds. Only a backstop: a dead worker is detected by its
     /// lock.
     public static let leaseDuration: Int64 = 60_000
 
-    /// Whether a missing file is made.
+    /// What to do if the file is missing.
     public enum Missing: Sendable {
         case create
         case refuse
     }
 
-    /// Opens the database, creating or upgrading it where needed.
+    /// Opens the database, and creates or upgrades it if needed.
     ///
     /// - Parameters:
     ///   - now: the machine's clock.
-    ///   - uptime: milliseconds since the machine was started, which tell a jump of `now` from time that has passed.
+    ///   - uptime: milliseconds since the machine was started, which distinguish a jump of `now` from passed time.
     ///   - leaseDuration: how long a lease lasts without a heartbeat, in milliseconds.
-    ///   - syncs: whether a commit is on the disk when it returns. Off only for measuring.
-    ///   - waiting: how long writes wait for other programs. Reading waits for no writer, and neither does opening a
+    ///   - syncs: whether a commit is on the disk when it returns. Off only for measurements.
+    ///   - waiting: how long writes wait for other programs. Reads do not wait for writers, and neither does opening a
     ///     database of this version.
     /// - Throws: `cannotOpen`, `corrupt`, `tooNew`, `tooOld`, `diskFull`.
     public init(
@@ -84,7 +84,7 @@ public final class DatabaseGate: Sendable {
                 var turn = TurnWait(waiting, file: file, path: path)
                 while try !Self.prepare(database, migrator, lockFile, patience) { try turn.nap() }
             }
-            // Done means durable: a commit is on disk when it returns.
+            // Commits are durable: they are on disk when they return.
             try database.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA synchronous = \(syncs ? "FULL" : "OFF")")
             }
@@ -94,7 +94,7 @@ public final class DatabaseGate: Sendable {
         }
     }
 
-    /// Whether the database can be used as it is. Takes no lock that a writer could hold.
+    /// Whether the database is usable as it is. Takes no lock that a writer could hold.
     private static func isReady(_ database: DatabaseQueue, _ migrator: DatabaseMigrator, path: String) throws -> Bool {
         let state = try database.read { db in
             (
@@ -102,14 +102,14 @@ public final class DatabaseGate: Sendable {
                 mode: try String.fetchOne(db, sql: "PRAGMA journal_mode")
             )
         }
-        // Asked first, so that nothing of another version is changed.
+        // Checked first, so that a database of another version is not changed.
         try Schema.refuseUnknown(state.applied, path: path)
         return state.done && state.mode?.lowercased() == "wal"
     }
 
-    /// Makes the schema, or upgrades it.
+    /// Creates or upgrades the schema.
     ///
-    /// - Returns: false where another program is writing at this moment.
+    /// - Returns: false if another program is writing at this moment.
     private static func prepare(
         _ database: DatabaseQueue, _ migrator: DatabaseMigrator, _ lockFile: LockFile, _ patience: Patience,
     ) throws -> Bool {
@@ -122,7 +122,7 @@ public final class DatabaseGate: Sendable {
         } ?? false
     }
 
-    /// - Returns: nil where SQLite says that another program is in the way. It isn't waited for.
+    /// - Returns: nil if SQLite reports that another program holds a lock. It does not wait.
     static func unlessBusy<R>(_ patience: Patience, _ body: () throws -> R?) throws -> R? {
         patience.isPatient.store(false, ordering: .relaxed)
         defer { patience.isPatient.store(true, ordering: .relaxed) }
@@ -133,11 +133,11 @@ public final class DatabaseGate: Sendable {
         }
     }
 
-    /// Opens the database of a cache that no program writes to, such as one on a disk mounted read-only. It makes,
-    /// locks and upgrades nothing.
+    /// Opens the database of a read-only cache, such as one on a disk that is mounted read-only. It creates, locks and
+    /// upgrades nothing.
     ///
-    /// - Throws: `cannotOpen`, `corrupt`, `tooNew`, `tooOld`; `refused` for one of an older version, which has to be
-    ///   upgraded first.
+    /// - Throws: `cannotOpen`, `corrupt`, `tooNew`, `tooOld`; `refused` for a database of an older version, which must
+    ///   be upgraded first.
     public init(readOnly path: String) throws(JobsError) {
         self.path = path
         now = Self.wallClock
@@ -149,7 +149,7 @@ public final class DatabaseGate: Sendable {
         let file = try DatabaseFile(path: path)
         self.file = file
         identity = file.identity
-        // Nothing is ever locked through it.
+        // A placeholder: a read-only database takes no locks.
         lockFile = try LockFile(path: "/dev/null")
         var configuration = Configuration()
         configuration.readonly = true
@@ -169,36 +169,36 @@ public final class DatabaseGate: Sendable {
         }
     }
 
-    /// With nothing in its log a database needs no shared memory beside it, which could not be made there.
+    /// If its log is empty, a database needs no shared memory, which could not be created on a read-only disk.
     static func readOnlyName(of path: String) -> String {
         var info = stat()
         if stat(path + "-wal", &info) == 0, info.st_size > 0 { return path }
         return immutableName(of: path)
     }
 
-    /// The file by itself, without its log.
+    /// The database file without its log.
     static func immutableName(of path: String) -> String {
         let name = path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
         return "file:\(name)?immutable=1"
     }
 
-    /// Closes the file, checkpointing it if no other program has it open. Later calls fail.
+    /// Closes the file, and checkpoints it if no other program has it open. Later calls fail.
     public func close() async throws(JobsError) {
         try await perform { [self] in
-            // Set also where closing fails: SQLite crashes on a connection that is used after its end.
+            // Set even if closing fails: SQLite crashes if a closed connection is used.
             isClosed.store(true, ordering: .relaxed)
-            // The last one to close moves the log into the database, which is a write. Where our lock isn't free,
-            // another program has the database open, and it isn't the last.
+            // The last program to close the database moves the log into it, which is a write. If the lock is not free,
+            // another program has the database open, so this one is not the last.
             if try lockFile.withWriteLockIfFree({ try database.close() }) == nil { try database.close() }
         }
     }
 
-    /// The name of the file without symbolic links.
+    /// The path of the file without symbolic links.
     public var fileName: String { file.name }
 
-    /// Finds out whether the file is still there under its name.
+    /// Checks that the file still exists under its name.
     ///
-    /// - Throws: `replaced` where it was deleted, or another has its name: no other program sees later writes.
+    /// - Throws: `replaced` if it was deleted, or another file has its name: no other program sees later writes.
     public func checkFile() throws(JobsError) {
         guard let identity, file.isReplaced(identity) else { return }
         throw JobsError(
@@ -213,14 +213,14 @@ public final class DatabaseGate: Sendable {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
         configuration.busyMode = .callback { tries in
-            // Writes wait for their turn without holding a lock. This handler waits for moments, such as another
-            // program's reading of the log after a crash.
+            // Writes wait for their turn without holding a lock. This handler is for short waits, such as while another
+            // program recovers the log after a crash.
             guard patience.isPatient.load(ordering: .relaxed) else { return false }
             usleep(UInt32.random(in: 300...1_500))
             return tries < 40_000
         }
         configuration.prepareDatabase { db in
-            // Checkpoints run only under the write lock, never by themselves at a commit.
+            // Checkpoints run only under the write lock, never automatically at a commit.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
             try db.execute(sql: "PRAGMA cache_size = -16000")
         }
@@ -228,12 +228,12 @@ public final class DatabaseGate: Sendable {
     }
 }
 
-/// Whether a statement waits for other programs that hold the database.
+/// Whether a statement waits for other programs that have locked the database.
 final class Patience: Sendable {
     let isPatient = Atomic(true)
 }
 
 extension DatabaseGate {
-    /// Now, by the machine's clock.
+    /// The current time of the machine's clock.
     public var currentTime: WallTime { now() }
 }

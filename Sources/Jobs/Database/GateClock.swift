@@ -11,17 +11,17 @@ extension DatabaseGate {
         return WallTime(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
-    /// Milliseconds since the machine was started, time asleep included.
+    /// Milliseconds since the machine was started, including suspended time.
     public static let bootClock: @Sendable () -> Int64 = {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)
         return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// The clocks as they stand.
+    /// The current readings of both clocks.
     var reading: CacheClock { CacheClock(boot: CacheClock.boot, uptime: uptime(), wall: now(), shift: 0) }
 
-    /// Notices jumps of the machine's clock. Called when a worker or a collection starts, and every minute.
+    /// Detects jumps of the machine's clock. Called when a worker or a collection starts, and every minute.
     public func keepCacheClock() async throws(JobsError) {
         try await keepCacheClock(at: reading)
     }
@@ -35,9 +35,9 @@ extension DatabaseGate {
         }
     }
 
-    /// The same at once where the machine's clock has jumped since `last`: SQL doesn't see that for itself.
+    /// Does the same at once if the machine's clock has jumped since `last`, which SQL cannot detect.
     ///
-    /// - Parameter last: what this gave the last time.
+    /// - Parameter last: the result of the previous call.
     public func keepCacheClock(unlessStill last: Int64?) async throws(JobsError) -> Int64 {
         let reading = reading
         let offset = reading.wall.milliseconds - reading.uptime
@@ -45,7 +45,7 @@ extension DatabaseGate {
         return offset
     }
 
-    /// Now, by the cache's own clock.
+    /// The current time of the cache's clock.
     public func cacheTime() async throws(JobsError) -> SteadyTime {
         let reading = reading
         return try await read { db in try reading.time(in: db) }
@@ -56,9 +56,9 @@ extension DatabaseGate {
 extension CacheClock {
     fileprivate static let property = "clock"
 
-    /// This reading by the cache's own clock; a jump since that was last written down does not count.
+    /// This reading by the cache's clock; a jump since the clock was last recorded does not count.
     ///
-    /// Leases, waits and the blacklist go by it as well, so that none lapses when the machine's clock is set.
+    /// Leases, waits and the blacklist use it as well, so that none expires when the machine's clock is set.
     func time(in db: Database) throws -> SteadyTime { try moment(in: db).steady }
 
     /// This reading by both clocks.
@@ -66,17 +66,17 @@ extension CacheClock {
         Moment(wall: wall, jumps: try Self.written(in: db)?.moved(to: self).shift ?? 0)
     }
 
-    /// The clock as it was last written down.
+    /// The clock as it was last recorded.
     fileprivate static func written(in db: Database) throws -> CacheClock? {
         guard let text = try CacheProperty.value(property, in: db) else { return nil }
-        // One that can't be read is started anew: it only says what happened since.
+        // Best effort: an unreadable clock is started again, and only jumps before that are forgotten.
         return try? JSONDecoder().decode(CacheClock.self, from: Data(text.utf8))
     }
 }
 
-/// Small facts about the cache, in the table `cache_properties`.
+/// Stored facts about the cache, in the table `cache_properties`.
 enum CacheProperty {
-    /// The name by which an index and its cache know each other.
+    /// The name by which an index and its cache recognize each other.
     static let name = "cache-id"
 
     static func value(_ name: String, in db: Database) throws -> String? {

@@ -3,9 +3,9 @@ internal import SystemPackage
 
 /// `worker.db.lock`: an exclusive `flock` for the program that writes, and one locked byte for every live worker.
 ///
-/// Two jobs, one file. The `flock` closes the WAL-reset race of SQLite 3.7.0–3.51.2, in which a commit beside a second
-/// checkpoint can be lost. The byte locks (open-file-description locks, which don't interact with `flock`) tell a dead
-/// worker from a slow one at once: the kernel drops them with the process, and nothing is left to clean up.
+/// The file has two purposes. The `flock` prevents the WAL-reset race of SQLite 3.7.0–3.51.2, in which a commit during
+/// a second checkpoint can be lost. The byte locks (open-file-description locks, which are independent of `flock`)
+/// distinguish a dead worker from a slow one at once: the kernel releases them when the process ends.
 final class LockFile: Sendable {
     private let descriptor: FileDescriptor
 
@@ -17,7 +17,7 @@ final class LockFile: Sendable {
         }
     }
 
-    /// A user who may only read the lock file can still ask whether workers are alive, and read the database.
+    /// A user who may only read the lock file can still check whether workers are alive, and read the database.
     private static func open(_ path: String) throws -> FileDescriptor {
         do {
             return try FileDescriptor.open(
@@ -29,11 +29,11 @@ final class LockFile: Sendable {
     }
 
     deinit {
-        // Nothing can be done about a failed close, and the locks end with the descriptor either way.
+        // Best effort: the locks end with the descriptor even if closing it fails.
         try? descriptor.close()
     }
 
-    /// Runs `body` while no other worker or command writes or checkpoints. Blocks; call it on the database's own queue.
+    /// Runs `body` while no other worker or command writes or checkpoints. Blocks; call it on the database's queue.
     func withWriteLock<R>(_ body: () throws -> R) throws -> R {
         while flock(descriptor.rawValue, LOCK_EX) != 0 {
             guard errno == EINTR else { throw JobsError(.inputOutput, "flock failed: \(Errno(rawValue: errno)).") }
@@ -42,9 +42,9 @@ final class LockFile: Sendable {
         return try body()
     }
 
-    /// The same, but only if the lock is free at this moment.
+    /// Runs `body` only if the lock is free at this moment.
     ///
-    /// - Returns: nil when another program holds it.
+    /// - Returns: nil if another program holds the lock.
     func withWriteLockIfFree<R>(_ body: () throws -> R) throws -> R? {
         while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
             if errno == EWOULDBLOCK { return nil }
@@ -54,7 +54,7 @@ final class LockFile: Sendable {
         return try body()
     }
 
-    /// Marks a worker as alive until this process ends or lets go.
+    /// Marks a worker as alive until this process ends or releases it.
     func hold(worker: Int64) throws(JobsError) {
         guard set(F_WRLCK, worker: worker) else {
             throw JobsError(.internalError, "Worker \(worker) is marked as alive by another process.")
@@ -65,14 +65,14 @@ final class LockFile: Sendable {
         _ = set(F_UNLCK, worker: worker)
     }
 
-    /// Whether some other open of the lock file holds this worker's byte.
+    /// Whether another open descriptor of the lock file holds this worker's byte.
     func isAlive(worker: Int64) -> Bool {
         var lock = range(F_WRLCK, worker: worker)
         guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
         return Int32(lock.l_type) != F_UNLCK
     }
 
-    /// Whether any worker is marked as alive by another open of the lock file.
+    /// Whether another open descriptor of the lock file holds the byte of any worker.
     var isAnyWorkerAlive: Bool {
         var lock = range(F_WRLCK, worker: 1)
         lock.l_len = 0

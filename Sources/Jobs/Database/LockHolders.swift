@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Processes that hold a lock on a file, as the kernel lists them in /proc/locks. For messages only.
+/// Finds processes that hold a lock on a file, in the kernel's list /proc/locks. Only used for messages.
 enum LockHolders {
     enum Kind: String {
         /// `flock(2)` of the lock file.
@@ -9,14 +9,14 @@ enum LockHolders {
         case bytes = "POSIX"
     }
 
-    /// SQLite's lock for writing, and its marks of readers, as bytes of the shared memory
+    /// SQLite's lock for writing, and its locks of readers, as bytes of the shared memory
     /// (https://www.sqlite.org/walformat.html, 2.1).
     static let writerByte: ClosedRange<UInt64> = 120...120
     static let readerBytes: ClosedRange<UInt64> = 124...127
 
-    /// Processes that hold a lock of this kind on some of these bytes; this process isn't among them.
+    /// Other processes that hold a lock of this kind on some of these bytes.
     ///
-    /// - Parameter bytes: nil for any.
+    /// - Parameter bytes: nil for any bytes.
     static func processes(_ kind: Kind, on path: String, bytes: ClosedRange<UInt64>? = nil) -> [Int32] {
         var info = stat()
         guard stat(path, &info) == 0, let locks = fopen("/proc/locks", "re") else { return [] }
@@ -40,7 +40,7 @@ enum LockHolders {
         return found.sorted()
     }
 
-    /// `process 1234 (sqlite3)` for each, at most three.
+    /// `process 1234 (sqlite3)` for each of at most three processes.
     static func names(_ processes: [Int32]) -> String {
         let shown = processes.prefix(3).map { pid in
             command(pid).map { "process \(pid) (\($0))" } ?? "process \(pid)"

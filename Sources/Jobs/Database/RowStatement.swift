@@ -2,28 +2,28 @@ internal import Core
 internal import GRDB
 internal import GRDBSQLite
 
-/// A statement that is run for every item, with values bound by SQLite's own calls.
+/// A statement that runs for every item. It binds values with SQLite's own calls.
 ///
-/// GRDB's way of running one boxes each value and looks for changes to tell observers of: more than half of what SQLite
-/// itself took, which this program does not observe. It prepares and keeps the statement all the same.
+/// GRDB boxes each value and looks for changes to report to observers, which took more than half as long as SQLite
+/// itself; this program has no observers. GRDB still prepares and caches the statement.
 struct RowStatement {
     private let statement: Statement
     private let connection: SQLiteConnection?
 
-    /// Taken from GRDB's cache, where it stays. Like everything of a database it is used on its queue.
+    /// Gets the statement from GRDB's cache, which keeps it. Use it only on the database's queue.
     init(_ sql: String, in db: Database) throws {
         statement = try db.cachedStatement(sql: sql)
         connection = db.sqliteConnection
     }
 
-    /// Runs it to its end, with these values for its question marks.
+    /// Runs the statement to its end, with these values for its parameters.
     func run<each Value: RowValue>(_ values: repeat each Value) throws {
         defer { sqlite3_reset(raw) }
         try bind(repeat each values)
         while try step() {}
     }
 
-    /// Its first row; nil where there is none.
+    /// The first row; nil if there is none.
     func first<each Value: RowValue, Result>(
         _ values: repeat each Value, read: (RowColumns) throws -> Result,
     ) throws -> Result? {
@@ -32,7 +32,7 @@ struct RowStatement {
         return try step() ? read(RowColumns(raw: raw)) : nil
     }
 
-    /// All its rows.
+    /// All rows.
     func all<each Value: RowValue, Result>(
         _ values: repeat each Value, read: (RowColumns) throws -> Result,
     ) throws -> [Result] {
@@ -53,7 +53,7 @@ struct RowStatement {
         }
     }
 
-    /// - Returns: whether there is a row.
+    /// - Returns: whether there is another row.
     private func step() throws -> Bool {
         let code = sqlite3_step(raw)
         if code == SQLITE_DONE { return false }
@@ -69,7 +69,7 @@ struct RowStatement {
     }
 }
 
-/// The row that a statement stands at. Columns are counted from zero.
+/// The current row of a statement. Columns are counted from zero.
 struct RowColumns {
     fileprivate let raw: SQLiteStatement
 
@@ -81,7 +81,7 @@ struct RowColumns {
 
     func flag(_ column: CInt) -> Bool? { isNull(column) ? nil : sqlite3_column_int64(raw, column) != 0 }
 
-    /// Bytes that are no UTF-8 are read with replacements, as GRDB does.
+    /// Invalid UTF-8 is read with replacement characters, as in GRDB.
     func text(_ column: CInt) -> String? {
         guard let bytes = sqlite3_column_text(raw, column) else { return nil }
         let count = Int(sqlite3_column_bytes(raw, column))
@@ -91,7 +91,7 @@ struct RowColumns {
     private func isNull(_ column: CInt) -> Bool { sqlite3_column_type(raw, column) == SQLITE_NULL }
 }
 
-/// A type that can be bound to a question mark.
+/// A type that can be bound to a parameter.
 protocol RowValue {
     /// - Returns: SQLite's result code.
     func bind(to raw: SQLiteStatement, at index: CInt) -> CInt
@@ -118,13 +118,13 @@ extension Bool: RowValue {
 }
 
 extension String: RowValue {
-    /// https://sqlite.org/c3ref/c_static.html: SQLite makes a copy of its own.
+    /// https://sqlite.org/c3ref/c_static.html: SQLite copies the text.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     func bind(to raw: SQLiteStatement, at index: CInt) -> CInt {
         var text = self
         return text.withUTF8 { bytes in
-            // Null would be a null, and not an empty text.
+            // A null pointer would bind NULL instead of an empty text.
             guard let start = bytes.baseAddress else { return sqlite3_bind_text(raw, index, "", 0, nil) }
             return start.withMemoryRebound(to: CChar.self, capacity: bytes.count) {
                 sqlite3_bind_text64(raw, index, $0, UInt64(bytes.count), Self.copied, UInt8(SQLITE_UTF8))

@@ -1,8 +1,9 @@
 internal import GRDB
 
-/// SQL in one line: each statement is prepared once and kept. Statements that run for every item are ``RowStatement``s.
+/// Runs SQL in one line: each statement is prepared once and cached. Statements that run for every item are
+/// ``RowStatement``s.
 extension Database {
-    /// - Returns: how many rows it has changed.
+    /// - Returns: the number of changed rows.
     @discardableResult
     func run(_ sql: String, _ arguments: StatementArguments = []) throws -> Int {
         try cachedStatement(sql: sql).execute(arguments: arguments)
@@ -17,7 +18,7 @@ extension Database {
         try Row.fetchOne(cachedStatement(sql: sql), arguments: arguments)
     }
 
-    /// The first column of the first row, as the four that follow.
+    /// The first column of the first row; the next three functions do the same for other types.
     func integer(_ sql: String, _ arguments: StatementArguments = []) throws -> Int64? {
         try Int64.fetchOne(cachedStatement(sql: sql), arguments: arguments)
     }
@@ -34,7 +35,7 @@ extension Database {
         try String.fetchOne(cachedStatement(sql: sql), arguments: arguments)
     }
 
-    /// The first column of every row, as the one that follows.
+    /// The first column of every row; the next function does the same for text.
     func integers(_ sql: String, _ arguments: StatementArguments = []) throws -> [Int64] {
         try Int64.fetchAll(cachedStatement(sql: sql), arguments: arguments)
     }
@@ -50,7 +51,7 @@ extension Database {
 }
 
 extension DatabaseGate {
-    /// Whether a query has a row: asked before a write, so that most calls with nothing to do take no write lock.
+    /// Whether a query has a row: checked before a write, so that most calls without work take no write lock.
     func exists(_ query: String, _ arguments: StatementArguments = []) async throws(JobsError) -> Bool {
         try await read { db in try db.exists(query, arguments) }
     }

@@ -2,11 +2,12 @@ internal import Dispatch
 internal import GRDB
 internal import Synchronization
 
-/// The bracket that every write runs in, and reads.
+/// Runs every write and read in a transaction.
 extension DatabaseGate {
-    /// One transaction. It is short, begins IMMEDIATE and carries a whole group.
+    /// Runs one transaction. It is short, begins IMMEDIATE and contains a whole group.
     ///
-    /// - Parameter isDurable: off for changes that a power cut may undo. The next durable commit syncs them as well.
+    /// - Parameter isDurable: false for changes that a power failure may undo. The next durable commit syncs them as
+    ///   well.
     @discardableResult
     func write<R: Sendable>(
         isDurable: Bool = true, _ body: @escaping @Sendable (Database) throws -> R,
@@ -31,8 +32,8 @@ extension DatabaseGate {
         return result
     }
 
-    /// Runs `body` under the write lock, when no other program is writing. It is begun anew for as long as SQLite
-    /// refuses to begin its transaction; between two tries no lock is held.
+    /// Runs `body` under the write lock, when no other program is writing. It starts again as long as SQLite refuses to
+    /// begin the transaction; between two tries it holds no lock.
     func atMyTurn<R>(_ body: () throws -> R) throws -> R {
         var turn = TurnWait(waiting, file: file, path: path)
         while true {
@@ -41,9 +42,9 @@ extension DatabaseGate {
         }
     }
 
-    /// A transaction that may be skipped: it does not wait for another program that is writing.
+    /// Runs a transaction only if no other program is writing.
     ///
-    /// - Returns: whether it was done.
+    /// - Returns: whether it ran.
     func writeIfFree(_ body: @escaping @Sendable (Database) throws -> Void) async throws(JobsError) -> Bool {
         try await perform { [self] in
             let done: Void? = try Self.unlessBusy(patience) {
@@ -58,10 +59,10 @@ extension DatabaseGate {
         }
     }
 
-    /// Statements that agree with each other: one snapshot.
+    /// Runs statements on one snapshot.
     ///
-    /// Not GRDB's own `read`, which sets `PRAGMA query_only`: that expires every prepared statement, and preparing them
-    /// anew for each item was half of a run's CPU.
+    /// It does not use GRDB's `read`, which sets `PRAGMA query_only`: that expires every prepared statement, and
+    /// preparing them again for each item took half of a run's CPU.
     func read<R: Sendable>(_ body: @escaping @Sendable (Database) throws -> R) async throws(JobsError) -> R {
         try await perform { [self] in
             try database.unsafeRead { db in
@@ -97,14 +98,15 @@ extension DatabaseGate {
 
     // MARK: - Durability
 
-    /// Before a transaction: whether its commit is on the disk when it returns, or may be undone by a power cut until
-    /// the next that is.
+    /// Called before a transaction: sets whether its commit is on the disk when it returns, or whether a power failure
+    /// may undo it until the next durable commit.
     ///
-    /// Set before, and not put back after: a setting that fails then fails the transaction that needs it, instead of
-    /// relaxing those that come later without a word, and a commit that was made is not reported as failed.
+    /// The level is set before a transaction and not restored afterwards. If setting it fails, the transaction that
+    /// needs it fails, instead of later ones being silently relaxed; and a completed commit is never reported as
+    /// failed.
     func setDurability(_ isDurable: Bool, of db: Database) throws {
         guard syncs, isRelaxed.load(ordering: .relaxed) == isDurable else { return }
-        // Where a step from here on fails, no later transaction relies on the level.
+        // If a later step fails, no later transaction relies on the level.
         isRelaxed.store(true, ordering: .relaxed)
         let level: Int32 = isDurable ? Self.full : Self.normal
         try db.execute(sql: "PRAGMA synchronous = \(level)")

@@ -2,49 +2,49 @@ internal import GRDB
 internal import Glibc
 internal import Synchronization
 
-/// Background work, done in slices beside workers that wait for the same lock.
+/// Background work, done in slices between the writes of workers.
 public enum Upkeep: String, Sendable, CaseIterable {
     /// Marking files for eviction.
     case marking
-    /// Taking evicted files out of the index, and deleting their rows.
+    /// Deleting the index rows of evicted files.
     case eviction
-    /// Forgetting URLs that no job has asked for lately.
+    /// Forgetting URLs that no job has requested lately.
     case urls
     /// Removing ended jobs and their items.
     case prune
     /// Ending the items of jobs that were cancelled.
     case sweep
-    /// Noting that links were removed.
+    /// Deleting the notes about removed links.
     case links
-    /// Moving the log into the database, so many pieces of 64 KiB of it.
+    /// Moving the log into the database, in units of 64 KiB.
     case checkpoint
 
-    /// Whether a slice is on the disk before the next step: a file is deleted only when nothing can forget why it is
-    /// gone. The others cost nothing when a crash of the machine undoes them, and so needn't hold the lock while the
-    /// disk syncs.
+    /// Whether a slice is synced before the next step: a file is deleted only after the reason for it is durable. The
+    /// other kinds lose nothing if a crash of the machine undoes them, so they need not hold the lock while the disk
+    /// syncs.
     var isDurable: Bool { self == .marking }
 
-    /// Rows a slice, at first and at most.
+    /// The initial and the maximum number of rows of a slice.
     fileprivate var slice: SliceSize {
         switch self {
         case .marking: SliceSize(rows: 64, most: 256)
         case .eviction: SliceSize(rows: 16, least: 4, most: 64)
-        // They end by the clock as well. With fewer rows a busy machine, on which any slice may take long, falls
-        // behind.
+        // These slices also end after a time. With fewer rows they fall behind on a busy machine, where any slice may
+        // take long.
         case .urls, .prune, .links: SliceSize(rows: 64, least: 8, most: 512)
-        // A row takes 4 µs, so that the fewest take 4 ms; with fewer a busy machine, on which any slice may take long,
-        // falls behind.
+        // A row takes 4 µs, so the smallest slice takes 4 ms. With fewer rows it falls behind on a busy machine, where
+        // any slice may take long.
         case .sweep: SliceSize(rows: 2_048, least: 1_024, most: 8_192)
-        // Each syncs twice, however little it moves.
+        // Each checkpoint syncs twice, even if it moves little.
         case .checkpoint: SliceSize(rows: 64, least: 8, most: 64)
         }
     }
 }
 
-/// How many rows a slice takes: fewer after one that held the lock for long, more after one that did not.
+/// The number of rows of a slice: it shrinks after a slice that held the lock too long, and grows after a short one.
 ///
-/// The longest that a slice should hold the lock is 50 ms; the law aims at half of that, so that one which suddenly
-/// takes twice as long as the last still keeps to it.
+/// A slice should hold the lock for at most 50 ms. The size is adjusted to half of that, so a slice that suddenly takes
+/// twice as long as the last one is still within the limit.
 struct SliceSize: Hashable, Sendable {
     private(set) var rows: Int
     var least = 1
@@ -53,7 +53,8 @@ struct SliceSize: Hashable, Sendable {
     static let long: Int64 = 25_000_000
     static let quick: Int64 = 8_000_000
 
-    /// - Parameter handled: how many rows the slice had. One that found less to do than it might says nothing of more.
+    /// - Parameter handled: the number of rows that the slice processed. A slice with fewer rows than allowed does not
+    ///   grow the size.
     mutating func took(nanoseconds: Int64, handled: Int) {
         if nanoseconds > Self.long {
             rows = max(least, min(rows, handled) / 2)
@@ -63,7 +64,7 @@ struct SliceSize: Hashable, Sendable {
     }
 }
 
-/// The sizes of a store's slices, and the longest that each kind held the lock.
+/// The sizes of a store's slices, and how long each kind held the lock at most.
 final class SliceLedger: Sendable {
     private struct State {
         var sizes: [Upkeep: SliceSize] = [:]
@@ -91,11 +92,11 @@ final class SliceLedger: Sendable {
     }
 }
 
-/// Upkeep: a slice at a time under the write lock, and how long each has held it, for the metrics.
+/// Runs upkeep in slices under the write lock, and measures how long each held it, for the metrics.
 extension DatabaseGate {
-    /// One slice of background work: few enough rows that other writers don't wait for long.
+    /// Runs one slice of background work: few enough rows that other writers do not wait long.
     ///
-    /// - Parameter body: is told how many rows it may take, and says how many it took.
+    /// - Parameter body: gets the maximum number of rows, and returns the number that it processed.
     func writeSlice<R: Sendable>(
         _ upkeep: Upkeep, _ body: @escaping @Sendable (Database, Int) throws -> (result: R, handled: Int),
     ) async throws(JobsError) -> R {
@@ -114,12 +115,12 @@ extension DatabaseGate {
         }
     }
 
-    /// How long one slice goes on. It finishes the row that it is at, and commits.
+    /// Maximum duration of a slice. It completes its current row and commits.
     static let sliceNanoseconds: Int64 = 15_000_000
 
-    /// Does something to one element after the other, to one at least, until a slice has gone on for long.
+    /// Processes elements in order, at least one, until the slice's time is up.
     ///
-    /// - Returns: how many it came to.
+    /// - Returns: the number of processed elements.
     static func untilTimeIsUp<S: Sequence>(
         _ elements: S, within nanoseconds: Int64 = sliceNanoseconds, _ body: (S.Element) throws -> Void,
     ) rethrows -> Int {
@@ -133,18 +134,18 @@ extension DatabaseGate {
         return count
     }
 
-    /// Between two slices: a third of the time that the last one took, so that a program which looks for the lock every
-    /// 100 ms, as SQLite's own busy handler does, finds it free within a second or two.
+    /// Pauses between two slices for a third of the last slice's time, so that a program which polls for the lock every
+    /// 100 ms, like SQLite's own busy handler, finds it free within a second or two.
     ///
     /// - Parameter nanoseconds: how long the slice took.
     func breathe(after nanoseconds: Int64 = 0) async {
-        // Cancellation only cuts the nap short.
+        // Cancellation only ends the sleep early.
         try? await Task.sleep(for: .nanoseconds(min(max(nanoseconds / 3, 4_000_000), 50_000_000)))
     }
 
     private static let prefix = "write-lock-microseconds-"
 
-    /// Saves the longest slices, where they are longer than the saved ones. Called when a round of upkeep ends.
+    /// Saves the longest slices, if they are longer than the saved ones. Called at the end of a round of upkeep.
     public func noteSlices() async throws(JobsError) {
         let known = try await longestSlices()
         let longer = slices.longest.filter { ($0.value / 1_000) > (known[$0.key] ?? 0) }
@@ -156,7 +157,7 @@ extension DatabaseGate {
         }
     }
 
-    /// The longest that a slice of each kind has ever held the write lock, in microseconds.
+    /// The longest time that a slice of each kind has ever held the write lock, in microseconds.
     public func longestSlices() async throws(JobsError) -> [Upkeep: Int64] {
         try await read { db in
             try Upkeep.allCases.reduce(into: [:]) { longest, upkeep in

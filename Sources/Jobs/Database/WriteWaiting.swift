@@ -1,26 +1,27 @@
 internal import Glibc
 
-/// How long a write waits for other programs that write.
+/// How long a write waits for other programs' writes.
 public struct WriteWaiting: Sendable {
-    /// In milliseconds; 0 doesn't wait at all.
+    /// Milliseconds; 0 to fail at once.
     public var limit: Int64
-    /// Told once, with a sentence that names the program in the way, when a write has waited for two seconds.
+    /// Called once, with a sentence that names the program that holds the lock, after a write has waited for two
+    /// seconds.
     public var announce: (@Sendable (String) -> Void)?
 
-    /// 40 s are longer than any statement a person should run.
+    /// 40 s are longer than any reasonable statement of a user.
     public init(limit: Int64 = 40_000, announce: (@Sendable (String) -> Void)? = nil) {
         self.limit = limit
         self.announce = announce
     }
 
-    /// For commands that only read: their small writes, such as when a file was used last, may be left out.
+    /// For commands that only read: their small writes, such as a file's last use, may be dropped.
     public static let never = WriteWaiting(limit: 0)
 }
 
-/// One write that waits for its turn.
+/// A write that waits for its turn.
 ///
-/// It holds neither our lock nor SQLite's while it waits. A program that waited in SQLite with our lock in hand would
-/// make all others wait for a shell that has left a transaction open, also those that only open the database.
+/// It holds neither the lock file nor SQLite's lock while it waits. If a program waited in SQLite while holding the
+/// lock file, a shell with an open transaction would block all others, even those that only open the database.
 struct TurnWait {
     private let waiting: WriteWaiting
     private let file: DatabaseFile
@@ -36,10 +37,10 @@ struct TurnWait {
         self.path = path
     }
 
-    /// Sleeps for a moment. SQLite's own handler backs off to 100 ms and starves a peer for seconds; short jittered
-    /// naps cut the worst wait tenfold.
+    /// Sleeps for a moment. SQLite's own handler backs off to 100 ms and starves other programs for seconds; short
+    /// jittered sleeps reduce the longest wait tenfold.
     ///
-    /// - Throws: `busy` when the time is up, with a sentence that names the program in the way.
+    /// - Throws: `busy` when the time is up, with a sentence that names the program that holds the lock.
     mutating func nap() throws(JobsError) {
         let now = SliceLedger.now() / 1_000_000
         let waited = now - (start ?? now)

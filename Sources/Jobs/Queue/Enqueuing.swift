@@ -1,11 +1,11 @@
 internal import FoundationEssentials
 internal import GRDB
 
-/// How jobs come into the queue from a program; SQL inserts the same rows.
+/// Adds jobs to the queue from a program; SQL inserts the same rows.
 extension JobQueue {
-    /// Adds a job with all its items, or refuses it whole.
+    /// Adds a job with all its items, or none of them.
     ///
-    /// - Returns: its id; `nil` when an unfinished job has the same `dedupeKey`.
+    /// - Returns: the job's id; `nil` if an unfinished job has the same `dedupeKey`.
     public func enqueue(_ job: NewJob) async throws(JobsError) -> JobID? {
         let texts = try Self.texts(of: job)
         return try await gate.write { db in try Self.insert(job, texts, in: db) }
@@ -13,7 +13,7 @@ extension JobQueue {
 
     /// A job's URLs and headers as they are stored.
     struct Texts {
-        /// Nil where all items have columns of their own.
+        /// Nil if all items have their own columns.
         let urls: String?
         let headers: String?
     }
@@ -29,7 +29,7 @@ extension JobQueue {
             headers: job.headers.isEmpty ? nil : try json(job.headers))
     }
 
-    /// A caller of the library can be told of the mistake, unlike a statement that copies a million rows.
+    /// Programs get an error for a wrong URL, unlike a statement that copies a million rows.
     private static func isNoURL(_ text: String) -> Bool {
         !text.utf8.contains { !"0123456789.e+- \t\r\n".utf8.contains($0) }
     }
@@ -63,7 +63,7 @@ extension JobQueue {
             ])
     }
 
-    /// The unfinished job that holds a dedupe key, if there is one.
+    /// The unfinished job with a dedupe key, if there is one.
     public func unfinishedJob(withDedupeKey key: String) async throws(JobsError) -> JobID? {
         try await gate.read { db in try Self.unfinishedJob(withDedupeKey: key, in: db) }
     }

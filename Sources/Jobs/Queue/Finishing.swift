@@ -4,18 +4,18 @@ internal import GRDB
 extension JobQueue {
     /// Ends a group of items, with the index entries of their results, in one transaction.
     ///
-    /// - Returns: the ids of items that were no longer this lease's.
+    /// - Returns: the ids of items that this lease no longer holds.
     @discardableResult
     public func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async throws(JobsError) -> Set<Int64> {
         try await finish(group, held: nil, room: nil).fencedOut
     }
 
-    /// The same beside a collector, which may delete a file that the worker doesn't hold.
+    /// The same while a collector runs, which may delete a file that the worker does not hold.
     ///
     /// - Parameters:
-    ///   - held: the blobs whose files the worker holds. An item with one that the index doesn't know, or that is dying, and
-    ///     that isn't among them, isn't ended: it is ``FinishedGroup/doubtful``.
-    ///   - room: the reservation that ends once the files are counted.
+    ///   - held: the blobs whose files the worker holds. An item is not ended but ``FinishedGroup/doubtful`` if one of
+    ///     its blobs is not held, and is dying or missing in the index.
+    ///   - room: the reservation that ends once the index counts the files.
     public func finish(
         _ group: [(item: ClaimedItem, ending: ItemEnding)], held: HeldBlobs?, room: GroupRoom?,
     ) async throws(JobsError) -> FinishedGroup {
@@ -70,7 +70,7 @@ extension JobQueue {
         }
     }
 
-    /// An item that its worker has survived is no longer suspected of killing workers.
+    /// Clears the suspicion of an item that its worker has survived.
     private static func acquit(_ item: ClaimedItem, _ ending: ItemEnding, in db: Database) throws {
         switch ending {
         case .wait, .release: return
@@ -79,7 +79,7 @@ extension JobQueue {
         }
     }
 
-    /// - Returns: whether the item was still ours to end.
+    /// - Returns: whether this lease still held the item.
     private static func end(_ item: ClaimedItem, _ ending: ItemEnding, now: Moment, in db: Database) throws -> Bool {
         switch ending {
         case .done(let completion):
@@ -113,7 +113,7 @@ extension JobQueue {
         }
     }
 
-    /// Puts an item's URL on the blacklist, where its failure says so.
+    /// Puts an item's URL on the blacklist if its failure requires it.
     private static func list(_ failure: Failure, of item: ClaimedItem, now: Moment, in db: Database) throws {
         let own = failure.failureClass.blacklistDuration
         guard let duration = failure.isListed.map({ $0 ? own ?? FailureClass.day : nil }) ?? own else { return }
@@ -174,7 +174,7 @@ extension JobQueue {
         )
     }
 
-    /// The fence: nothing is changed unless the item is still active under our lease.
+    /// The fence: a row changes only if the item is still active under this lease.
     private static let isOurs = "state = 'active' AND lease = ?"
 
     private static func update(
@@ -186,7 +186,7 @@ extension JobQueue {
 }
 
 extension ItemEnding {
-    /// A try that failed just now.
+    /// The failure of a try that was made just now.
     fileprivate var failedTry: Failure? {
         switch self {
         case .failed(let failure), .retry(_, let failure, _), .fallBack(let failure): failure
@@ -201,7 +201,7 @@ extension Failure {
 }
 
 extension TryRecord {
-    /// Writes it down beside its item.
+    /// Stores the try for its item.
     func save(item: Int64, in db: Database) throws {
         let insert = try RowStatement(
             """

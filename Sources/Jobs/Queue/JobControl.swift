@@ -17,13 +17,13 @@ public struct JobControl: Sendable {
         try await move(job, to: .queued)
     }
 
-    /// Which of a job's failures are meant; all that is given must hold.
+    /// Selects failures of a job; a failure must match all given fields.
     public struct FailureSelection: Sendable {
         public var failure: FailureClass?
         public var host: String?
-        /// How the host of a URL is written; as ``host`` is.
+        /// The function that turns a URL into its host, as written in ``host``.
         public var nameOfHost: @Sendable (String) -> String = URLText.host
-        /// Ended at this time or later.
+        /// Failures that ended at this time or later.
         public var since: WallTime?
 
         public init(failure: FailureClass? = nil, host: String? = nil, since: WallTime? = nil) {
@@ -35,14 +35,14 @@ public struct JobControl: Sendable {
         fileprivate func matches(_ url: String) -> Bool { host.map { nameOfHost(url) == $0.lowercased() } ?? true }
     }
 
-    /// Puts what failed or was cancelled back into the queue, as new.
+    /// Queues failed and cancelled items again, as new.
     ///
-    /// - Returns: how many items.
+    /// - Returns: the number of items.
     public func retry(job: JobID, _ selection: FailureSelection = FailureSelection()) async throws(JobsError) -> Int {
         try await retry(job: job, selection, takesOffBlacklist: false).items
     }
 
-    /// The same, with the number of their URLs on the blacklist, which it takes off where that is asked for.
+    /// The same, and counts their URLs on the blacklist; on request, it removes those from the list.
     public func retry(
         job: JobID, _ selection: FailureSelection, takesOffBlacklist: Bool,
     ) async throws(JobsError) -> (items: Int, listed: Int) {
@@ -63,7 +63,7 @@ public struct JobControl: Sendable {
                 """, in: db)
             let meant = failures.filter { selection.matches($0["url"]) }
             guard !meant.isEmpty else { return 0 }
-            // They are counted together, and their job is opened once.
+            // The batch counts the moves together and opens the job once.
             var moves = try JobCounterBatch(in: db)
             try moves.announceAll(of: job, to: ItemState.queued.rawValue)
             try Self.reopen(job, in: db)
@@ -83,10 +83,10 @@ public struct JobControl: Sendable {
         return (items, listed.load(ordering: .relaxed))
     }
 
-    /// Ends those of a job's items that are asked for by these URLs, or by all where none is named, at the selection's
-    /// host, or at any. The job goes on with the others.
+    /// Cancels a job's unfinished items with these URLs (all URLs if none is given), at the selection's host or at any
+    /// host. The job continues with its other items.
     ///
-    /// - Returns: how many had not ended yet.
+    /// - Returns: the number of cancelled items.
     public func cancel(
         job: JobID, urls: Set<String>, _ selection: FailureSelection = FailureSelection(),
     ) async throws(JobsError) -> Int {
@@ -116,11 +116,11 @@ public struct JobControl: Sendable {
             """, [job])
     }
 
-    /// Goes through a job's items once, from the first to the last, in slices: an item that is queued again meanwhile
-    /// is not changed twice time.
+    /// Processes a job's items once, in the order of their ids, in slices: an item that is queued again meanwhile is
+    /// not changed twice.
     ///
-    /// - Parameter change: changes those with ids in a range, and says how many.
-    /// - Returns: how many were changed in all.
+    /// - Parameter change: changes the items with ids in a range, and returns their number.
+    /// - Returns: the number of all changed items.
     private func changeItems(
         of job: JobID, _ change: @escaping @Sendable (ClosedRange<Int64>, Database) throws -> Int,
     ) async throws(JobsError) -> Int {
@@ -145,7 +145,7 @@ public struct JobControl: Sendable {
         }
     }
 
-    /// Ends a job that can't be run at all, such as one whose variants can't be parsed.
+    /// Fails a job that can't run, such as one with unparsable variants.
     public func fail(job: JobID, error: String) async throws(JobsError) {
         let now = gate.now()
         try await gate.write { db in
@@ -169,7 +169,7 @@ public struct JobControl: Sendable {
             try db.run(
                 "UPDATE jobs SET state = ?, finished_at = ? WHERE id = ?",
                 [next.rawValue, next.isOpen ? nil : now.milliseconds, job])
-            // Everything may have ended while it was paused.
+            // All items may have ended while the job was paused.
             try db.run(
                 """
                 UPDATE jobs SET state = 'finished', finished_at = ?

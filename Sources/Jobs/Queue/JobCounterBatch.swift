@@ -1,8 +1,8 @@
 internal import GRDB
 
-/// The moves of a group of items, added up for their jobs within the transaction that makes them.
+/// Adds up the state changes of a group of items for their jobs, in the transaction that makes them.
 struct JobCounterBatch {
-    /// The counters of `jobs`, in the order of the statement below.
+    /// The counters of `jobs`, in the order of the statement in `addUp`.
     enum Counter: Int, CaseIterable {
         case queued, active, delayed, done, cached, failed, blacklisted, cancelled
     }
@@ -19,22 +19,22 @@ struct JobCounterBatch {
         announcement = try RowStatement("INSERT OR REPLACE INTO moving (id, item, state) VALUES (1, ?, ?)", in: db)
     }
 
-    /// Says that the next move of an item to this state is counted here.
+    /// Announces that this batch counts the item's next change to this state.
     func announce(_ item: Int64, to state: ItemState) throws {
         try announcement.run(item, state.rawValue)
     }
 
-    /// Says that all moves of a job's items to this state are counted here, or that all that are deleted are.
+    /// Announces that this batch counts all changes of a job's items to this state, or all their deletions.
     func announceAll(of job: JobID, to state: String) throws { try announcement.run(-job, state) }
 
-    /// Counts a move.
+    /// Counts a change.
     mutating func count(_ job: JobID, from: Counter, to: Counter, items: Int64 = 1, bytes: Int64 = 0) {
         changes[job, default: Change()].counters[from.rawValue] -= items
         changes[job, default: Change()].counters[to.rawValue] += items
         changes[job, default: Change()].bytes += bytes
     }
 
-    /// Writes the counters, and finishes the jobs that have nothing left. It must be the last of its transaction.
+    /// Writes the counters, and finishes jobs without open items. It must be the transaction's last statement.
     func addUp(in db: Database) throws {
         try db.run("DELETE FROM moving")
         let count = try db.cachedStatement(
@@ -57,7 +57,7 @@ struct JobCounterBatch {
 }
 
 extension ItemEnding {
-    /// The state that its item moves to.
+    /// The new state of the item.
     var state: ItemState {
         switch self {
         case .done: .done
@@ -67,7 +67,7 @@ extension ItemEnding {
         }
     }
 
-    /// Where its item is counted afterwards.
+    /// The counter of the item's new state.
     var counter: JobCounterBatch.Counter {
         switch self {
         case .done(let completion): completion.isCached ? .cached : .done
@@ -78,7 +78,7 @@ extension ItemEnding {
         }
     }
 
-    /// Bytes that its job has downloaded by it.
+    /// The bytes that the item adds to its job's downloads.
     var bytes: Int64 {
         guard case .done(let completion) = self, !completion.isCached else { return 0 }
         return completion.source.size

@@ -4,18 +4,18 @@ internal import GRDB
 /// The result of recounting the items of jobs.
 public struct MendedJob: Hashable, Sendable {
     public let job: JobID
-    /// One sentence: which counters were wrong.
+    /// One sentence that names the wrong counters.
     public let finding: String
 }
 
 extension JobControl {
-    /// Open jobs with more items than this are recounted only where their counters stand in the way.
+    /// Open jobs with more items than this are recounted only on request.
     private static let recountLimit = 200_000
 
-    /// Recounts the items of open jobs, and mends counters that don't agree: those of a file that was repaired by other
-    /// programs, or changed by one that switches triggers off.
+    /// Recounts the items of open jobs, and corrects wrong counters: other programs may have repaired the file, or
+    /// changed it with triggers switched off.
     ///
-    /// - Parameter always: also jobs of millions of items, which takes a second for each few millions.
+    /// - Parameter always: also recounts jobs of millions of items, which takes a second per few millions.
     /// - Returns: the jobs whose counters were wrong.
     public func mendCounters(always: Bool = false) async throws(JobsError) -> [MendedJob] {
         let limit = always ? Int.max : Self.recountLimit
@@ -49,7 +49,7 @@ extension JobControl {
         FROM items WHERE job = ?
         """
 
-    /// The job's counters and a recount of them, in the order of `columns`; nil where there is no such job.
+    /// The job's counters and their recount, in the order of `columns`; nil if there is no such job.
     private static func counts(of job: JobID, in db: Database) throws -> (written: [Int64], counted: [Int64])? {
         let list = columns.joined(separator: ", ")
         guard
@@ -66,12 +66,12 @@ extension JobControl {
         return counts.written != counts.counted || isOver(counts.counted)
     }
 
-    /// Whether a job with these counters has nothing left to do. One without items waits for its first.
+    /// Whether a job with these counters has no open items. A job without any items waits for its first.
     private static func isOver(_ counted: [Int64]) -> Bool {
         counted[0] > 0 && counted[1] + counted[2] + counted[3] == 0
     }
 
-    /// - Returns: a sentence where something was wrong.
+    /// - Returns: a sentence if a counter was wrong.
     private static func mend(_ job: JobID, in db: Database) throws -> String? {
         guard let counts = try counts(of: job, in: db) else { return nil }
         var findings: [String] = []
@@ -95,12 +95,12 @@ extension JobControl {
     }
 }
 
-/// Items of jobs that were cancelled or failed: they end in slices, so that even a job of a million items stops at once
-/// and no other program waits for long.
+/// Items of cancelled or failed jobs end in slices, so that even a job of a million items stops at once and no other
+/// program waits long.
 extension JobControl {
     /// Ends the open items of such jobs, for at most `limit` milliseconds.
     ///
-    /// - Returns: how many items were cancelled.
+    /// - Returns: the number of cancelled items.
     @discardableResult
     public func sweepCancelled(within limit: Int64 = .max) async throws(JobsError) -> Int {
         let start = SliceLedger.now() / 1_000_000
@@ -117,9 +117,9 @@ extension JobControl {
         return total
     }
 
-    /// Ends as many items as a slice has, of one such job after the other.
+    /// Ends as many items as a slice allows, job after job.
     ///
-    /// - Returns: how many, and the last job that is done with; nil where there was none.
+    /// - Returns: the number of items, and the last completed job; nil if there was none.
     private func sweepSlice(after last: JobID) async throws(JobsError) -> (count: Int, end: JobID?) {
         let now = gate.now()
         return try await gate.writeSlice(.sweep) { db, rows in
@@ -134,7 +134,7 @@ extension JobControl {
             for job in jobs {
                 let id: JobID = job["id"]
                 count += try Self.sweep(id, job["reason"], now: now, atMost: rows - count, &moves, in: db)
-                // The last may have more than the slice has room for.
+                // The last job may have more items than the slice allows.
                 end = count < rows ? id : id - 1
                 if count >= rows { break }
             }
@@ -143,13 +143,13 @@ extension JobControl {
         }
     }
 
-    /// Where the items of each state are found: those at work among all that are, which are few, the others by their
-    /// job.
+    /// The queries for the open items in each state: active items among all active ones, which are few; the others by
+    /// their job.
     private static let open: [(state: JobCounterBatch.Counter, source: String)] = [
         (.active, "items INDEXED BY items_leased WHERE state = 'active'"),
         (.delayed, "items INDEXED BY items_delayed_by_job WHERE state = 'delayed'"),
         (.queued, "items INDEXED BY items_queued WHERE state = 'queued' AND priority IS NULL"),
-        // A look for each priority, since the index begins with it.
+        // One look-up for each priority, since the index begins with it.
         (
             .queued,
             """

@@ -1,14 +1,14 @@
 public import Core
 internal import GRDB
 
-/// The log of what has ended: read page by page, or followed as an asynchronous sequence.
+/// The log of ended items and of jobs' states: read page by page, or followed as an asynchronous sequence.
 public struct JobEvents: Sendable {
     let gate: DatabaseGate
 
-    /// How long events stay in the log, in milliseconds: a reader that was away for longer misses some.
+    /// How long the log keeps events, in milliseconds. A reader that pauses longer misses some.
     public static let retention: Int64 = 7 * FailureClass.day
 
-    /// The id of the last event so far; 0 where there is none.
+    /// The id of the last event so far; 0 if there is none.
     public func last() async throws(JobsError) -> Int64 {
         try await gate.read { db in
             try db.integer(
@@ -18,10 +18,11 @@ public struct JobEvents: Sendable {
         }
     }
 
-    /// The id of the last event before a time; 0 where the log has none.
+    /// The id of the last event before a time; 0 if the log has none.
     public func last(before time: WallTime) async throws(JobsError) -> Int64 {
         try await gate.read { db in
-            // The first row that isn't before it: the machine's clock may have been set, so rows aren't sorted by it.
+            // Finds the first row at or after the time. Rows are not sorted by time, since the machine's clock may have
+            // been set.
             try db.integer(
                 "SELECT id * \(Schema.eventsPerRow) - 1 FROM event_log WHERE at >= ? ORDER BY id LIMIT 1",
                 [time.milliseconds])
@@ -29,10 +30,11 @@ public struct JobEvents: Sendable {
         }
     }
 
-    /// The next events after an id, in their order, with the progress of each job among them at the end.
+    /// The next events after an id, in order, followed by the progress of each of their jobs.
     ///
-    /// - Parameter job: leaves out those of other jobs.
-    /// - Returns: some thousand events at most, and after which id to go on; no event and the same id at the end of the log.
+    /// - Parameter job: leaves out events of other jobs.
+    /// - Returns: at most some thousand events, and the id to continue after; at the end of the log no events and the
+    ///   same id.
     public func page(after last: Int64, job: JobID? = nil) async throws(JobsError) -> (events: [JobEvent], last: Int64)
     {
         try await gate.read { db in
@@ -57,7 +59,7 @@ public struct JobEvents: Sendable {
                     id: row["id"], at: row["at"], event: item == nil ? .job : .item, job: row["job"], item: item,
                     url: row["url"], state: row["state"], failure: row["class"])
             }
-            // Where all events of these rows were left out, or seen before, the next rows come.
+            // If all events of these rows were left out or returned before, the caller continues with the next rows.
             let next = max(last, (end + 1) * Int64(Schema.eventsPerRow) - 1)
             guard let newest = events.last else { return ([], next) }
             return (events + (try Self.progress(after: newest, Set(events.map(\.job)), in: db)), next)
@@ -74,13 +76,13 @@ public struct JobEvents: Sendable {
         }
     }
 
-    /// Follows the log from an event on, for as long as the task isn't cancelled. Each event comes exactly once, those that
-    /// happened while nothing was reading first.
+    /// Follows the log after an event, until the task is cancelled. Each event is returned exactly once, beginning with
+    /// those that happened while no reader was active.
     ///
     /// - Parameters:
-    ///   - last: the id of the last event that was seen; 0 for all that the log still has.
-    ///   - job: leaves out other jobs; the sequence ends when this one has ended.
-    ///   - follows: whether it waits for more at the end of the log.
+    ///   - last: the id of the last event that the reader has seen; 0 for all events in the log.
+    ///   - job: leaves out other jobs; the sequence ends when this job ends.
+    ///   - follows: whether to wait for more events at the end of the log.
     public func events(after last: Int64 = 0, job: JobID? = nil, follows: Bool = true) -> Sequence {
         Sequence(log: self, last: last, job: job, follows: follows)
     }
@@ -105,7 +107,7 @@ public struct JobEvents: Sendable {
                 (self.log, self.last, self.job, self.follows) = (log, last, job, follows)
             }
 
-            /// - Returns: nil at the end, and when the task is cancelled.
+            /// - Returns: nil at the end, and if the task is cancelled.
             public mutating func next() async throws -> JobEvent? {
                 while page.isEmpty {
                     if hasEnded { return nil }
@@ -123,12 +125,12 @@ public struct JobEvents: Sendable {
                 return page.popFirst()
             }
 
-            /// - Returns: false when the task was cancelled.
+            /// - Returns: false if the task was cancelled, which ends the sleep.
             private static func nap() async -> Bool { (try? await Task.sleep(for: .milliseconds(200))) != nil }
         }
     }
 
-    /// Removes events from before a time.
+    /// Removes events before a time.
     public func prune(before time: WallTime) async throws(JobsError) {
         while try await gate.exists(
             "SELECT 1 FROM event_log WHERE id = (SELECT min(id) FROM event_log) AND at < ?", [time.milliseconds])
@@ -144,7 +146,7 @@ public struct JobEvents: Sendable {
     }
 }
 
-/// The ends of a group's items, for one row of the log.
+/// The endings of a group's items, for one row of the log.
 struct EndedItems {
     private var parts: [String] = []
 

@@ -2,29 +2,28 @@ internal import Core
 internal import FoundationEssentials
 internal import GRDB
 
-/// The queue as workers use it: jobs come in, items are claimed, and their endings are written down.
+/// The queue for workers: it adds jobs, claims items and records their endings.
 public struct JobQueue: Sendable {
     let gate: DatabaseGate
 
-    /// Claims up to `limit` items: by the job's priority, then by age as the job's order says.
+    /// Claims up to `limit` items: by the job's priority, then by age in the job's order.
     ///
     /// - Parameters:
-    ///   - order: for jobs that don't name one.
-    ///   - above: claims only from jobs that go before this one; used to let an urgent job overtake a full buffer.
-    ///   - eldest: claims from the oldest jobs, without regard to priority, so that none waits for ever.
-    ///   - sparing: jobs to pass over as long as others have items.
-    ///   - caution: how many may be in flight beside items that were active when a worker died; nil for as many as are
-    ///     claimed.
+    ///   - order: for jobs without their own.
+    ///   - above: claims only from jobs that go before this one, so that an urgent job can overtake a full buffer.
+    ///   - eldest: claims from the oldest jobs, without regard to priority, so that none starves.
+    ///   - sparing: stalled jobs to pass over as long as others have items.
+    ///   - caution: limits the items in flight beside those that were active when a worker died; nil for no limit.
     public func claim(
         limit: Int, worker: Int64, order: ExecutionOrder = .fifo, above: Precedence? = nil, eldest: Bool = false,
         sparing: StalledJobPolicy = StalledJobPolicy(), caution: Caution? = nil,
     ) async throws(JobsError) -> Claim {
-        // Most asks of an idle worker find nothing; they shouldn't take the write lock for it.
+        // Most claims of an idle worker find no items, and should not take the write lock.
         guard try await hasClaimable(order: order, above: above, sparing: sparing) else {
             return Claim(items: [], jobs: [:])
         }
         let reading = gate.reading
-        // A claim that a power cut undoes was never made: its items are still queued.
+        // Not synced: if a power failure undoes a claim, its items are still queued.
         return try await gate.write(isDurable: false) { [leaseDuration = gate.leaseDuration] db in
             let queues = sparing.choose(from: try Self.claimable(order: order, above: above, eldest: eldest, in: db))
             guard !queues.isEmpty else { return Claim(items: [], jobs: [:]) }
@@ -43,7 +42,7 @@ public struct JobQueue: Sendable {
         }
     }
 
-    /// - Parameter duration: in milliseconds.
+    /// - Parameter duration: milliseconds.
     static func newLease(
         of worker: Int64, now: Moment, lasts duration: Int64, isAlone: Bool, in db: Database,
     ) throws -> Int64 {
@@ -56,14 +55,14 @@ public struct JobQueue: Sendable {
     private func hasClaimable(
         order: ExecutionOrder, above: Precedence?, sparing: StalledJobPolicy,
     ) async throws(JobsError) -> Bool {
-        // The first may be one of those that are left alone.
+        // The first jobs may be stalled ones, which are passed over.
         let limit = 1 + sparing.inHand.count
         return try await gate.read { db in
             try !sparing.choose(from: Self.claimable(order: order, above: above, limit: limit, in: db)).isEmpty
         }
     }
 
-    /// What is queued in open jobs, first come first.
+    /// The queues of open jobs, in claim order.
     private static func claimable(
         order: ExecutionOrder, above: Precedence?, eldest: Bool = false, limit: Int = 1_000, in db: Database,
     ) throws -> [ClaimQueue] {
@@ -84,9 +83,9 @@ public struct JobQueue: Sendable {
             .sorted { $0.precedence > $1.precedence }
     }
 
-    /// The places of jobs in the claim order as they are now, and which of them are paused, by themselves or with all others.
+    /// The jobs' current places in the claim order, and whether each is paused, by itself or with all jobs.
     ///
-    /// - Parameter order: of jobs that name none.
+    /// - Parameter order: for jobs without their own.
     public func places(
         of jobs: Set<JobID>, order: ExecutionOrder,
     ) async throws(JobsError) -> [(place: Precedence, isPaused: Bool)] {
@@ -114,7 +113,7 @@ public struct JobQueue: Sendable {
         ).first(job) { definition($0, order: order) }
     }
 
-    /// A job whose row can't be read carries its `problem`, and stops no other job.
+    /// A job with an unreadable row gets a `problem`, and does not block other jobs.
     private static func definition(_ row: RowColumns, order: ExecutionOrder) -> JobDefinition {
         var headers: [String: String] = [:]
         var problem: String?
@@ -136,13 +135,12 @@ public struct JobQueue: Sendable {
     }
 }
 
-// One fetch for all workers.
+// Coalesces requests for one URL across workers.
 extension JobQueue {
-    /// How long an item is left to the worker that has the same URL in hand, in milliseconds, before it is looked at
-    /// again.
+    /// How long an item is delayed if another worker is processing the same URL, in milliseconds.
     static let othersDelay: Int64 = 250
 
-    /// The cache keys of items that other workers run. They aren't claimed a second time: soon they are in the cache.
+    /// The cache keys of other workers' active items. Items with these keys are not claimed: they will soon be cached.
     static func keysOfOthers(than worker: Int64, in db: Database) throws -> Set<String> {
         if try db.flag("SELECT NOT EXISTS (SELECT 1 FROM leases WHERE worker <> ?)", [worker]) == true { return [] }
         let statement = try RowStatement(
@@ -160,17 +158,17 @@ extension JobQueue {
             })
     }
 
-    /// A job's cache-key rule, where it takes no time worth speaking of: a pattern isn't run under the write lock, and
-    /// neither is a delegate. What those make one key of may be fetched by two workers at once.
+    /// A job's cache-key rule, unless it is a pattern: patterns and delegates may be slow, so they do not run under the
+    /// write lock. Two workers may therefore fetch URLs at once to which a pattern or a delegate gives one key.
     static func keyRule(_ options: String?) -> CacheKeyRule? {
         guard let options, options.contains("cache-key=") else { return nil }
-        // The worker that claims a job with unreadable options fails it.
+        // Best effort: the worker that claims a job with unreadable options fails it.
         let rule = (try? JobSettings(parsing: options))?.cacheKey
         return rule?.isPattern == true ? nil : rule
     }
 
     static func key(of url: String, by rule: CacheKeyRule?) -> String {
-        // Only patterns can fail.
+        // Best effort: only patterns can fail, and they are left out.
         (try? rule?.key(of: url)) ?? URLText.cacheKey(url)
     }
 

@@ -1,7 +1,7 @@
 public import Core
 internal import GRDB
 
-/// A job as people watch it: a row of the view `progress`.
+/// A job's progress for users: a row of the view `progress`.
 public struct JobProgress: Hashable, Sendable, Codable {
     public let job: JobID
     public let name: String?
@@ -9,10 +9,10 @@ public struct JobProgress: Hashable, Sendable, Codable {
     public let priority: Int
     public let total, ended, queued, active, delayed: Int
     public let done, cached, failed, blacklisted, cancelled: Int
-    /// Downloaded by the job's items that are done.
+    /// Bytes downloaded for the job's finished items.
     public let bytes: Int64
     public let percent: Double
-    /// URLs that `only-new` has left out.
+    /// URLs that `only-new` left out.
     public let notNew: Int
     public let createdAt: String?
     public let startedAt: String?
@@ -36,7 +36,7 @@ public struct Backlog: Hashable, Sendable {
     public var isEmpty: Bool { queued + active + delayed == 0 }
 }
 
-/// The queue as people watch it.
+/// Reports on the queue, for users.
 public struct JobReports: Sendable {
     let gate: DatabaseGate
 
@@ -47,7 +47,7 @@ public struct JobReports: Sendable {
         }
     }
 
-    /// Unfinished jobs and the latest ended ones, the newest first.
+    /// Unfinished jobs and the latest ended jobs, the newest first.
     public func progress(latest limit: Int = 20) async throws(JobsError) -> [JobProgress] {
         try await gate.read { db in
             try db.rows(
@@ -76,12 +76,12 @@ public struct JobReports: Sendable {
         }
     }
 
-    /// Since when nothing is claimed of any job; nil where all goes on.
+    /// Since when all jobs are paused; nil if they are not.
     public func suspendedSince() async throws(JobsError) -> WallTime? {
         try await gate.read { db in try db.integer("SELECT since FROM suspension").map(WallTime.init(milliseconds:)) }
     }
 
-    /// The progress of these jobs, for a run's last line and exit code.
+    /// The progress of these jobs, for the last line and the exit code of a run.
     public func summary(jobs: Set<JobID>) async throws(JobsError) -> [JobProgress] {
         try await gate.read { db in
             try jobs.sorted().compactMap { job in
@@ -90,7 +90,7 @@ public struct JobReports: Sendable {
         }
     }
 
-    /// A page of a job's results in the order of its items: whole items, at most `limit` of them after item `after`.
+    /// A page of a job's results in the order of its items: all results of at most `limit` items after item `after`.
     public func results(job: JobID, after item: Int64, limit: Int) async throws(JobsError) -> [ResultRow] {
         try await gate.read { db in
             try db.rows(
@@ -114,7 +114,7 @@ public struct JobReports: Sendable {
         }
     }
 
-    /// Every request for a URL that is remembered, the latest first.
+    /// Every stored request for a URL, the latest first.
     public func tries(ofURL url: String, limit: Int = 100) async throws(JobsError) -> [TryRecord] {
         try await gate.read { db in
             try db.rows(
@@ -126,7 +126,7 @@ public struct JobReports: Sendable {
         }
     }
 
-    /// Replaces the worker's earlier report.
+    /// Replaces the worker's previous report.
     public func save(progress: [TransferProgress], worker: Int64) async throws(JobsError) {
         let now = gate.now()
         try await gate.write { db in

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 
 extension OwnColumns {
-    /// Whether an item has any, as a condition on its row.
+    /// A condition on an item's row: the item has at least one column of its own.
     static let areGiven = "coalesce(meta, priority, variants, headers, sha256, size, fallbacks) IS NOT NULL"
 
     static let question = """
@@ -17,7 +17,7 @@ extension OwnColumns {
                 fallbacks: try row.text(6).map { try JSONDecoder().decode([String].self, from: Data($0.utf8)) } ?? []
             )
         }
-        // What can't be read is the item's problem.
+        // Best effort: `OwnColumns` turns lists that can't be read into the item's problem.
         self.init(
             meta: row.text(0), priority: row.number(1), variants: row.text(2), sha256: row.text(4), size: row.number(5),
             try? lists.get(), fallback: row.number(7) ?? 0)

@@ -1,11 +1,11 @@
 internal import GRDB
 
-/// Items with a priority of their own: they are claimed beside their job's others, each priority as if it were a job.
+/// Items with their own priority are claimed beside their job's other items, as if each priority were a job.
 extension JobQueue {
     private static let mostQueues = 1_000
 
-    /// Such items of open jobs, the highest priority first. A look for each priority of each job, however many items have
-    /// it; one look where there are none.
+    /// The queues of such items in open jobs, the highest priority first. It makes one look-up per priority of each
+    /// job, independent of the number of items, and a single one if there are no such items.
     static func ownPriorities(order: ExecutionOrder, in db: Database) throws -> [ClaimQueue] {
         let highest = try look("TRUE ORDER BY priority DESC, job DESC", in: db)
         guard var last = try highest.first(read: Self.place) else { return [] }
@@ -39,7 +39,7 @@ extension JobQueue {
 }
 
 extension ClaimQueue {
-    /// Whether the job has queued items without a priority of their own.
+    /// Whether the job has queued items without their own priority.
     func hasUsualItems(in db: Database) throws -> Bool {
         try RowStatement("SELECT 1 FROM items WHERE job = ? AND state = 'queued' AND priority IS NULL LIMIT 1", in: db)
             .first(job.id) { _ in true } ?? false

@@ -2,10 +2,9 @@ internal import Core
 internal import GRDB
 
 extension JobQueue {
-    /// The fewest deaths among queued items that have seen two or more: such items are claimed by ``claimSuspects``
-    /// only.
+    /// The fewest deaths among queued items with two deaths or more: only ``claimSuspects`` claims such items.
     ///
-    /// - Returns: nil where no open job has such an item.
+    /// - Returns: nil if no open job has such an item.
     public func leastSuspicion() async throws(JobsError) -> Int? {
         try await gate.read { db in try Self.leastSuspicion(in: db) }
     }
@@ -20,9 +19,9 @@ extension JobQueue {
             """)
     }
 
-    /// Claims items that have seen two deaths or more: as many as may be in flight together, and no others beside them.
+    /// Claims items with two deaths or more: as many as may be in flight together, and no other items.
     ///
-    /// - Parameter deaths: how many they have seen, as ``leastSuspicion()`` says.
+    /// - Parameter deaths: the number of deaths, from ``leastSuspicion()``.
     public func claimSuspects(
         deaths: Int, worker: Int64, order: ExecutionOrder = .fifo,
     ) async throws(JobsError) -> Claim {
@@ -55,9 +54,9 @@ extension JobQueue {
         }
     }
 
-    /// Puts the active items of a dead worker's lease back, each with one death more, and ends those that are guilty.
+    /// Queues the active items of a dead worker's lease again, each with one more death, and ends guilty ones.
     ///
-    /// - Returns: how many went back or ended.
+    /// - Returns: the number of items that were queued or ended.
     static func takeBack(
         ofDeadWorker lease: (id: Int64, isAlone: Bool), now: Moment, _ guilty: inout [JobID],
         in db: Database,
@@ -71,7 +70,7 @@ extension JobQueue {
             guilty += rows.map { $0["job"] }
             count += rows.count
         }
-        // Deaths beside other items don't add up to the guilt of a single one.
+        // Deaths beside other items do not prove the guilt of a single item.
         let most = lease.isAlone ? Suspicion.guilty : Suspicion.alone
         try db.run(
             """

@@ -1,11 +1,11 @@
 internal import Core
 internal import GRDB
 
-/// Pausing, resuming and cancelling everything.
+/// Pauses, resumes and cancels all jobs.
 extension JobControl {
-    /// Nothing more is claimed of any job, new ones included, until ``resumeAll()``. Jobs keep their states.
+    /// Stops claims from all jobs, including new ones, until ``resumeAll()``. Jobs keep their states.
     ///
-    /// - Returns: whether it was not so before.
+    /// - Returns: whether this changed anything.
     @discardableResult
     public func pauseAll() async throws(JobsError) -> Bool {
         let now = gate.now()
@@ -14,17 +14,17 @@ extension JobControl {
         }
     }
 
-    /// Jobs that were paused by themselves stay so.
+    /// Allows claims again. Jobs that were paused individually stay paused.
     ///
-    /// - Returns: whether all was paused.
+    /// - Returns: whether all jobs were paused.
     @discardableResult
     public func resumeAll() async throws(JobsError) -> Bool {
         try await gate.write { db in try db.run("DELETE FROM suspension") > 0 }
     }
 
-    /// Cancels all unfinished jobs, those that are paused as well.
+    /// Cancels all unfinished jobs, including paused ones.
     ///
-    /// - Returns: how many.
+    /// - Returns: the number of cancelled jobs.
     @discardableResult
     public func cancelAll() async throws(JobsError) -> Int {
         let now = gate.now()

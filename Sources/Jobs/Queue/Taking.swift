@@ -1,14 +1,14 @@
 internal import Core
 internal import GRDB
 
-/// A claim while it is made: the items that one lease takes, within one transaction.
+/// A claim in progress: the items that one lease takes, in one transaction.
 struct Taking {
     private(set) var items: [ClaimedItem] = []
-    /// Whether no more may be in flight beside an item that was active when a worker died.
+    /// Whether the limit for items in flight beside a suspect is reached.
     private(set) var isAtItsLimit = false
 
     private let lease: Int64
-    /// Keys that other workers have in hand.
+    /// Keys that other workers are processing.
     private let others: Set<String>
     private let now: Moment
     private let caution: Caution
@@ -52,7 +52,7 @@ struct Taking {
         }
     }
 
-    /// Takes up to `limit` of a job's items in the job's order, without those that several workers died of.
+    /// Takes up to `limit` of a job's items in the job's order, except items with two deaths or more.
     mutating func take(_ limit: Int, of queue: ClaimQueue, in db: Database) throws {
         let direction = queue.job.order == .fifo ? "ASC" : "DESC"
         let priority = queue.priority == nil ? "IS NULL" : "= ?3"
@@ -70,7 +70,7 @@ struct Taking {
         try take(rows, of: queue.job, in: db)
     }
 
-    /// Takes just these.
+    /// Takes the given items.
     mutating func take(_ ids: [Int64], of job: JobDefinition, in db: Database) throws {
         let select = try RowStatement(
             "SELECT \(QueuedRow.columns) FROM items WHERE id = ? AND state = 'queued'", in: db)
@@ -120,7 +120,7 @@ struct Taking {
                 own: own))
     }
 
-    /// Writes the counters. It must be the last of its transaction.
+    /// Writes the counters. It must be the transaction's last statement.
     func claim(_ jobs: [JobID: JobDefinition], in db: Database) throws -> Claim {
         try moves.addUp(in: db)
         if items.isEmpty {
@@ -130,11 +130,11 @@ struct Taking {
     }
 }
 
-/// Whether a cache key has a source or a blacklist entry. One number costs a fraction of two rows, which most often
-/// aren't there.
+/// Whether a cache key has a source or a blacklist entry. One number costs a fraction of two rows, which usually do not
+/// exist.
 private struct KnownOfKey {
     let hasSource: Bool
-    /// Whether the blacklist has an entry, though it may be over.
+    /// Whether the blacklist has an entry, which may have expired.
     let isListed: Bool
 
     static let question = """

@@ -2,7 +2,7 @@ internal import Core
 internal import GRDB
 
 extension JobReports {
-    /// Why an idle worker's queue isn't empty: a sentence for each reason.
+    /// Why an idle worker's queue is not empty: a sentence for each reason.
     public func waits(of worker: Int64) async throws(JobsError) -> [String] {
         let reading = gate.reading
         return try await gate.read { db in
@@ -46,7 +46,7 @@ extension JobReports {
         }
     }
 
-    /// The same of more items than are looked at each time.
+    /// The same if there are more delayed items than can be read each time.
     private static func delays(at now: WallTime, _ many: DelayedWaits) throws -> [String] {
         let all = "\(try many.count()) items are put off."
         return try [all]

@@ -1,15 +1,15 @@
 internal import Core
 internal import GRDB
 
-/// Workers, their leases, and how housekeeping reclaims the items of workers that died.
+/// Registers workers, extends their leases, and reclaims the items of dead workers.
 extension JobQueue {
-    /// Enters a worker and marks it as alive for as long as this process lives.
+    /// Registers a worker and marks it as alive as long as this process lives.
     public func register(host: String, pid: Int32) async throws(JobsError) -> Int64 {
         let now = gate.now()
         let draft = DatabaseFile.rebuildDraft(of: gate.file.name)
         return try await gate.write { [lockFile = gate.lockFile] db in
-            // A rebuild holds the lock that this transaction runs under, so a draft that is there now was left by a
-            // kill.
+            // A rebuild holds the lock under which this transaction runs, so an existing draft was left by a killed
+            // process.
             DatabaseFile.removeRebuildDraft(draft)
             try db.run(
                 "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?)",
@@ -22,7 +22,7 @@ extension JobQueue {
         }
     }
 
-    /// Removes a worker; the items that it still leases go back to the queue.
+    /// Removes a worker, and queues its active items again.
     public func unregister(worker: Int64) async throws(JobsError) {
         try await gate.write { [lockFile = gate.lockFile] db in
             _ = try Self.takeBack(fromWorker: worker, in: db)
@@ -30,7 +30,7 @@ extension JobQueue {
         }
     }
 
-    /// Extends the worker's leases, and deletes those that no item is left on, and hosts' waits that are over.
+    /// Extends the worker's leases, and deletes leases without items and hosts whose waits are over.
     public func heartbeat(worker: Int64) async throws(JobsError) {
         let reading = gate.reading
         let now = reading.wall
@@ -41,7 +41,7 @@ extension JobQueue {
                 DELETE FROM leases WHERE worker = ? AND claimed_at NOT BETWEEN ? AND ? AND NOT EXISTS
                     (SELECT 1 FROM items WHERE state = 'active' AND lease = leases.id)
                 """,
-                // Those of a clock that was ahead are as old as any.
+                // Leases from a clock that was ahead are deleted as well.
                 [worker, (now - 1_000).milliseconds, (now + 1_000).milliseconds])
             let steady = try reading.time(in: db)
             try db.run(
@@ -52,11 +52,11 @@ extension JobQueue {
         }
     }
 
-    /// Takes back the leases of workers that died, leases that ran out, also those of live workers, and items whose
-    /// lease is no more. Their tries don't count.
+    /// Reclaims the items of dead workers' leases, of expired leases (also those of live workers), and items without a
+    /// lease. Their tries do not count.
     ///
-    /// - Parameter onGuilty: told the job of each item that ended since three workers died while it ran alone.
-    /// - Returns: how many items went back to the queue, or ended so.
+    /// - Parameter onGuilty: called with the job of each item that ended because three workers died while it ran alone.
+    /// - Returns: the number of items that were queued or ended.
     public func takeBackDeadLeases(
         myself: Int64?, onGuilty: @Sendable (JobID) -> Void = { _ in },
     ) async throws(JobsError) -> Int {
@@ -77,7 +77,7 @@ extension JobQueue {
             let now = try reading.moment(in: db)
             var count = 0
             var guilty: [JobID] = []
-            // Asked again under the write lock: a number could have come alive, but never does twice.
+            // Checked again under the write lock: a worker may have come alive since, but a number is never used twice.
             for worker in dead where !lockFile.isAlive(worker: worker) {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, in: db)
             }
@@ -89,8 +89,8 @@ extension JobQueue {
         return count
     }
 
-    /// Active items whose lease a person has deleted or overwritten: no worker holds them, and they would stay active
-    /// for ever.
+    /// Active items whose lease a user has deleted or overwritten: no worker holds them, and they would stay active
+    /// forever.
     private static let isStranded =
         "state = 'active' AND (typeof(lease) <> 'integer' OR lease NOT IN (SELECT id FROM leases))"
 
@@ -129,7 +129,7 @@ extension JobQueue {
             "UPDATE items SET state = 'queued', lease = NULL WHERE state = 'active' AND lease = ?", [lease])
     }
 
-    /// Live workers, for people.
+    /// Live workers, for reports.
     public func workers() async throws(JobsError) -> [(id: Int64, host: String, pid: Int32)] {
         let all = try await gate.read { db in
             try db.rows("SELECT id, host, pid FROM workers ORDER BY id")
@@ -138,10 +138,10 @@ extension JobQueue {
         return all.filter { gate.lockFile.isAlive(worker: $0.id) }
     }
 
-    /// Puts delayed items whose time has come back into the queue, at most `limit` of them. A time further away than
-    /// any delay can be comes of a clock that was set back, and has come, too.
+    /// Queues delayed items that are due, at most `limit`. An item also counts as due if its time is further away than
+    /// the longest delay, since the clock was then set back.
     ///
-    /// - Returns: how many.
+    /// - Returns: the number of queued items.
     public func promoteDue(limit: Int = 1_000) async throws(JobsError) -> Int {
         let reading = gate.reading
         let (now, isDue) = try await gate.read { db in
@@ -169,9 +169,9 @@ extension JobQueue {
         }
     }
 
-    /// Puts items back before their time that wait for hosts which were given up.
+    /// Queues items early that wait for hosts which were given up.
     ///
-    /// - Returns: how many.
+    /// - Returns: the number of queued items.
     public func promote(givenUp hosts: [String], limit: Int = 1_000) async throws(JobsError) -> Int {
         let waiting = try await gate.read { db in
             return try hosts.filter {
@@ -194,7 +194,7 @@ extension JobQueue {
         }
     }
 
-    /// Puts items back before their time that only waited for room at a host, the oldest first.
+    /// Queues items early that only waited for a free slot of a host, the oldest first.
     public func promote(waitingFor host: String, limit: Int) async throws(JobsError) -> Int {
         try await gate.write { db in
             return try db.run(
@@ -206,7 +206,8 @@ extension JobQueue {
         }
     }
 
-    /// Of these items, those that are no longer ours: cancelled, deleted or taken back. Their work can stop.
+    /// The items among these that this lease no longer holds: they were cancelled, deleted or reclaimed. Their work can
+    /// stop.
     public func lost(of items: [ClaimedItem]) async throws(JobsError) -> Set<Int64> {
         try await gate.read { db in
             var lost: Set<Int64> = []
