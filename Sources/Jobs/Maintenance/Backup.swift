@@ -5,14 +5,15 @@ internal import GRDB
 internal import Glibc
 
 extension Maintenance {
-    /// Copies the database while it is in use, by SQLite's own means, and checks the copy before it gets its name.
+    /// Copies the database while it is in use, with SQLite's backup call, and checks the copy before it gets its name.
     ///
-    /// - Parameter path: an older file there is replaced. Of two copies made at once, the one that is ready last stays.
-    /// - Throws: `refused` where that is the database itself or a file beside it, or anything but a regular file.
+    /// - Parameter path: an older file there is replaced. If two copies are made at once, the one that is completed
+    ///   last stays.
+    /// - Throws: `refused` if the path is the database itself, a file beside it, or no regular file.
     public func backUp(to path: String) async throws(JobsError) {
         let source = gate.path
         let result: Result<Void, any Error> = await withCheckedContinuation { continuation in
-            // On a connection and a thread of its own: others write meanwhile.
+            // On its own connection and thread, since other tasks write meanwhile.
             DispatchQueue(label: "jobs.backup").async {
                 continuation.resume(returning: Result { try Self.copy(source, to: path) })
             }
@@ -54,14 +55,14 @@ extension Maintenance {
         do {
             let copy = try DatabaseQueue(path: part)
             try database.backup(to: copy)
-            // One file, without a log beside it.
+            // A single file, without a log.
             complaints = try copy.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA journal_mode = DELETE")
                 return try String.fetchAll(db, sql: "PRAGMA quick_check").filter { $0 != "ok" }
             }
             try copy.close()
         } catch let error as DatabaseError where isOfWriting(error) {
-            // The database is only read.
+            // The error is about the copy, since the database is only read.
             throw JobsError(wrapping: error, path: part)
         }
         try database.close()
@@ -78,21 +79,21 @@ extension Maintenance {
             && !readings.contains(error.extendedResultCode)
     }
 
-    /// Removes unfinished copies that a kill has left: those older than an hour that no program is writing.
+    /// Removes unfinished copies of killed processes: those older than an hour to which no program is writing.
     ///
-    /// - Parameter isPart: whether a name is that of one.
+    /// - Parameter isPart: whether a name is that of an unfinished copy.
     public static func removeLeftoverCopies(in folder: String, where isPart: (String) -> Bool) {
         BackupPart.removeLeftovers(in: folder, where: isPart)
     }
 }
 
-/// A copy that is being made: under a name of its own, so that two at once don't write to one file, and locked, so that
-/// a copy in progress can be told from one that a kill has left.
+/// A copy in progress: it has its own name, so that two copies do not write to one file, and it is locked, so that it
+/// can be distinguished from a copy that a killed process left.
 struct BackupPart {
     let path: String
     private let descriptor: CInt
 
-    /// - Parameter source: the copy has the permissions of this file.
+    /// - Parameter source: the copy gets this file's permissions.
     init(of source: String, for target: String) throws(JobsError) {
         path = "\(target).part.\(getpid()).\(String(UInt32.random(in: 0 ... .max), radix: 16))"
         var info = stat()
@@ -107,38 +108,38 @@ struct BackupPart {
         }
     }
 
-    /// Syncs it and gives it its name.
+    /// Syncs the copy and gives it its name.
     func finish(as target: String) throws(JobsError) {
-        // Once more: it has taken a while.
+        // Checked again, since copying takes a while.
         try Self.refuseAllButFiles(target)
         guard fsync(descriptor) == 0 else { throw Self.failure("\(path) can't be synced") }
         guard rename(path, target) == 0 else { throw Self.failure("The copy \(target) can't be given its name") }
         try Self.sync(folder: Self.folder(of: target))
     }
 
-    /// Removes it, unless it has its name already.
+    /// Removes the copy, unless it already has its name.
     func discard() { Self.unlinkAll(path) }
 
-    /// Ends the lock; once, when SQLite has closed it.
+    /// Releases the lock; called once, after SQLite has closed the copy.
     func close() { Glibc.close(descriptor) }
 
-    // MARK: - What a kill has left
+    // MARK: - Leftovers
 
-    /// Milliseconds after which a copy that no program is writing counts as a leftover.
+    /// After this many milliseconds, a copy to which no program is writing counts as a leftover.
     static let grace: Int64 = 3_600_000
 
-    /// Removes what earlier copies have left.
+    /// Removes unfinished copies of killed processes.
     ///
     /// - Parameter isPart: whether a name is that of an unfinished copy.
     static func removeLeftovers(in folder: String, where isPart: (String) -> Bool) {
-        // By the machine's clock, as the times of files are.
+        // The machine's clock, which also sets the times of files.
         let now = DatabaseGate.wallClock()
-        // A folder that can't be read shows when the copy is made.
+        // Best effort: if the folder can't be read, making the copy reports the error.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         for name in names where isPart(name) {
             let path = "\(folder)/\(name)"
             var info = stat()
-            // Young ones aren't even opened: to close one would end the locks that SQLite has on it in this process.
+            // Recent copies are not even opened: closing one would end the locks that SQLite has on it in this process.
             guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG,
                 abs(now - WallTime(milliseconds: Int64(info.st_mtim.tv_sec) * 1_000)) >= grace
             else { continue }
@@ -164,13 +165,13 @@ struct BackupPart {
         path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
     }
 
-    /// A copy takes the place of an older one, and never that of a device, a FIFO or a folder.
+    /// A copy may replace a regular file, but never a device, a FIFO or a folder.
     static func refuseAllButFiles(_ path: String) throws(JobsError) {
         guard !name(of: path).isEmpty else {
             throw JobsError(.refused, "'\(path)' is no name of a file; a copy needs one.")
         }
         var info = stat()
-        // A missing file is made; other faults show when the copy is written.
+        // A missing file is created; writing the copy reports other errors.
         guard stat(path, &info) == 0, info.st_mode & S_IFMT != S_IFREG else { return }
         let kind =
             switch info.st_mode & S_IFMT {
@@ -182,7 +183,7 @@ struct BackupPart {
         throw JobsError(.refused, "\(path) is \(kind); a copy is written to a file of its own or in the place of one.")
     }
 
-    /// Whether a path names the database or one of the files beside it, also where that isn't there.
+    /// Whether a path names the database or a file beside it, even if that file does not exist.
     static func isPart(_ target: String, ofDatabase path: String) -> Bool {
         ["", "-wal", "-shm", "-journal", ".lock"].contains { ending in
             let own = path + ending

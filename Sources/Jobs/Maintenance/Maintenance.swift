@@ -1,10 +1,10 @@
 internal import GRDB
 
-/// Checks, repairs, copies and pruning of the database.
+/// Checks, repairs, copies and prunes the database.
 public struct Maintenance: Sendable {
     let gate: DatabaseGate
 
-    /// SQLite's version, and the complaints of its integrity check (none when all is well).
+    /// SQLite's version, and the findings of its integrity check (none if the database is intact).
     public func integrity() async throws(JobsError) -> (version: String, complaints: [String]) {
         try await gate.read { db in
             let lines = try String.fetchAll(db, sql: "PRAGMA quick_check")
@@ -13,7 +13,7 @@ public struct Maintenance: Sendable {
         }
     }
 
-    /// Rules that hold at any moment, each as a query for what breaks it.
+    /// Rules that always hold, each with a query for the rows that break it.
     private static let rules: [(rule: String, query: String)] = [
         (
             "the counters of a job are the numbers of its items",
@@ -64,7 +64,8 @@ public struct Maintenance: Sendable {
         ),
     ]
 
-    /// The rules that are broken, each with how often and an example. Reads every item; takes a while on large queues.
+    /// The broken rules, each with the number of rows and an example. Reads every item, so it takes a while on large
+    /// queues.
     public func inconsistencies() async throws(JobsError) -> [String] {
         try await gate.read { db in
             try Self.rules.compactMap { rule, query in
@@ -76,7 +77,7 @@ public struct Maintenance: Sendable {
         }
     }
 
-    /// Commits a change that changes nothing, to find out whether the disk lets us.
+    /// Commits an update without effect, to test whether the disk accepts writes.
     public func probe() async throws(JobsError) {
         try await gate.write { db in
             try db.run("UPDATE cache_totals SET failed_syncs = failed_syncs WHERE id = 1")

@@ -9,9 +9,10 @@ extension Maintenance {
         public var sources = 0
     }
 
-    /// Removes jobs that ended before `time` with their items, and the rows of sources whose bytes are long gone.
+    /// Removes jobs that ended before `time` with their items, and source rows without bytes that were last used before
+    /// it.
     ///
-    /// Cached files stay, and `worker get` finds them as before. A slice at a time, with a breath between two.
+    /// Cached files stay, and `worker get` still finds them. It works in slices and pauses between them.
     public func prune(endedBefore time: SteadyTime) async throws(JobsError) -> Pruned {
         var pruned = Pruned()
         var sliceCount = 0
@@ -20,7 +21,7 @@ extension Maintenance {
             let jobs = try await oldJobs(endedBefore: time, after: last)
             guard let end = jobs.last else { break }
             last = end.id
-            // Most have no rule for cache keys, and go many in a slice.
+            // Most jobs have no cache-key rule, and many of them fit into one slice.
             var plain = jobs.filter { !$0.hasRule }.map(\.id)[...]
             while !plain.isEmpty {
                 let slice = try await pruneJobs(plain)
@@ -42,7 +43,7 @@ extension Maintenance {
         return pruned
     }
 
-    /// A job whose cache-key rule has to be remembered, one slice of its items after the other.
+    /// Prunes a job whose cache-key rule must be stored, one slice of its items after another.
     private func prune(_ job: JobID, _ pruned: inout Pruned, _ sliceCount: inout Int) async throws(JobsError) {
         var isLeft = true
         while isLeft {
@@ -51,7 +52,7 @@ extension Maintenance {
             isLeft = count > 0
             try await pause(after: &sliceCount)
         }
-        // Nothing is removed from a job that was retried meanwhile.
+        // A job that was retried meanwhile is kept.
         pruned.jobs += try await gate.write { db in
             return try db.run(Self.deleteEmpty, [job])
         }
@@ -77,11 +78,11 @@ extension Maintenance {
     private struct Slice: Sendable {
         var items = 0
         var jobs = 0
-        /// Jobs that are done with: they are gone, or were retried meanwhile.
+        /// Completed jobs: they were removed, or retried meanwhile.
         var handled = 0
     }
 
-    /// Removes items of these jobs, and the jobs that have none left, until the slice is over.
+    /// Removes items of these jobs, and jobs without items, until the slice is over.
     private func pruneJobs(_ jobs: ArraySlice<JobID>) async throws(JobsError) -> Slice {
         try await gate.writeSlice(.prune) { db, rows in
             let end = SliceLedger.now() + DatabaseGate.sliceNanoseconds
@@ -95,7 +96,7 @@ extension Maintenance {
         }
     }
 
-    /// - Returns: whether the job is done with.
+    /// - Returns: whether the job is completed.
     private static func prune(_ job: JobID, _ slice: inout Slice, upTo limit: Int, in db: Database) throws -> Bool {
         let select = try RowStatement(
             """
@@ -108,7 +109,7 @@ extension Maintenance {
         let goesWhole = total == Int64(items.count)
         let deleteItem = try RowStatement("DELETE FROM items WHERE id = ?", in: db)
         if goesWhole {
-            // Its counters go with it.
+            // The job is removed with its counters, so they need no update.
             let moves = try JobCounterBatch(in: db)
             try moves.announceAll(of: job, to: "deleted")
             for item in items { try deleteItem.run(item) }
@@ -143,8 +144,8 @@ extension Maintenance {
         }
     }
 
-    /// The keys that a job's rule has made of the items that go next. A pattern takes its time, and none runs under the
-    /// write lock.
+    /// The keys that a job's rule made of the next items. They are computed outside the write lock, since a pattern may
+    /// be slow.
     ///
     /// - Returns: nil for a job without a rule.
     private func keysByRule(
@@ -154,7 +155,7 @@ extension Maintenance {
         let options = try await gate.read { db in
             try db.text("SELECT options FROM jobs WHERE id = ?", [job])
         }
-        // Options that can't be read, and patterns that take too long, have made no key.
+        // Best effort: unreadable options, and patterns that take too long, make no key.
         guard let rule = (try? JobSettings(parsing: options))?.cacheKey else { return nil }
         let items = try await gate.read { db in
             let rows = try db.rows(
@@ -166,13 +167,14 @@ extension Maintenance {
         }
         var made: [Int64: String] = [:]
         for item in items {
+            // Best effort: a pattern that takes too long makes no key.
             guard let url = item.url, let key = try? rule.key(of: url), key != URLText.cacheKey(url) else { continue }
             made[item.id] = key
         }
         return (rule, made, limit)
     }
 
-    /// - Returns: how many went of the next slice of keys, and where it ended; nil behind the last.
+    /// - Returns: the number of removed rows among the next slice of keys, and the last key; nil after the last slice.
     private func pruneSources(
         usedBefore time: SteadyTime, after last: String,
     ) async throws(JobsError) -> (count: Int, end: String)? {
@@ -201,7 +203,7 @@ extension Maintenance {
         }
     }
 
-    /// Entries that are no longer in force, and were not for as long as jobs are kept.
+    /// Removes entries that expired before the retention time.
     private func pruneBlacklist(expiredBefore time: SteadyTime) async throws(JobsError) -> Int {
         guard try await gate.exists("SELECT 1 FROM blacklist_entries WHERE expires_at < ?", [time.milliseconds]) else {
             return 0
@@ -216,8 +218,8 @@ extension Maintenance {
         }
     }
 
-    /// Lets others write, and now and then moves what was deleted into the database, which syncs: after every slice
-    /// that would take longer than the slices do.
+    /// Lets other programs write, and after every 32 slices moves the log into the database. That syncs, and would take
+    /// longer than the slices if it were done after each.
     private func pause(after sliceCount: inout Int) async throws(JobsError) {
         sliceCount += 1
         if sliceCount.isMultiple(of: 32) { try await checkpoint() }

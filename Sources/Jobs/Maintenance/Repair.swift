@@ -4,16 +4,15 @@ extension Maintenance {
     /// The result of queueing lost files again.
     public struct Repairs: Sendable {
         public var jobs: [JobID] = []
-        /// URLs of which something was lost that no job is known to have wanted: theirs were removed. It is not asked
-        /// about again.
+        /// URLs with lost files for which no known job asked: the jobs were removed. Their lost files are forgotten.
         public var unknown = 0
     }
 
-    /// Files that are looked up, and queued, at once.
+    /// Maximum files that are looked up and queued at once.
     private static let repairsAtOnce = 10_000
 
-    /// Queues lost files, in one job for each combination of variants and options. URLs on the blacklist stay lost:
-    /// their origin would have to be asked for what it doesn't have.
+    /// Queues lost files, in one job for each combination of variants and options. Files with a URL on the blacklist
+    /// stay lost, since their origin does not have them.
     public func repairLostFiles() async throws(JobsError) -> Repairs {
         var repairs = Repairs()
         let reading = gate.reading
@@ -37,7 +36,7 @@ extension Maintenance {
         }
     }
 
-    /// In one transaction, so that nothing is queued twice, or never: another repair may have been faster.
+    /// In one transaction, so that each file is queued exactly once, even if another repair runs.
     private func enqueue(
         _ wish: Wish, _ files: [(file: LostFile, url: String)],
     ) async throws(JobsError) -> JobID? {
@@ -55,7 +54,7 @@ extension Maintenance {
     }
 }
 
-/// How a job wanted a URL.
+/// The variants, options and headers with which a job requested a URL.
 private struct Wish: Hashable {
     let variants: String?
     let options: String?
@@ -76,10 +75,10 @@ private struct Wish: Hashable {
     }
 }
 
-/// For each lost file the last job that got it, also under another URL with the same key.
+/// For each lost file, the last job that produced it, possibly for another URL with the same key.
 private struct Wishes {
     private(set) var found: [Wish: [(file: LostFile, url: String)]] = [:]
-    /// Those that no job is known to have got.
+    /// Files that no known job produced.
     private(set) var left: [LostFile] = []
 
     init(for files: [LostFile], in db: Database) throws {
@@ -100,7 +99,7 @@ private struct Wishes {
 
     private static let columns = "items.id, items.url, items.source, jobs.variants, jobs.options, jobs.headers"
 
-    /// By the URL itself, or with a fragment, which no key has.
+    /// Finds an item by the URL itself, or by the URL with a fragment, which keys do not contain.
     private static func row(of file: LostFile, in db: Database) throws -> Row? {
         let sql = """
             SELECT \(columns) FROM items JOIN jobs ON jobs.id = items.job
@@ -109,7 +108,7 @@ private struct Wishes {
             ORDER BY items.id DESC LIMIT 20
             """
         let key = file.key
-        // '$' comes after '#'.
+        // '$' follows '#' in ASCII.
         let rows =
             try db.rows(sql.replacing("%@", with: "= ?"), [key, file.rendition])
             + db.rows(sql.replacing("%@", with: ">= ? AND items.url < ?"), [key + "#", key + "$", file.rendition])
@@ -119,7 +118,8 @@ private struct Wishes {
         }
     }
 
-    /// Among all that has ended, for URLs that a rule has made keys of, or a delegate; the latter by what came of them.
+    /// Searches all finished items, for URLs whose key a rule or a delegate made; keys from delegates are found by the
+    /// bytes of their source.
     private mutating func search(for files: [LostFile], in db: Database) throws {
         let byKey = Dictionary(grouping: files, by: \.key)
         var bySource: [String: [LostFile]] = [:]
@@ -153,12 +153,12 @@ private struct Wishes {
     }
 
     private static func key(of row: Row, by rule: CacheKeyRule) -> String? {
-        // A pattern that takes too long has made no key.
+        // Best effort: a pattern that takes too long makes no key.
         try? rule.key(of: row["url"])
     }
 
     private static func rule(of row: Row) -> CacheKeyRule? {
-        // Options that can't be read have made no key.
+        // Best effort: unreadable options make no key.
         (try? JobSettings(parsing: row["options"]))?.cacheKey
     }
 }

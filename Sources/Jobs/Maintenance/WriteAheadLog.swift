@@ -4,31 +4,31 @@ internal import GRDB
 internal import Glibc
 internal import Synchronization
 
-/// The write-ahead log as it stands.
+/// The state of the write-ahead log.
 public struct LogState: Hashable, Sendable {
     public let bytes: Int64
-    /// Since when a reader keeps the log from being cut; nil where none does.
+    /// Since when a reader prevents the log from being truncated; nil if none does.
     public let heldSince: WallTime?
-    /// `process 1234 (sqlite3)`; empty where it isn't known.
+    /// `process 1234 (sqlite3)`; empty if unknown.
     public let holders: String
 }
 
-/// The write-ahead log, and the pages in memory.
+/// Maintains the write-ahead log, and SQLite's page cache.
 ///
-/// A program that leaves a read transaction open keeps every page that was written since from being moved into the
-/// database. Nothing waits for it: the log grows meanwhile, and is cut when the reader is gone.
+/// If a program leaves a read transaction open, the pages written since then can't be moved into the database. No
+/// program waits for it: the log grows meanwhile, and is truncated when the reader has finished.
 extension Maintenance {
     private static let piece: Int64 = 64 << 10
-    /// A log that has grown so long is truncated once no reader uses it.
+    /// A longer log is truncated once no reader uses it.
     private static let longestLog: Int64 = 32 << 20
-    /// A reader that has kept the log for so long is told of, in milliseconds.
+    /// A reader that has blocked the log for this long is reported, in milliseconds.
     private static let longRead: Int64 = 5_000
     private static let holderProperty = "log-holder"
 
-    /// Moves the write-ahead log into the database once it has grown past `threshold` bytes. Readers and writers of
-    /// other processes are not waited for; pages that can't be moved now are moved next time.
+    /// Moves the write-ahead log into the database if it is larger than `threshold` bytes. It does not wait for readers
+    /// and writers of other processes; the next call moves the pages that can't be moved now.
     ///
-    /// - Parameter threshold: nil for 4 MiB, or less where as much took long.
+    /// - Parameter threshold: nil for 4 MiB, or less if moving that much took too long.
     public func checkpoint(threshold: Int64? = nil) async throws(JobsError) {
         guard logSize > threshold ?? Int64(gate.slices.rows(.checkpoint)) * Self.piece else {
             return try await tellOfReader()
@@ -39,13 +39,13 @@ extension Maintenance {
                 var pieces = 0
                 defer { gate.slices.took(.checkpoint, nanoseconds: SliceLedger.now() - start, handled: pieces) }
                 try gate.database.writeWithoutTransaction { db in
-                    // Passive: it moves what no reader needs, and waits for none.
+                    // Passive: it moves the pages that no reader needs, and does not wait.
                     let row = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(PASSIVE)")
                     let (pages, moved) = (row?["log"] as Int? ?? 0, row?["checkpointed"] as Int? ?? 0)
                     pieces = pages * 4_096 / Int(Self.piece)
                     let isHeld = moved < pages
                     gate.logHeldSince.withLock { $0 = isHeld ? $0 ?? gate.now() : nil }
-                    // Within atMyTurn SQLite doesn't wait, so a reader that comes now makes this a refusal and no more.
+                    // Inside atMyTurn SQLite does not wait, so if a reader starts now, the truncation is only refused.
                     if !isHeld, logSize > Self.longestLog {
                         _ = try Row.fetchOne(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
                     }
@@ -55,7 +55,8 @@ extension Maintenance {
         try await tellOfReader()
     }
 
-    /// Writes down that a reader keeps the log, for status and metrics, and that it is gone.
+    /// Records that a reader blocks the log, for status and metrics, and removes the record when the reader has
+    /// finished.
     private func tellOfReader() async throws(JobsError) {
         let since = gate.logHeldSince.withLock { $0 }.flatMap { gate.now() - $0 >= Self.longRead ? $0 : nil }
         let isKnown = try await gate.read { db in try CacheProperty.value(Self.holderProperty, in: db) != nil }
@@ -79,17 +80,17 @@ extension Maintenance {
         let processes: String
     }
 
-    /// The log's size, and the reader that keeps it from being cut, as the last worker wrote it down.
+    /// The log's size, and the reader that prevents its truncation, as the last worker recorded it.
     public func logState() async throws(JobsError) -> LogState {
         let text = try await gate.read { db in try CacheProperty.value(Self.holderProperty, in: db) }
-        // A note of another version says nothing.
+        // Best effort: a record of another version counts as none.
         let holder = text.flatMap { try? JSONDecoder().decode(Holder.self, from: Data($0.utf8)) }
         return LogState(bytes: logSize, heldSince: holder?.since, holders: holder?.processes ?? "")
     }
 
-    /// Gives up the pages of the database that are kept in memory: they are read again when they are wanted.
+    /// Releases SQLite's page cache: pages are read again when they are needed.
     ///
-    /// Left alone they grow to 16 MB within hours, as one page after the other is used, and look like a leak.
+    /// Otherwise it grows to 16 MB within hours, as more and more pages are used, which looks like a leak.
     public func giveBackMemory() async throws(JobsError) {
         try await gate.perform { [self] in
             try gate.database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA shrink_memory") }

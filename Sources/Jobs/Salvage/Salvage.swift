@@ -3,36 +3,35 @@ internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
 
-/// Makes a new database from the readable rows of a broken one and from the files in the cache.
+/// Makes a new database from the readable rows of a broken one and the files in the cache.
 ///
-/// The new one is made beside the old one and takes its place when it is whole. What was accepted and can be read is
-/// kept: jobs, items, results, sources, the blacklist and pins. Items that were active when it broke go back to the
-/// queue.
+/// The new database is created beside the old one, and replaces it when it is complete. It keeps all readable jobs,
+/// items, results, sources, blacklist entries and pins. Items that were active in the old database are queued again.
 public struct Salvage {
     public struct Report: Sendable, Encodable {
         public internal(set) var jobs = 0
         public internal(set) var items = 0
-        /// Items that were at work, or whose results can't be read any more.
+        /// Items that were active, or whose results are unreadable.
         public internal(set) var requeued = 0
         public internal(set) var blobs = 0
-        /// Files that the old index knew and that are not there, or damaged.
+        /// Files in the old index that are missing or damaged.
         public internal(set) var lostFiles = 0
-        /// Sentences about tables that could not be read.
+        /// Sentences about tables that could not be read completely.
         public internal(set) var unreadable: [String] = []
-        /// Where the broken database is kept; empty where there was none.
+        /// Where the broken database is kept; empty if there was none.
         public internal(set) var kept = ""
 
-        /// Whether everything could be read that had been written.
+        /// Whether all of the old database could be read.
         public var isComplete: Bool { unreadable.isEmpty }
     }
 
-    /// The cache's name in the old index, to decide whether it belongs to the cache at hand.
+    /// The old index, to decide whether it belongs to the given cache.
     public struct Index {
         /// The cache's name.
         public let cache: String?
-        /// Some of the blobs that it knows.
+        /// Some of the index's blobs.
         public let blobs: [(hash: String, size: Int64)]
-        /// Whether all of it could be read.
+        /// Whether all of the index could be read.
         public let isComplete: Bool
     }
 
@@ -41,9 +40,10 @@ public struct Salvage {
     private var report = Report()
 
     /// - Parameters:
-    ///   - mayBeMissing: whether a database is made where there is none, of the files alone.
-    ///   - bind: returns the cache's name from now on, or refuses it. Called once, before any file is touched.
-    ///   - files: gives every blob that is in the cache and whole. Called once, after the queue was saved.
+    ///   - mayBeMissing: whether to make a database from the files alone if there is none.
+    ///   - bind: returns the cache's name for the new database, or refuses the cache. Called once, before any file is
+    ///     touched.
+    ///   - files: returns every intact blob of the cache. Called once, after the queue was saved.
     public static func run(
         database path: String, now: WallTime, mayBeMissing: Bool = false,
         bind: @escaping (Index) throws -> String? = { $0.cache },
@@ -62,7 +62,7 @@ public struct Salvage {
         self.now = now
     }
 
-    /// The cache, as far as it is asked.
+    /// The calls to the cache.
     typealias Cache = (bind: (Index) throws -> String?, files: () throws -> [(hash: String, size: Int64)])
 
     private mutating func run(_ mayBeMissing: Bool, _ cache: Cache) throws -> Report {
@@ -108,9 +108,9 @@ public struct Salvage {
         PrivateFile.make(draft)
         let new = try DatabaseQueue(path: draft)
         try Schema.migrator.migrate(new)
-        // The broken one may be unable to say even what tables it has; then there is only what lies in the cache.
+        // If even the old schema is unreadable, only the cache's files are left.
         report = try new.writeWithoutTransaction { [now, report] db in
-            // A draft that is not complete is thrown away, so it needn't be synced on the way.
+            // An incomplete draft is deleted, so it need not be synced before it is complete.
             try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
             var load = SalvageLoad(old: old, new: db, now: now, report: report)
             try load.run(cache)
@@ -135,14 +135,14 @@ public struct Salvage {
         let stamp = Date(timeIntervalSince1970: Double(now.milliseconds) / 1_000)
             .formatted(Date.ISO8601FormatStyle(dateSeparator: .omitted, timeSeparator: .omitted))
         report.kept = "\(path).broken-\(stamp)"
-        // The second one of a second.
+        // A further rebuild within the same second.
         for number in 2..<1_000 where access(report.kept, F_OK) == 0 {
             report.kept = "\(path).broken-\(stamp)-\(number)"
         }
         for ending in ["-wal", "-shm"] where rename(path + ending, report.kept + ending) != 0 && errno != ENOENT {
             throw JobsError(.inputOutput, "\(path)\(ending) can't be put aside: \(String(cString: strerror(errno))).")
         }
-        // A second name for the old one first, so that there is a database at every moment.
+        // The old database first gets a second name, so that there is a database at every moment.
         unlink(report.kept)
         guard link(path, report.kept) == 0, rename(draft, path) == 0 else {
             throw JobsError(.inputOutput, "\(path) can't be replaced: \(String(cString: strerror(errno))).")

@@ -1,7 +1,7 @@
 internal import Core
 internal import GRDB
 
-/// Fills a new database with the rows of a broken one, and puts right what doesn't fit together any more.
+/// Fills a new database with the rows of a broken one, and makes them consistent.
 struct SalvageLoad {
     let old: DatabaseQueue?
     let new: Database
@@ -16,10 +16,10 @@ struct SalvageLoad {
         ("lost_files", ["key", "variant"], false), ("limits", ["host"], false), ("tries", ["item", "at"], false),
         ("host_failures", ["host", "class"], false), ("key_rules", ["rule", "key"], false),
         ("suspension", ["id"], true), ("pin_urls", ["url", "key"], false), ("quarantined", ["name"], false),
-        // Last: triggers count the rows.
+        // Last, since triggers count the rows.
         ("cache_totals", ["id"], true),
     ]
-    /// Tables that not every row could be read of.
+    /// Tables of which some rows could not be read.
     private var gaps: Set<String> = []
 
     init(old: DatabaseQueue?, new: Database, now: WallTime, report: Salvage.Report) {
@@ -56,11 +56,11 @@ struct SalvageLoad {
                 cache: try CacheProperty.value(CacheProperty.name, in: new),
                 blobs: blobs.map { (hash: $0["hash"], size: $0["size"]) }, isComplete: report.unreadable.isEmpty))
         try CacheProperty.set(CacheProperty.name, to: name, in: new)
-        // Where its cache lay before says nothing of the one that it takes over.
+        // The place of the old cache does not apply to the cache that is taken over.
         try CacheProperty.set(CacheIndex.placeProperty, to: nil, in: new)
     }
 
-    /// Rows come as they are, not as moves of a state.
+    /// Without triggers, rows are inserted as they are, rather than as changes of a state.
     private func dropTriggers() throws -> [String] {
         let rows = try Row.fetchAll(
             new, sql: "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name IN ('jobs', 'items')")
@@ -85,12 +85,12 @@ struct SalvageLoad {
                         sql: "INSERT OR REPLACE INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(marks))"
                     ).execute(arguments: StatementArguments(values))
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
-                    // A garbled page gives rows that this program has never written.
+                    // A damaged page yields rows that this program has never written.
                     refused += 1
                 }
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-            // The part of the schema that can be read has no such table.
+            // The readable part of the schema does not contain this table.
             return
         }
         if let failure = outcome.failure {
@@ -102,7 +102,7 @@ struct SalvageLoad {
         if table == "items" { report.items = outcome.rows - refused }
     }
 
-    /// The counters of a job are added up again afterwards; until then they have to be nothing.
+    /// A job's counters are recounted later, and must be 0 until then.
     private static func mend(_ table: String, _ columns: [String], _ values: inout [DatabaseValue]) {
         let counters: Set = [
             "total", "queued", "active", "delayed", "done", "cached", "failed", "blacklisted", "cancelled",
@@ -117,7 +117,7 @@ struct SalvageLoad {
     }
 
     private mutating func mendQueue() throws {
-        // Items whose job can't be read wait in one that says so: their variants are unknown.
+        // Items with an unreadable job get a paused job that says so, since their variants are unknown.
         try new.execute(
             sql: """
                 INSERT INTO jobs (id, name, state, error)
@@ -161,7 +161,7 @@ struct SalvageLoad {
                 """)
     }
 
-    /// Items of a job end with the same variants; one that lacks some of them has lost them.
+    /// All items of a job have the same variants, so an item without some of them has lost them.
     private mutating func mendResults() throws {
         try new.execute(
             sql: """
@@ -192,14 +192,14 @@ struct SalvageLoad {
         report.lostFiles =
             try Int.fetchOne(new, sql: "SELECT count(*) FROM blobs WHERE hash NOT IN (SELECT hash FROM temp.found)")
             ?? 0
-        // Files that nothing refers to any more are entered as well: they age and go like all others.
+        // Files without any reference are recorded as well: they expire and are evicted like all others.
         try new.execute(
             sql: """
                 INSERT OR IGNORE INTO blobs (hash, size, created_at, used_at, modified_at)
                     SELECT hash, size, ?1, ?1, ?1 FROM temp.found
                 """,
             arguments: [now.milliseconds])
-        // `worker cache verify` reports them, and can have them fetched again.
+        // `worker cache verify` reports these files, and can queue them again.
         try new.execute(
             sql: """
                 INSERT OR REPLACE INTO lost_files (key, variant, blob, found_at)
@@ -223,7 +223,7 @@ struct SalvageLoad {
         report.blobs = try Int.fetchOne(new, sql: "SELECT count(*) FROM blobs") ?? 0
     }
 
-    /// Entries from each URL's latest result. It comes first, and is not replaced by an older one.
+    /// Makes entries from each URL's latest result. It is inserted first, and older ones do not replace it.
     private static let entriesOfResults = """
         INSERT OR IGNORE INTO cache_entries (key, variant, blob, format)
             SELECT CASE instr(items.url, '#') WHEN 0 THEN items.url

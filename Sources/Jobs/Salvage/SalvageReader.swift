@@ -1,23 +1,23 @@
 internal import GRDB
 
-/// Reads a table of a broken database row by row, around the pages that can't be read.
+/// Reads a table of a broken database row by row, and skips unreadable pages.
 struct SalvageReader {
     let database: DatabaseQueue
 
     /// The result of reading one table.
     struct Outcome {
         var rows = 0
-        /// Why not everything could be read.
+        /// Why some rows could not be read.
         var failure: String?
     }
 
     private static let page = 200
-    /// Rows that are looked up one by one in a gap, at most.
+    /// Maximum rows that are looked up one by one in a gap.
     private static let maxLookUps: Int64 = 2_000_000
 
     /// - Parameters:
-    ///   - key: the columns of the primary key, by which the table is read in order.
-    ///   - isNumber: whether that is one number, so that rows in a gap can be looked up one by one.
+    ///   - key: the columns of the primary key; rows are read in their order.
+    ///   - isNumber: whether the key is a single number, so that rows in a gap can be looked up one by one.
     func read(_ table: String, key: [String], isNumber: Bool, _ take: (Row) throws -> Void) throws -> Outcome {
         var outcome = Outcome()
         let (last, failure) = try walk(table, key, forwards: true, limit: nil, &outcome, take)
@@ -31,10 +31,10 @@ struct SalvageReader {
         return outcome
     }
 
-    /// Reads until the end or until something can't be read.
+    /// Reads until the end of the table or an unreadable row.
     ///
-    /// - Parameter limit: where to stop when walking backwards.
-    /// - Returns: the key of the last row that was read, and what stopped it.
+    /// - Parameter limit: where to stop if it walks backwards.
+    /// - Returns: the key of the last row that was read, and the error that ended the walk.
     private func walk(
         _ table: String, _ key: [String], forwards: Bool, limit: [DatabaseValue]?, _ outcome: inout Outcome,
         _ take: (Row) throws -> Void,
@@ -63,7 +63,7 @@ struct SalvageReader {
                     try Row.fetchAll($0, sql: sql, arguments: StatementArguments(arguments))
                 }
             } catch {
-                // Closer to the spot, row by row.
+                // Tries again row by row, to get closer to the unreadable one.
                 if size > 1 {
                     size = 1
                     continue
@@ -82,7 +82,7 @@ struct SalvageReader {
         _ take: (Row) throws -> Void,
     ) throws {
         for number in range {
-            // A row on a page that can't be read stays lost; its neighbours may be on another.
+            // Best effort: a row on an unreadable page stays lost; its neighbours may be on another page.
             let row = try? database.writeWithoutTransaction {
                 try Row.fetchOne($0, sql: "SELECT * FROM \(table) WHERE \(key) = ?", arguments: [number])
             }

@@ -1,15 +1,15 @@
 internal import GRDB
 internal import Glibc
 
-/// Reads a broken database: the file itself, locked against other writers, or a copy where the file is too short to be
-/// opened.
+/// Reads a broken database: the file itself, locked against other writers, or a padded copy if the file is too short to
+/// be opened.
 struct SalvageSource {
     let path: String
-    /// Beside the old one; removed at the end.
+    /// A copy beside the old database; removed at the end.
     private let copy: String
     private(set) var database: DatabaseQueue?
     private(set) var unreadable: [String] = []
-    /// Whether other programs can't write to it until `finish()`.
+    /// Whether other programs are locked out from writing until `finish()`.
     private(set) var isLocked = false
 
     init(path: String) {
@@ -17,9 +17,9 @@ struct SalvageSource {
         copy = path + ".rebuilding-copy"
     }
 
-    /// Opens it without changing anything.
+    /// Opens the database without changing it.
     ///
-    /// - Throws: `tooNew`, `tooOld`; `busy` where another program is writing to it.
+    /// - Throws: `tooNew`, `tooOld`; `busy` if another program is writing to it.
     mutating func open() throws {
         removeCopy()
         let missing = try padded()
@@ -33,8 +33,8 @@ struct SalvageSource {
         if database == nil { unreadable.append("Nothing of \(path) can be read.") }
     }
 
-    /// Lets go of it. Where it was locked, programs that still have it open are told to open the new one: what they
-    /// would write now would be lost.
+    /// Releases the old database. If it was locked, programs that still have it open get an error that tells them to
+    /// open the new one: otherwise their next writes would be lost.
     mutating func finish() throws {
         if isLocked {
             database?.writeWithoutTransaction { db in
@@ -42,7 +42,7 @@ struct SalvageSource {
                     for table in Self.guarded { try db.execute(sql: Self.refusal(of: table)) }
                     try db.execute(sql: "COMMIT")
                 } catch {
-                    // A file that is too broken to take it can't take a job either.
+                    // Best effort: if the file is too broken for these triggers, it can't accept a job either.
                     try? db.execute(sql: "ROLLBACK")
                 }
             }
@@ -50,17 +50,17 @@ struct SalvageSource {
         try close()
     }
 
-    /// Lets go of it as it was: the new one came to nothing.
+    /// Releases the old database unchanged, since making the new one failed.
     mutating func abandon() {
-        // A connection that fails to roll back does so when it is closed.
+        // Best effort: a connection that fails to roll back does so when it is closed.
         if isLocked { try? database?.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") } }
         try? close()
         removeCopy()
     }
 
-    /// Takes back what `finish()` did, where the new one could not take its place.
+    /// Undoes `finish()`, if the new database could not replace the old one.
     func unguard() {
-        // Best effort: it was writable a moment ago.
+        // Best effort: the file was writable a moment ago.
         try? Self.queue(path)?.writeWithoutTransaction { db in
             for table in Self.guarded { try db.execute(sql: "DROP TRIGGER IF EXISTS \(table)_replaced") }
         }
@@ -75,7 +75,7 @@ struct SalvageSource {
 
     func removeCopy() { for ending in ["", "-wal", "-shm", "-journal"] { unlink(copy + ending) } }
 
-    // MARK: - How it is opened
+    // MARK: - Opening
 
     private static let guarded = ["jobs", "items"]
 
@@ -88,7 +88,7 @@ struct SalvageSource {
         """
     }
 
-    /// Inside a transaction, so that no program adds rows that would not be in the new one.
+    /// Opens the file in a transaction, so that no program adds rows that the new database would miss.
     private mutating func locked() throws -> DatabaseQueue? {
         guard let database = Self.queue(path) else { return nil }
         do {
@@ -104,7 +104,7 @@ struct SalvageSource {
         }
     }
 
-    /// With its log where that can be read, else without.
+    /// Opens the file with its log if that is readable, else without.
     private mutating func unlocked() -> DatabaseQueue? {
         let names = [DatabaseGate.readOnlyName(of: path), DatabaseGate.immutableName(of: path)]
         if let database = lenient(names[0]) { return database }
@@ -113,7 +113,7 @@ struct SalvageSource {
         return database
     }
 
-    /// Where not all of the schema can be read, with the tables that stand before the damage.
+    /// Opens the file; if its schema is partly unreadable, only with the tables before the damage.
     private mutating func lenient(_ name: String, isReadOnly: Bool = true) -> DatabaseQueue? {
         if let database = Self.queue(name, isReadOnly: isReadOnly) { return database }
         guard let database = Self.queue(name, isReadOnly: isReadOnly, isLenient: true) else { return nil }
@@ -121,22 +121,22 @@ struct SalvageSource {
         return database
     }
 
-    /// - Returns: nil where nothing of it can be read.
+    /// - Returns: nil if no part of it can be read.
     private static func queue(_ name: String, isReadOnly: Bool = false, isLenient: Bool = false) -> DatabaseQueue? {
         var configuration = Configuration()
         configuration.readonly = isReadOnly
         configuration.busyMode = .timeout(10)
-        // The transaction that locks it outlives the statements that open it.
+        // The transaction that locks the file outlives the statements that open it.
         configuration.allowsUnsafeTransactions = true
         configuration.prepareDatabase { db in
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
             if isLenient { try db.execute(sql: "PRAGMA writable_schema = ON") }
         }
-        // The caller reports the failure in its own words.
+        // Best effort: the caller reports the failure in its own words.
         guard let database = try? DatabaseQueue(path: name, configuration: configuration) else { return nil }
         let look = "SELECT 1 FROM \(isLenient ? "jobs" : "sqlite_schema") LIMIT 1"
         for _ in 0..<(isLenient ? 2 : 1) {
-            // A lenient one fails once, at the damage, and then knows the tables before it.
+            // Best effort: a lenient connection fails once, at the damage, and then knows the tables before it.
             let isReadable = try? database.unsafeRead { try Int.fetchOne($0, sql: look) } != nil
             if isReadable != nil { return database }
         }
@@ -145,8 +145,9 @@ struct SalvageSource {
 
     private func refuseOtherVersion(_ name: String) throws {
         guard let database = Self.queue(name, isReadOnly: true) else { return }
+        // Best effort: the database was only read, so a failed close loses no data.
         defer { try? database.close() }
-        // Where the migrations can't be read, the version is unknown, and all that can be read is taken.
+        // Best effort: if the migrations are unreadable, the version is unknown, and all readable rows are taken.
         let applied = try? database.unsafeRead { db in
             try String.fetchSet(db, sql: "SELECT identifier FROM grdb_migrations")
         }
@@ -155,9 +156,9 @@ struct SalvageSource {
 
     // MARK: - A file that is too short
 
-    /// Copies a file that ends too early, and fills the copy with zeros to the size that its first page says.
+    /// Copies a file that is too short, and pads the copy with zeros to the size in its first page.
     ///
-    /// - Returns: how many bytes are missing; nil when none are, and there is no copy.
+    /// - Returns: the number of missing bytes; nil if none are missing, and then there is no copy.
     private func padded() throws -> Int64? {
         guard let header = Self.header(of: path) else { return nil }
         let size = header.size
@@ -165,7 +166,7 @@ struct SalvageSource {
         if header.pages > 0 { wanted = max(wanted, header.pages * header.page) }
         guard wanted > size, !isInLog(header.pages) else { return nil }
         try Self.copyFile(path, to: copy)
-        // Where there is no room for zeros, as much as there is.
+        // If there is no space for all zeros, it pads only the last page.
         if truncate(copy, off_t(wanted)) != 0 {
             truncate(copy, off_t((size + header.page - 1) / header.page * header.page))
         }
@@ -179,13 +180,14 @@ struct SalvageSource {
         return wanted - size
     }
 
-    /// Whether the pages that the file lacks may be in the log, where new ones come first.
+    /// Whether the log may contain the missing pages, since new pages are first written there.
     private func isInLog(_ pages: Int64) -> Bool {
         var info = stat()
         guard stat(path + "-wal", &info) == 0, info.st_size > 0, let database = Self.queue(path, isReadOnly: true)
         else {
             return false
         }
+        // Best effort: the database was only opened for reading, so a failed close loses no data.
         defer { try? database.close() }
         return true
     }
@@ -202,7 +204,7 @@ struct SalvageSource {
         func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 << 8 | Int64($1) } }
         let page = number(16..<18) == 1 ? 65_536 : number(16..<18)
         guard page >= 512, page & (page - 1) == 0 else { return nil }
-        // The number of pages counts only where the last program that changed the file has written it (section 1.3.7 of
+        // The number of pages is valid only if the last program that changed the file wrote it (section 1.3.7 of
         // https://www.sqlite.org/fileformat.html).
         return (Int64(info.st_size), page, number(24..<28) == number(92..<96) ? number(28..<32) : 0)
     }

@@ -1,4 +1,4 @@
-/// The cache's index: files, what URLs and variants they stand for, and small facts about the cache.
+/// The cache's index: files, the URLs and variants that use them, and stored facts about the cache.
 enum CacheSchema {
     static let tables = """
         -- modified_at: last changed or confirmed. dying: about to be removed.

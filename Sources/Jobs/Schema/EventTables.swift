@@ -1,8 +1,8 @@
-/// The log of what has ended, which ``JobEvents`` and the view `events` read.
+/// The log of ended items and of jobs' states, which ``JobEvents`` and the view `events` read.
 ///
-/// A worker writes one row for a group of items that ends together, so that an item costs some 20 bytes and no statement of
-/// its own. Ids grow in the order of the commits, since each is given under the write lock: a reader that goes on after the
-/// last id it has seen misses nothing and sees nothing twice.
+/// A worker writes one row for a group of items that ends together, so an item costs some 20 bytes and no statement of
+/// its own. Ids grow in the order of the commits, since each is assigned under the write lock: a reader that continues
+/// after the last id that it has seen misses no event and gets none twice.
 extension Schema {
     static let eventTables = """
         -- detail is a JSON array of arrays: item (null for a job), job, what became of it, and the class of a failure.
@@ -30,10 +30,11 @@ extension Schema {
         END;
         """
 
-    /// The most items of a row, by which the ids of the events in it are told apart. A worker ends 256 at once at most.
+    /// Maximum events of a row; the ids of a row's events are numbered within it. A worker ends at most 256 items at
+    /// once.
     static let eventsPerRow = 1_000
 
-    /// Logs the end of an item that is moved by a statement of its own, within a trigger.
+    /// Logs the end of an item that is changed by a single statement, in a trigger.
     static let logEnd = """
         INSERT INTO event_log (at, detail)
                 SELECT \(now), json_array(json_array(NEW.id, NEW.job,

@@ -1,4 +1,4 @@
-/// Tables on hosts: their state, waiting items, limits that people set while workers run, and the blacklist.
+/// Tables about hosts: their state, waiting items, limits that users set while workers run, and the blacklist.
 extension Schema {
     static let hostTables = """
         -- Times by the cache's clock. Of a host that has never answered: since when it fails, and when it is given up.

@@ -1,6 +1,6 @@
-/// The rules of the columns that a person may give for a single item.
+/// Checks the columns that a user may set for a single item.
 extension ItemSchema {
-    /// More fallbacks than this, and a longer `meta`, are a mistake.
+    /// More fallbacks, or a longer `meta`, are refused as a mistake.
     static let mostFallbacks = 16
     static let longestMeta = 16_384
 
@@ -47,7 +47,7 @@ extension ItemSchema {
         END;
         """
 
-    /// The URL that an item of this table's is asked for now: one of its fallbacks, once those before have failed.
+    /// An SQL expression for the URL to request now: a fallback, if the URLs before it have failed.
     static func askedURL(_ items: String) -> String {
         """
         CASE WHEN \(items).fallback IS NULL THEN \(items).url WHEN json_valid(\(items).fallbacks)

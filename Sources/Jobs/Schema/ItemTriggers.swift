@@ -1,11 +1,11 @@
 internal import Core
 
-/// The rules of `items`, and how the counters of `jobs` follow it.
+/// Triggers that check changes of `items` and update the counters of `jobs`.
 ///
-/// SQLite runs the trigger that was made last first, so the one that refuses moves comes last: a refused move costs
-/// nothing else.
+/// SQLite runs the trigger that was created last first. So the one that refuses illegal moves comes last, and a refused
+/// move costs no other trigger.
 enum ItemSchema {
-    /// The counters of `jobs` that an item stands in, each as a condition on OLD or NEW.
+    /// The counters of `jobs` in which an item counts, each as a condition on OLD or NEW.
     static let counters: [(column: String, condition: @Sendable (String) -> String)] = [
         ("queued", { "\($0).state = 'queued'" }),
         ("active", { "\($0).state = 'active'" }),
@@ -27,8 +27,9 @@ enum ItemSchema {
         .map { "\($0.column) = \($0.column) - (\($0.condition("OLD")))" }
         .joined(separator: ",\n        ")
 
-    /// Nothing, white space, bytes or a number. The column's affinity has made text of a number before a trigger can see
-    /// it, so its digits tell. The pattern is a constant: one that is put together took a fifth of an INSERT.
+    /// True for no value, white space, bytes or a number. The column's affinity converts a number to text before a
+    /// trigger runs, so the trigger recognizes it by its digits. The pattern is a constant, since a concatenated one
+    /// took a fifth of an INSERT.
     private static let isNoURL =
         "(typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ \t\n\r-]*')"
 

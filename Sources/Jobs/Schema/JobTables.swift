@@ -1,4 +1,4 @@
-/// Jobs, their items, what these ended with, and the workers that hold them.
+/// Jobs, items and their results, and the workers that lease items.
 extension Schema {
     static let jobTables = """
         -- not_new counts the URLs that only-new has left out. revision changes with every change of the counters that the database itself makes. An UPDATE that changes

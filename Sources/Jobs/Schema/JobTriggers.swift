@@ -1,6 +1,6 @@
-/// The rules of `jobs`, for every program and any setting of `recursive_triggers` and `foreign_keys`.
+/// Triggers that check changes of `jobs`, for every program and any setting of `recursive_triggers` and `foreign_keys`.
 ///
-/// SQLite runs the trigger that was made last first, so their order counts.
+/// SQLite runs the trigger that was created last first, so their order matters.
 extension Schema {
     private static let checks = [
         refuse(
@@ -22,7 +22,7 @@ extension Schema {
         headersCheck,
     ].joined(separator: "\n")
 
-    /// The options as words between commas, in place of any white space.
+    /// The options between commas; all white space is replaced by commas.
     static let optionWords =
         "',' || " + [9, 10, 13, 32].reduce("options") { "replace(\($0), char(\($1)), ',')" } + " || ','"
 
@@ -74,7 +74,7 @@ extension Schema {
         """
         + keepJobs + spreadURLs
 
-    /// Items belong to a job, counters equal a recount, and a job whose items have ended is finished.
+    /// Items belong to a job, counters equal a recount, and a job without open items is finished.
     private static let keepJobs = """
 
         CREATE TRIGGER jobs_note_replaced BEFORE INSERT ON jobs BEGIN

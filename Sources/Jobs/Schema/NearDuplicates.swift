@@ -1,8 +1,8 @@
-/// The view of pictures that look alike, and the columns that make it fast.
+/// The view of similar pictures, and the columns that make it fast.
 ///
-/// To find perceptual hashes that differ in at most 6 of 64 bits, each is cut into four bands of 16 bits. Six flipped
-/// bits leave at least one band with at most one of them, so it is enough to look each band up as it is and with each
-/// of its bits flipped: 68 look-ups a picture instead of a comparison with every other.
+/// It finds perceptual hashes that differ in at most 6 of 64 bits. Each hash is split into four bands of 16 bits. Six
+/// flipped bits leave at least one band with at most one of them, so it is enough to look up each band as it is and
+/// with each of its bits flipped: 68 look-ups per picture instead of a comparison with every other picture.
 extension CacheSchema {
     /// The columns of `source_facts` for the bands.
     static let hashBands = bands.map { "\($0.name) INTEGER AS ((phash >> \($0.shift)) & 65535) VIRTUAL" }
@@ -11,7 +11,7 @@ extension CacheSchema {
         "CREATE INDEX source_facts_\($0.name) ON source_facts (\($0.name), phash) WHERE phash IS NOT NULL;"
     }.joined(separator: "\n")
 
-    /// Every pair stands here from both sides, so that WHERE url = '…' finds all that are like it, and at once.
+    /// Every pair appears in both directions, so that WHERE url = '…' quickly finds all similar pictures.
     static let nearDuplicates = """
         CREATE VIEW near_duplicates AS
             WITH flips (bit) AS (VALUES \(flips))
@@ -23,17 +23,17 @@ extension CacheSchema {
     private static let bands = (0..<4).map(HashBand.init)
 }
 
-/// Sixteen of a perceptual hash's bits.
+/// 16 bits of a perceptual hash.
 private struct HashBand {
     let number: Int
 
     var name: String { "band\(number)" }
     var shift: Int { number * 16 }
 
-    /// The pairs whose hashes are at most one bit apart in this band, and six in all.
+    /// The pairs whose hashes differ in at most one bit in this band, and at most six bits in total.
     ///
-    /// CROSS JOIN keeps SQLite to this order: from one picture to the others, never the other way around. A pair that
-    /// an earlier band has found is left out here rather than by UNION, into which SQLite pushes no condition on `url`.
+    /// CROSS JOIN forces SQLite to go from one picture to the others, never in the opposite direction. Pairs that an
+    /// earlier band finds are excluded here rather than by UNION, into which SQLite pushes no condition on `url`.
     var pairs: String {
         """
         SELECT one.key AS url, other.key AS near_url, \(Self.distance) AS distance
@@ -54,8 +54,9 @@ private struct HashBand {
 
     private static let xor = "((a.phash | b.phash) - (a.phash & b.phash))"
 
-    /// How many bits of `a.phash` and `b.phash` differ: XOR, and its ones added up side by side, in pairs, in fours and
-    /// in bytes, whose sum is their remainder by 255. The sign is counted by itself, or the sums would overflow.
+    /// The number of bits in which `a.phash` and `b.phash` differ. It computes XOR and adds up its ones in pairs, in
+    /// groups of four and in bytes; the sum of the bytes is the remainder by 255. The sign bit is counted separately,
+    /// or the sums would overflow.
     private static let distance: String = {
         let bits = "(\(xor) & \(Int64.max))"
         let pairs = "(\(bits) - ((\(bits) >> 1) & \(0x5555_5555_5555_5555)))"

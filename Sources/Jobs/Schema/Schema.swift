@@ -1,13 +1,13 @@
 internal import GRDB
 
-/// The schema as a row of named migrations. A migration that was released is never edited; a change is a new one.
+/// The schema as a sequence of named migrations. A released migration is never edited; a change is a new migration.
 ///
-/// The triggers and defaults run in the SQLite of the user's shell, so they use nothing newer than 3.34 and no
+/// The triggers and defaults also run in the SQLite of the user's shell, so they need at most version 3.34 and no
 /// functions of this program.
 ///
-/// Conditions of tables and triggers on `items` spell `x = 'a' OR x = 'b' OR x = 'c'`: SQLite keeps three and more
-/// values of `x IN (…)` in a table of its own, which it makes anew for each statement and each run of a trigger. That
-/// was a fifth of the cost of a download.
+/// Conditions of tables and triggers on `items` are written `x = 'a' OR x = 'b' OR x = 'c'`: for `x IN (…)` with three
+/// or more values, SQLite builds a temporary table for each statement and each run of a trigger. That took a fifth of
+/// the cost of a download.
 enum Schema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
@@ -27,8 +27,8 @@ enum Schema {
 
     /// Refuses a database with migrations that this version does not know.
     ///
-    /// - Throws: `tooNew` where they follow those of this version; `tooOld` where the database does not begin with
-    ///   them.
+    /// - Throws: `tooNew` if they follow this version's migrations; `tooOld` if the database does not begin with this
+    ///   version's first migration.
     static func refuseUnknown(_ applied: Set<String>, path: String) throws(JobsError) {
         guard let unknown = applied.subtracting(migrator.migrations).min() else { return }
         let step = unknown.prefix(80)
@@ -45,23 +45,23 @@ enum Schema {
             "The database \(path) was made by a newer version of worker, which has a step '\(step)'. Use that version.")
     }
 
-    // MARK: - What statements are made of
+    // MARK: - Parts of statements
 
-    /// Now, in UTC milliseconds.
+    /// The current time in UTC milliseconds.
     static let now = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
 
-    /// A check that refuses the statement with a sentence for the person who typed it.
+    /// A check that refuses the statement with a sentence for the user.
     static func refuse(_ message: String, when condition: String) -> String {
         "SELECT RAISE(ABORT, '\(message.replacing("'", with: "''"))') WHERE \(condition);"
     }
 
-    /// Of jobs and of items.
+    /// The check of the headers of jobs and items.
     static let headersCheck = refuse(
         "headers must be a JSON object of strings, as in '{\"Referer\":\"https://example.com/\"}'",
         when: isNoJSON("headers", type: "object", orElse: elementsAreNoText("headers")))
 
-    /// The condition that a column of a row is given and is no JSON of this type; one `CASE`, so that JSON functions never
-    /// see text that isn't JSON.
+    /// The condition that a column is set and is no JSON of this type. It is a single `CASE`, so that JSON functions
+    /// never get text that is no JSON.
     static func isNoJSON(_ column: String, type: String, orElse condition: String = "0") -> String {
         """
         NEW.\(column) IS NOT NULL AND CASE WHEN json_valid(NEW.\(column))
@@ -69,7 +69,7 @@ enum Schema {
         """
     }
 
-    /// A column as JSON in one line; NULL for text that is none, which a program that switches triggers off may write.
+    /// A column as JSON in one line; NULL for invalid JSON, which a program that switches triggers off may write.
     static func json(_ column: String) -> String { "CASE WHEN json_valid(\(column)) THEN json(\(column)) END" }
 
     static func elementsAreNoText(_ column: String) -> String {
@@ -81,8 +81,8 @@ enum Schema {
         "strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch')"
     }
 
-    /// A column of times by the cache's clock as people see them: by the machine's clock, as it was set when a worker last
-    /// wrote the cache's clock down.
+    /// Converts a column of the cache's clock to the machine's clock, as users see it. It uses the difference of both
+    /// clocks that a worker last recorded.
     static func isoOfSteady(_ column: String) -> String {
         iso(
             """
@@ -91,11 +91,11 @@ enum Schema {
             """)
     }
 
-    /// A time of the machine's clock by the cache's clock, which does not jump.
+    /// Converts a time of the machine's clock to the cache's clock, which does not jump.
     ///
-    /// SQL knows neither the kernel's uptime nor how the machine's clock has moved since running workers last wrote the
-    /// cache's clock down, which they do within a second of a jump. So it judges as that clock does across boots: time
-    /// that goes back, or forward by more than a year, does not count.
+    /// SQL knows neither the kernel's uptime nor how the machine's clock has moved since running workers last recorded
+    /// the cache's clock, which they do within a second of a jump. So it applies the rule that this clock applies
+    /// across boots: a step back, or forward by more than a year, does not count.
     static func steady(_ time: String) -> String {
         """
         (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN \(time)
@@ -107,12 +107,12 @@ enum Schema {
         """
     }
 
-    /// The condition that `state` is one of the enumeration's, so that a CHECK can't drift from the Swift type.
+    /// The condition that `state` is a case of the enumeration, so that the CHECK always matches the Swift type.
     static func isOneOf<S: CaseIterable & RawRepresentable>(_: S.Type) -> String where S.RawValue == String {
         S.allCases.map { "state = '\($0.rawValue)'" }.joined(separator: " OR ")
     }
 
-    /// The moves that are not legal, as a condition on OLD.state and NEW.state.
+    /// The illegal moves, as a condition on OLD.state and NEW.state.
     static func isIllegalMove<S>(_: S.Type, _ canMove: (S, S) -> Bool) -> String
     where S: CaseIterable & RawRepresentable & Equatable, S.RawValue == String {
         let cases = S.allCases.map { from in
@@ -127,18 +127,18 @@ enum Schema {
         columns.map { "NEW.\($0) IS NOT OLD.\($0)" }.joined(separator: " OR ")
     }
 
-    /// The condition that a job's state is one with work to do; its UPDATE or query names the row.
+    /// The condition that a job is queued, running or paused. `row` names the row in an UPDATE or a query.
     static func isOpen(_ row: String = "") -> String {
         "(\(row)state = 'queued' OR \(row)state = 'running' OR \(row)state = 'paused')"
     }
 
-    /// The property of the cache that says whether links are kept.
+    /// The cache property that says whether links are kept.
     static let linksProperty = "links"
 
-    /// The condition that jobs are worked on at all.
+    /// The condition that jobs are not all paused.
     static let nothingIsSuspended = "NOT EXISTS (SELECT 1 FROM suspension)"
 
-    /// Ends a job whose items have all ended.
+    /// Ends a job without open items.
     static func finishJob(_ id: String) -> String {
         """
         UPDATE jobs SET state = 'finished', finished_at = \(now)

@@ -1,6 +1,7 @@
-/// The views that people read. Times are ISO text here and milliseconds in the tables.
+/// The views for users. Times are ISO text here and milliseconds in the tables.
 extension Schema {
-    /// 2 or 3 for a picture that its name says is for such screens, as SDWebImage reads it; its host's name doesn't count.
+    /// 2 or 3 if the picture's name contains `@2x` or `@3x`, as SDWebImage reads it, else 1; the host's name does not
+    /// count.
     private static let scale = {
         let rest = "substr(items.url, instr(items.url, '://') + 3)"
         let path = "substr(\(rest), nullif(instr(\(rest), '/'), 0))"
