@@ -28,7 +28,7 @@ struct KillSweepTests {
     @Test func `A kill at any point loses nothing`() async throws {
         try await FaultBench.lend { bench in
             try await bench.prepare(.limited)
-            let wanted = FaultScale.number("FAULT_POINTS", 300)
+            let wanted = FaultScale.number("FAULT_POINTS", 150)
             // One point in three where files are evicted and links made.
             let points =
                 Self.spread(try await points(bench, .plain), wanted - wanted / 3)
