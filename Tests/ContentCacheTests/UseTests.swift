@@ -32,7 +32,7 @@ struct UseTests {
         }
     }
 
-    @Test func `What is published is held, whoever wrote the file that has its name`() throws {
+    @Test func `A worker holds what it publishes, also where another worker wrote the file that has the name`() throws {
         try withCache { cache in
             let first = try cache.pending("the same")
             let hash = first.hash

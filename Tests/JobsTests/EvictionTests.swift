@@ -295,7 +295,7 @@ struct EvictionTests {
         let ahead = start.moved(to: clock("a", uptime: 61_000, wall: 1_060_000 + tenYears))
         #expect(ahead.shift == tenYears)
         #expect(ahead.moved(to: clock("a", uptime: 61_000, wall: 1_060_000)).shift == 0)
-        // Nobody knows how long a machine was off, but it was not ten years, and time didn't go back.
+        // The time that a machine was off is unknown, but it was not ten years, and it was not negative.
         #expect(start.moved(to: clock("b", uptime: 1, wall: 1_000_000 + 86_400_000)).shift == 0)
         #expect(start.moved(to: clock("b", uptime: 1, wall: tenYears)).shift == tenYears - 1_000_000)
         #expect(start.moved(to: clock("b", uptime: 1, wall: 0)).shift == -1_000_000)
