@@ -27,6 +27,7 @@ let package = Package(
         .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"])]),
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"])]),
+        .systemLibrary(name: "CAVIF", pkgConfig: "libavif", providers: [.apt(["libavif-dev"])]),
         .systemLibrary(name: "CJXL", pkgConfig: "libjxl", providers: [.apt(["libjxl-dev"])]),
         .systemLibrary(name: "CPCRE", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
@@ -63,7 +64,7 @@ let package = Package(
         .target(
             name: "Imaging",
             dependencies: [
-                "Core", "Variants", "CVips", "CWebP", "CJPEG", "CJXL", "CGIF", "CZlib",
+                "Core", "Variants", "CVips", "CWebP", "CJPEG", "CAVIF", "CJXL", "CGIF", "CZlib",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),

@@ -7,7 +7,7 @@ import Core
 
 extension FuzzTarget {
     static let pictureTargets =
-        [signatures] + ImageFormat.allCases.filter { $0 != .avif }.map(header) + [animatedPNG, exif]
+        [signatures] + ImageFormat.allCases.filter { $0 != .avif }.map(header) + [animatedPNG, animatedAVIF, exif]
 
     /// What the worker does with the first bytes of each download.
     private static let signatures = FuzzTarget(
@@ -143,6 +143,50 @@ extension FuzzTarget {
             + PNGChunk.bytes("acTL", [0, 0, 0, 2, 0, 0, 0, 0]) + PNGChunk.bytes("fcTL", [0, 0, 0, 0] + place)
             + PNGChunk.bytes("IDAT", black) + PNGChunk.bytes("fcTL", [0, 0, 0, 1] + place)
             + PNGChunk.bytes("fdAT", [0, 0, 0, 2] + white) + PNGChunk.bytes("IEND", [])
+    }()
+
+    /// The tracks of an AVIF, and the rewriting of its boxes.
+    private static let animatedAVIF = FuzzTarget(name: "animated-avif", seeds: [twoTracks]) { bytes in
+        let reader = ByteReader(bytes)
+        for policy in policies { _ = HEIFItems.areExtra(in: reader, policy) }
+        if let track = AVIFTrack(reader), let facts = AnimationFacts(avif: bytes) {
+            precondition(track.frames > 0 && (0...65_535).contains(track.loopCount))
+            precondition((1...8).contains(track.orientation))
+            _ = (facts.isAnimation, facts.isWithin(ImageLimits()))
+        }
+        for count in [0, 1, 65_535] {
+            guard let head = AVIFPlays(bytes, count: count) else { continue }
+            precondition(head.length <= bytes.count && head.bytes.count > head.length)
+        }
+    }
+
+    /// Two tracks of two frames of sixteen by sixteen pixels, without data.
+    private static let twoTracks: [UInt8] = {
+        func big(_ number: Int, _ length: Int) -> [UInt8] {
+            (0..<length).map { UInt8(truncatingIfNeeded: number >> (8 * (length - 1 - $0))) }
+        }
+        func box(_ name: String, _ content: [UInt8]...) -> [UInt8] {
+            let content = content.flatMap { $0 }
+            return big(8 + content.count, 4) + Array(name.utf8) + content
+        }
+        let times = [1, 0, 0, 0] + big(9, 8) + big(9, 8)
+        let samples = box(
+            "stbl", box("stco", big(0, 4), big(1, 4), big(600, 4)), box("stsz", big(0, 4), big(7, 4), big(2, 4)),
+            box(
+                "stsd", big(0, 4), big(1, 4),
+                box("av01", [UInt8](repeating: 0, count: 78), box("irot", [1]), box("imir", [0]))))
+        func track(_ handler: String) -> [UInt8] {
+            box(
+                "trak",
+                box("tkhd", times, big(1, 4), big(0, 4), big(200, 8), big(0, 52), big(16 << 16, 4), big(16 << 16, 4)),
+                box("edts", box("elst", [1, 0, 0, 1], big(1, 4), big(100, 8), big(0, 8), [0, 1, 0, 0])),
+                box(
+                    "mdia", box("mdhd", times, big(1_000, 4), big(100, 8), big(0, 4)),
+                    box("hdlr", big(0, 8), Array(handler.utf8)), box("minf", samples)))
+        }
+        let movie = box(
+            "moov", box("mvhd", times, big(1_000, 4), big(100, 8), big(0, 80)), track("pict"), track("auxv"))
+        return box("ftyp", Array("avis".utf8), big(0, 4), Array("avif".utf8)) + movie + box("mdat", big(0, 8))
     }()
 
     private static let exif = FuzzTarget(

@@ -1,11 +1,12 @@
 @testable import Imaging
+@testable import Jobs
 @testable import PrefetchWorker
 @testable import Variants
 
-// What people, programs and helpers say: manifests, variants, answers.
+// Text of people, programs and helpers: manifests, variants, options of jobs, answers.
 
 extension FuzzTarget {
-    static let textTargets = [delegateAnswers, helperReplies, manifests, variants]
+    static let textTargets = [delegateAnswers, helperReplies, jobOptions, manifests, variants]
 
     private static let delegateAnswers = FuzzTarget(
         name: "delegate-answers",
@@ -28,6 +29,25 @@ extension FuzzTarget {
             """,
         ].map { Array($0.utf8) }
     ) { bytes in _ = try? HelperReply(json: Array(bytes)) }
+
+    private static let jobOptions = FuzzTarget(
+        name: "job-options",
+        seeds: [
+            "retry-failed, max-age=12h cache-max-age=-1 cache-key=drop-query",
+            "timeout=500ms,max-tries=9,retry-delay=1h",
+            "min-width=100 max-aspect=2.5 max-bytes=9223372036854775807", "cache-key=s/(a+)+b/x/",
+            "cache-key=keep:id+v",
+            "content-types=image/*+image/png",
+        ].map { Array($0.utf8) }
+    ) { bytes in
+        let text = String(decoding: bytes, as: UTF8.self)
+        _ = try? JobOptions(parsing: text)
+        guard let settings = try? JobSettings(parsing: text) else { return }
+        _ = try? settings.cacheKey?.key(of: "https://example.com/a/aaaaaaaa?id=1&v=2#b")
+        for (width, height) in [(1, 1), (10_000_000, 1), (.max, .max)] {
+            _ = settings.filter.objection(width: width, height: height, isUpright: true)
+        }
+    }
 
     private static let manifests = FuzzTarget(
         name: "manifests",

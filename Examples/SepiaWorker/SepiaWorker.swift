@@ -22,6 +22,11 @@ struct SepiaWorker {
         var configuration = WorkerConfiguration(database: words[0], cache: words[1], transforms: 2)
         configuration.extensions = extensions
         configuration.loaders = [ColourLoader()]
+        configuration.onTransfer = { report in
+            guard report.stage == .ended else { return }
+            FileHandle.standardError.write(
+                Data("\(report.url): \(report.received) bytes, \(report.origin.rawValue)\n".utf8))
+        }
         configuration.drains = true
         configuration.minimumFree = 0
         // Only because this is an example, which is tried with a server on the same machine.

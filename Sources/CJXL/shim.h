@@ -1,6 +1,7 @@
 #pragma once
 
 #include <jxl/decode.h>
+#include <jxl/encode.h>
 #include <jxl/version.h>
 
 // The profile of the pixels that are decoded. libjxl 0.9 dropped a parameter that was without use before.

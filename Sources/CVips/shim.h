@@ -395,11 +395,12 @@ static inline int pw_vips_save_png_frame(VipsImage *in, VipsTarget *target, gboo
         filters ? VIPS_FOREIGN_PNG_FILTER_ALL : VIPS_FOREIGN_PNG_FILTER_NONE, NULL);
 }
 
-static inline int pw_vips_save_avif(
-    VipsImage *in, VipsTarget *target, int quality, int effort, gboolean lossless, VipsForeignSubsample chroma,
+// AVIF and HEIC.
+static inline int pw_vips_save_heif(
+    VipsImage *in, VipsTarget *target, VipsForeignHeifCompression compression, int quality, int effort, gboolean lossless, VipsForeignSubsample chroma,
     gboolean strip
 ) {
-    return vips_heifsave_target(in, target, "Q", quality, "compression", VIPS_FOREIGN_HEIF_COMPRESSION_AV1,
+    return vips_heifsave_target(in, target, "Q", quality, "compression", compression,
         "effort", effort, "lossless", lossless, "subsample_mode", chroma, "strip", strip, NULL);
 }
 

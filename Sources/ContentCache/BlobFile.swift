@@ -10,9 +10,13 @@ public final class BlobFile: Sendable {
     /// then.
     public let reservation = Mutex<(any BlobReservation)?>(nil)
 
+    /// Whether its bytes are in memory rather than on a disk.
+    public let isInMemory: Bool
+
     /// Takes over `descriptor`.
-    public init(owning descriptor: FileDescriptor) {
+    public init(owning descriptor: FileDescriptor, isInMemory: Bool = false) {
         self.descriptor = descriptor
+        self.isInMemory = isInMemory
     }
 
     /// All of the file's bytes, independent of its position. For small files.

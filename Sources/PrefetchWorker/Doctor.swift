@@ -7,6 +7,7 @@ public import Imaging
 internal import Jobs
 internal import Logging
 internal import SystemPackage
+internal import Variants
 
 /// Checks everything that a worker needs, and reports on each part. It makes and changes nothing.
 public struct Doctor: Sendable {
@@ -64,6 +65,14 @@ public struct Doctor: Sendable {
             return Finding(
                 part: "libraries", verdict: .warning,
                 detail: "\(detail). Not readable here: \(missing.joined(separator: ", ")); run scripts/bootstrap.")
+        }
+        let unwritten = VariantReference.formats.filter { !formats.encode.map(\.rawValue).contains($0) }
+        guard unwritten.isEmpty else {
+            let packages = "libheif-plugin-x265 for heic, libheif-plugin-aomenc for avif"
+            return Finding(
+                part: "libraries", verdict: .warning,
+                detail: "\(detail). Not writable here: \(unwritten.joined(separator: ", ")); install \(packages), or "
+                    + "run scripts/bootstrap.")
         }
         return Finding(part: "libraries", verdict: .ok, detail: detail)
     }

@@ -47,11 +47,13 @@ struct Engine: Sendable {
         turns =
             [helpers.turns, commands.turns] + ((delegate.delegate as? CommandDelegate).map { [$0.turns] } ?? [])
         let settings = StageSettings(
-            retries: configuration.retries, maxAge: configuration.maxAge,
+            retries: configuration.retries, maxAge: configuration.maxAge, cacheMaxAge: policy.maxAge,
             limits: OwnLimits(
                 addresses: configuration.downloads.addresses.text, maxBodyBytes: configuration.downloads.maxBodyBytes,
                 maxCacheBytes: policy.maxBytes, images: configuration.images),
             now: configuration.now)
+        let transfers = Transfers(
+            interval: configuration.downloads.progressInterval, tell: configuration.onTransfer)
         stages = Stages(
             lookup: SourceLookup(
                 index: store.cache, files: files, readOnly: try configuration.readOnlyCaches.map(ReadOnlyCache.init),
@@ -60,7 +62,8 @@ struct Engine: Sendable {
                 downloader: downloader,
                 loaders: Loaders(
                     configuration.loaders, local: configuration.local, files: files,
-                    inspector: Self.inspector(configuration), timeout: configuration.downloads.totalTimeout,
+                    inspector: Self.inspector(configuration), transfers: transfers,
+                    timeout: configuration.downloads.totalTimeout,
                     width: configuration.downloads.concurrency),
                 hosts: store.hosts, settings: settings,
                 options: Fetcher.Options(
@@ -83,7 +86,7 @@ struct Engine: Sendable {
             hosts: BlockedHosts(downloader: downloader, shedHosts: ShedHosts(), now: configuration.now),
             failures: FailurePolicy(
                 settings: settings, downloader: downloader, disk: disk, budget: files.budget),
-            settings: settings)
+            transfers: transfers, settings: settings)
     }
 
     private static func downloader(

@@ -44,7 +44,7 @@ public struct Worker: Sendable {
             // Before items are claimed, let alone fetched.
             if configuration.helpers.requiresSandbox { try await engine.helpers.checkSandbox() }
             worker = try await JobStore.retrying { () throws(JobsError) in
-                try await store.queue.register(host: hostName(), pid: getpid())
+                try await store.queue.register(host: HostNames.ofThisMachine, pid: getpid())
             }
             engine.budget.use(by: worker)
         } catch {
@@ -188,12 +188,6 @@ public struct Worker: Sendable {
         }
         await tasks.waitUntilEmpty()
         deadline.cancel()
-    }
-
-    private func hostName() -> String {
-        var buffer = [CChar](repeating: 0, count: 256)
-        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "unknown" }
-        return buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? "unknown"
     }
 }
 

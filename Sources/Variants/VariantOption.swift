@@ -1,7 +1,7 @@
 /// How a variant is made and encoded, besides its box, format and quality. The short form and JSON both have a name and
 /// a value: `effort:6`, `"effort": 6`. In the short form the name alone means yes.
 public enum VariantOption: String, CaseIterable, Hashable, Sendable {
-    /// WebP, AVIF and JPEG XL: keeps every pixel exactly.
+    /// WebP, AVIF, HEIC and JPEG XL: keeps every pixel exactly.
     case lossless
     /// WebP: changes pixels slightly and then encodes losslessly; 100 changes none, 0 the most.
     case nearLossless = "near-lossless"
@@ -10,7 +10,7 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     case effort
     /// JPEG: several scans of growing detail; PNG: interlaced.
     case progressive
-    /// Colour at full (444) or half (420) resolution, or as the quality suggests (auto). JPEG and AVIF.
+    /// Colour at full (444) or half (420) resolution, or as the quality suggests (auto). JPEG, AVIF and HEIC.
     case chroma
     /// Maximum number of colours in a palette: exact for GIF; for PNG the next lower of 2, 4, 16 and 256.
     case colours
@@ -24,7 +24,8 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     case stripCopyright = "strip-copyright"
     /// Keeps the embedded colour profile, and does not convert colours.
     case keepProfile = "keep-profile"
-    /// Keeps the smallest file of these formats, each at its quality. Without a list: WebP, AVIF, and JPEG or PNG.
+    /// Keeps the smallest file of these formats, each at its quality. Without a list: WebP, AVIF, and JPEG or PNG. An
+    /// animation becomes the smallest of those that can be animated.
     case auto
     /// The name of the registered coder that encodes the variant.
     case coder
@@ -83,11 +84,11 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
     /// Whether it has an effect on an encoder of this format.
     package func applies(to format: VariantSpec.Output) -> Bool {
         switch self {
-        case .lossless: [.webp, .avif, .jxl].contains(format)
+        case .lossless: [.webp, .avif, .jxl, .heic].contains(format)
         case .nearLossless: format == .webp
         case .effort: format.efforts != nil
         case .progressive: [.jpeg, .png].contains(format)
-        case .chroma: [.jpeg, .avif].contains(format)
+        case .chroma: [.jpeg, .avif, .heic].contains(format)
         case .colours: [.png, .gif].contains(format)
         case .coder: false
         case .maxBytes, .keepMetadata, .stripCopyright, .keepProfile, .background, .auto, .decodeFirstFrameOnly,

@@ -75,7 +75,8 @@ extension VariantSpec {
             // GIF cannot store a profile, and its colours are always sRGB.
             options.set(.keepProfile, nil)
             if options.whole(.colours) == 256 { options.set(.colours, nil) }
-        case .avif where options.flag(.lossless): options.set(.chroma, nil)
+        case .avif where options.flag(.lossless), .heic where options.flag(.lossless): options.set(.chroma, nil)
+        case .heic: if options.word(.chroma) == "420" { options.set(.chroma, nil) }
         // With `max-bytes` the quality is not known in advance.
         case .jpeg where options.whole(.maxBytes) == nil, .avif where options.whole(.maxBytes) == nil:
             let isFull = (quality ?? format.defaultQuality ?? 0) >= Output.fullChromaQuality

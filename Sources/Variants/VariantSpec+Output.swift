@@ -6,7 +6,7 @@ extension VariantSpec.Output {
     package var defaultQuality: Int? {
         switch self {
         case .jpeg, .webp: 80
-        case .avif: 55
+        case .avif, .heic: 55
         case .jxl: 75
         case .png, .gif, .tiff: nil
         }
@@ -17,13 +17,13 @@ extension VariantSpec.Output {
         switch self {
         case .jpeg: 65_500
         case .webp: 16_383
-        case .avif: 16_384
+        case .avif, .heic: 16_384
         case .png, .jxl, .gif, .tiff: 65_535
         }
     }
 
     /// Whether the format keeps an animated source animated.
-    package var isAnimated: Bool { [.webp, .gif, .png].contains(self) }
+    package var isAnimated: Bool { [.webp, .gif, .png, .avif, .jxl].contains(self) }
 
     package var hasAlpha: Bool { self != .jpeg }
 
@@ -34,7 +34,7 @@ extension VariantSpec.Output {
         case .avif: 0...9
         case .jxl: 3...9
         case .png, .gif: 1...10
-        case .jpeg, .tiff: nil
+        case .jpeg, .tiff, .heic: nil
         }
     }
 
@@ -43,7 +43,7 @@ extension VariantSpec.Output {
         switch self {
         case .webp: 4
         case .png, .gif: 7
-        case .avif, .jxl, .jpeg, .tiff: nil
+        case .avif, .jxl, .jpeg, .tiff, .heic: nil
         }
     }
 
@@ -58,5 +58,5 @@ extension VariantSpec.Output {
     }
 
     /// libvips keeps colours at full resolution from this quality on, unless told otherwise.
-    static let fullChromaQuality = 90
+    package static let fullChromaQuality = 90
 }

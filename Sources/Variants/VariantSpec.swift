@@ -35,7 +35,7 @@ public struct VariantSpec: Hashable, Sendable {
 
     /// A format that the worker can write.
     public enum Output: String, CaseIterable, Codable, Hashable, Sendable {
-        case jpeg, png, webp, avif, jxl, gif, tiff
+        case jpeg, png, webp, avif, jxl, gif, tiff, heic
     }
 
     public let name: String
@@ -48,7 +48,7 @@ public struct VariantSpec: Hashable, Sendable {
     /// Nil keeps the source's format if the worker can write it. Otherwise, and for a GIF of one frame, it means PNG if
     /// there is alpha, and JPEG if not.
     public package(set) var format: Output?
-    /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF 55, JPEG XL 75. PNG, GIF and TIFF have none.
+    /// 1 to 100; nil is the format's default: JPEG and WebP 80, AVIF and HEIC 55, JPEG XL 75. PNG, GIF and TIFF have none.
     public package(set) var quality: Int?
     /// The part that `cover` keeps, and the place where `contain` puts the picture.
     public package(set) var position = Position.centre

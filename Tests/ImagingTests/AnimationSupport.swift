@@ -20,6 +20,8 @@ struct Film {
                 switch ImageFormat.sniff(bytes) {
                 case .gif: try GIFFrameSource(bytes: bytes, limits: limits)
                 case .png: try PNGFrameSource(bytes: bytes, limits: limits)
+                case .avif: try AVIFFrameSource.upright(bytes, limits: limits)
+                case .jxl: try JXLFrameSource(bytes: bytes, limits: limits)
                 default: try WebPFrameSource(bytes: bytes, limits: limits)
                 }
             var durations: [Int] = []

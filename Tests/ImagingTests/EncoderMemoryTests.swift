@@ -39,10 +39,12 @@ struct EncoderMemoryTests {
     /// A file in which a decoder finds nothing is no success, whatever the encoder said.
     @Test func aFileWithoutAPictureIsFound() throws {
         let file = try make(one: TestImages.png(40, 30), "x,avif")
-        try EncodedFile(file).checkHeader(PixelSize(width: 40, height: 30))
-        #expect(throws: VipsFailure.self) { try EncodedFile(file).checkHeader(PixelSize(width: 41, height: 30)) }
+        try EncodedFile(file).checkHeader(PixelSize(width: 40, height: 30), as: .avif)
         #expect(throws: VipsFailure.self) {
-            try EncodedFile(Array(file.prefix(200))).checkHeader(PixelSize(width: 40, height: 30))
+            try EncodedFile(file).checkHeader(PixelSize(width: 41, height: 30), as: .avif)
+        }
+        #expect(throws: VipsFailure.self) {
+            try EncodedFile(Array(file.prefix(200))).checkHeader(PixelSize(width: 40, height: 30), as: .avif)
         }
     }
 }

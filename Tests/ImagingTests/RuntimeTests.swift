@@ -19,6 +19,7 @@ struct RuntimeTests {
 
     @Test func theCoderVersionNamesTheLibrariesThatDecideBytes() {
         let version = ImagingRuntime.coderVersion
-        #expect(version.hasPrefix("vips 8.") && version.contains(" webp ") && version.hasSuffix("pipeline 11"))
+        #expect(version.hasPrefix("vips 8.") && version.hasSuffix("pipeline 12"))
+        #expect([" webp ", " avif ", " aom ", " jxl "].allSatisfy(version.contains))
     }
 }

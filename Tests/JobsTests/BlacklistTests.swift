@@ -93,7 +93,7 @@ struct BlacklistTests {
                 source.fetchedAt = source.fetchedAt + seconds * 1_000
                 let item = seconds == 0 ? again : try await self.item(queue)
                 try await queue.end(
-                    item, .done(Completion(source: source, renditions: [], newVariants: [], isCached: true)))
+                    item, .done(Completion(source: source, renditions: [], newVariants: [], origin: .disk)))
                 #expect(try await queue.store.blacklist.entries().count == count)
             }
         }

@@ -161,7 +161,7 @@ struct EvictionTests {
             let rendition = RenditionRecord(
                 name: "original", blob: hash, size: 10, format: "jpeg", width: nil, height: nil)
             let source = try #require(again.source)
-            let hit = Completion(source: source, renditions: [rendition], newVariants: [], isCached: true)
+            let hit = Completion(source: source, renditions: [rendition], newVariants: [], origin: .disk)
             let refused = try await queue.store.queue.finish([(again, .done(hit))], held: HeldBlobs(), room: nil)
             #expect(refused.doubtful == [again.id])
             #expect(try await queue.progress(again.job).done == 0)
@@ -248,7 +248,7 @@ struct EvictionTests {
                 return (
                     item: item,
                     ending: ItemEnding.done(
-                        Completion(source: source, renditions: [rendition], newVariants: [], isCached: false))
+                        Completion(source: source, renditions: [rendition], newVariants: [], origin: .network))
                 )
             }
             _ = try await queue.store.queue.finish(group, held: HeldBlobs(published: [hash]), room: nil)

@@ -49,7 +49,7 @@ struct SourceFactsTests {
             source.key = "https://other.example/"
             _ = try await queue.store.queue.enqueue(NewJob(urls: [source.key]))
             let item = try #require(try await queue.claim().first)
-            let completion = Completion(source: source, renditions: [], newVariants: [], isCached: false)
+            let completion = Completion(source: source, renditions: [], newVariants: [], origin: .network)
             try await queue.end(item, .done(completion))
             #expect(try await queue.store.cache.source(key: source.key)?.looks == Self.looks(7))
             #expect(

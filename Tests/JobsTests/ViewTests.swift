@@ -17,7 +17,7 @@ struct ViewTests {
             """
             job item url state cached variant format width height size blob path class http_status message finished_at \
             dominant_colour blurhash thumbhash phash source_format source_width source_height frames has_alpha damage \
-            scale meta served_url
+            scale meta served_url bytes_from
             """
         ),
         ("near_duplicates", "url near_url distance"),
@@ -34,11 +34,17 @@ struct ViewTests {
             "items",
             """
             id job url state lease attempts run_at class http_status message cached blacklisted source bytes started_at \
-            finished_at waits_for deaths meta priority variants headers sha256 size fallbacks fallback
+            finished_at waits_for deaths meta priority variants headers sha256 size fallbacks fallback bytes_from
             """
         ),
         ("waiting", "job item url host reason class attempts until"),
-        ("limits", "host concurrency per_host rate burst"),
+        (
+            "limits",
+            """
+            host concurrency per_host rate burst silence_timeout connect_timeout total_timeout max_tries retry_delay \
+            cache_max_age
+            """
+        ),
     ]
 
     @Test(arguments: columns)
@@ -78,8 +84,8 @@ struct ViewTests {
             let hash = ClaimedItem.hash(of: items[0].id)
             #expect(
                 try queue.shell.expect("SELECT * FROM results ORDER BY item;") == [
-                    "1|1|https://j.example/0.jpg|done|0|original|jpeg|4|3|10|\(hash)|blobs/sha256/00/\(hash)||||2027-01-15T08:00:00.000Z|||||jpeg|4|3||||1||",
-                    "1|2|https://j.example/1.jpg|failed|0||||||||http-404|404|It went wrong.|2027-01-15T08:00:00.000Z|||||||||||1||",
+                    "1|1|https://j.example/0.jpg|done|0|original|jpeg|4|3|10|\(hash)|blobs/sha256/00/\(hash)||||2027-01-15T08:00:00.000Z|||||jpeg|4|3||||1|||network",
+                    "1|2|https://j.example/1.jpg|failed|0||||||||http-404|404|It went wrong.|2027-01-15T08:00:00.000Z|||||||||||1|||",
                 ])
             #expect(
                 try queue.shell.expect("SELECT * FROM failures;") == [

@@ -87,7 +87,9 @@ struct WriteSliceTests {
                     return (
                         item,
                         ItemEnding.done(
-                            Completion(source: source, renditions: [rendition], newVariants: [], isCached: isCached))
+                            Completion(
+                                source: source, renditions: [rendition], newVariants: [],
+                                origin: isCached ? .disk : .network))
                     )
                 }
                 _ = try await queue.store.queue.finish(group)

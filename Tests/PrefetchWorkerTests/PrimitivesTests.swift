@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import Testing
 
@@ -141,6 +142,29 @@ struct PrimitivesTests {
         #expect(stop.isRequested)
         stop.whenRequested { told.withLock { $0 += 10 } }
         #expect(told.withLock { $0 } == 11)
+    }
+
+    @Test func `Blocked calls of a queue hold up neither tasks nor Dispatch`() async {
+        let queue = BlockingQueue("test", width: 4)
+        let gate = DispatchSemaphore(value: 0)
+        await withTaskGroup { group in
+            for _ in 0..<300 {
+                group.addTask {
+                    await queue.run { gate.wait() }
+                }
+            }
+            // With all places blocked, tasks open the gate one by one, each by way of Dispatch.
+            for _ in 0..<300 {
+                group.addTask {
+                    await withCheckedContinuation { done in
+                        DispatchQueue(label: "opener").async {
+                            gate.signal()
+                            done.resume()
+                        }
+                    }
+                }
+            }
+        }
     }
 
     @Test func `A blocking queue runs no more at once than it is wide`() async {

@@ -33,7 +33,7 @@ private struct Press: Sendable {
             fetchedAt: WallTime(milliseconds: 1))
         let rendition = RenditionRecord(
             name: "original", blob: blob.hash.hex, size: blob.size, format: "jpeg", width: nil, height: nil)
-        return .done(Completion(source: source, renditions: [rendition], newVariants: [], isCached: false))
+        return .done(Completion(source: source, renditions: [rendition], newVariants: [], origin: .network))
     }
 }
 

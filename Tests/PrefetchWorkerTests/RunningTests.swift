@@ -51,9 +51,9 @@ struct RunningTests {
     @Test func `Every ending is counted once, under its name`() {
         let statistics = RunStatistics()
         let source = SourceRecord(key: "k", hash: "h", size: 10, isKept: true, fetchedAt: WallTime(milliseconds: 1))
-        let done = Completion(source: source, renditions: [], newVariants: [], isCached: false)
+        let done = Completion(source: source, renditions: [], newVariants: [], origin: .network)
         var cached = done
-        cached.isCached = true
+        cached.origin = .disk
         let entry = BlacklistEntry(
             url: "u", host: "h", failure: .http(404), httpStatus: 404, message: nil, count: 1, firstAt: 1, lastAt: 1,
             expiresAt: WallTime(milliseconds: 2))

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -61,6 +62,27 @@ import Testing
             #expect(last.hosts.first { $0.name == "localhost" }?.bytes == Int64(Pictures.png(2).count))
             #expect(last.ages.reduce(0) { $0 + $1.files } == 3)
             #expect(last.formats.reduce(0) { $0 + $1.bytes } == last.totals.bytes)
+        }
+    }
+
+    @Test func `Results and metrics say where each source came from`() async throws {
+        try await withWorker { w in
+            let url = w.url("/1.png")
+            let data = "data:image/png;base64," + Data(Pictures.png(3)).base64EncodedString()
+            try await w.enqueue(url)
+            try await w.enqueue(data)
+            try await w.enqueue(w.url("/none"), "--option", "from-cache-only")
+            try await w.drain("--allow-data", expecting: 2)
+            try await w.enqueue(url, "--variant", "a=10x,png")
+            try await w.enqueue(url, "--variant", "b=12x,png")
+            try await w.drain()
+            let rows = try await w.rows("SELECT DISTINCT job, ifnull(bytes_from, '-') FROM results ORDER BY job")
+            #expect(rows == ["1|network", "2|file", "3|-", "4|disk", "5|memory"])
+            let metrics = try await w.run("metrics").output
+            for (origin, count) in [("network", 1), ("loader", 0), ("file", 1), ("disk", 1), ("memory", 1)] {
+                #expect(metrics.contains("worker_sources_total{from=\"\(origin)\"} \(count)\n"))
+            }
+            #expect(try await w.run("results", "4", "--format", "jsonl").output.contains(#""bytes_from":"disk""#))
         }
     }
 

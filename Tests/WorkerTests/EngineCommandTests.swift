@@ -135,7 +135,7 @@ import Testing
             try await w.enqueue(w.url("/slow"))
             _ = try w.start("--silence-timeout", "600s", "--total-timeout", "600s")
             try await w.eventually("its progress shows") {
-                try await w.value("SELECT item, received > 0 FROM transfers") == "2|1"
+                try await w.value("SELECT item, received > 0, bytes_from FROM transfers") == "2|1|network"
             }
             try await w.run("cancel", "2")
             try await w.eventually("it is over") { try await w.value("SELECT count(*) FROM transfers") == "0" }

@@ -61,7 +61,7 @@ import Testing
                 csv.lines[0] == """
                     job,item,url,state,cached,variant,format,width,height,size,path,class,message,dominant_colour,\
                     blurhash,thumbhash,phash,source_format,source_width,source_height,frames,has_alpha,damage,scale,\
-                    served_url,meta
+                    served_url,meta,bytes_from
                     """)
             #expect(csv.lines.count == 4)
             #expect(csv.lines[2].contains(",thumb,webp,16,12,"))

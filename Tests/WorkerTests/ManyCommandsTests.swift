@@ -55,7 +55,10 @@ import Testing
             }
             try await w.run("retry", "2", expecting: nil)
             for job in 1...4 { try await w.untilEnded("\(job)", within: .seconds(120)) }
-            #expect(workers.allSatisfy { $0.exit == nil })
+            for worker in workers {
+                let errors = try w.errors(of: worker)
+                #expect(worker.exit == nil, "\(errors)")
+            }
             #expect(try await w.rows("SELECT DISTINCT state FROM items") == ["done"])
             #expect(try await w.value("SELECT sum(done + cached) FROM jobs") == "600")
             #expect(try await w.value(Self.recount) == "0")

@@ -6,7 +6,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(15))) struct UsageTests {
     @Test(arguments: [
         "", "init", "enqueue", "run", "status", "results", "get", "explain", "cancel", "pause", "resume", "retry",
-        "blacklist list", "blacklist remove", "blacklist clear", "cache verify", "doctor",
+        "blacklist list", "blacklist remove", "blacklist clear", "cache verify", "cache put", "import", "doctor",
     ])
     func helpShowsAnExample(_ command: String) async throws {
         try await withWorker { w in

@@ -88,6 +88,24 @@ public struct BodyWatch: Sendable {
     }
 }
 
+/// Observes how many bytes of a body have arrived: at its beginning, at intervals, and at its end.
+public struct BodyProgress: Sendable {
+    public enum Stage: Sendable {
+        case began, continued, ended
+    }
+
+    /// The least time between two calls, those for the beginning and the end excepted.
+    public let interval: Duration
+    /// Called on the download thread with the bytes so far, after content decoding, and the bytes in all, if they are
+    /// announced; it must not block.
+    public let tell: @Sendable (Stage, Int64, Int64?) -> Void
+
+    public init(every interval: Duration, tell: @escaping @Sendable (Stage, Int64, Int64?) -> Void) {
+        self.interval = interval
+        self.tell = tell
+    }
+}
+
 /// The part of a body that has arrived so far.
 public struct PartialBody: Sendable {
     /// The body's file. The receiver closes it.

@@ -1,4 +1,4 @@
-/// The progress of a transfer that has run for a while.
+/// The progress of a running transfer.
 public struct DownloadProgress: Sendable, Hashable {
     /// ``DownloadRequest/id``.
     public let id: Int64

@@ -19,6 +19,7 @@ public struct DownloadRequest: Sendable {
     public var allowInvalidCertificates = false
     /// Observes the body while it arrives.
     public var watch: BodyWatch?
+    public var progress: BodyProgress?
     /// The cookie jar to use, by a number of the caller's; nil for none. A jar is kept while it is used, and for some
     /// time after.
     public var cookieJar: Int64?

@@ -17,11 +17,13 @@ final class BodyReceiver {
     private let watch: BodyWatch?
     private let expected: Int64?
     private var lastLook = ContinuousClock.now
+    private let progress: BodyProgress?
+    private var lastTold = ContinuousClock.now
 
     /// - Parameter expected: the announced bytes.
     init(
-        tools: Transfer.Tools, limit: Int64, host: String, watch: BodyWatch?, expected: Int64?,
-        resuming writer: BodyWriter? = nil,
+        tools: Transfer.Tools, limit: Int64, host: String, watch: BodyWatch?, progress: BodyProgress?,
+        expected: Int64?, resuming writer: BodyWriter? = nil,
     ) {
         self.writer = writer
         // The beginning of a resumed body was inspected by the earlier try.
@@ -30,7 +32,9 @@ final class BodyReceiver {
         self.limit = limit
         self.host = host
         self.watch = watch
+        self.progress = progress
         self.expected = expected
+        progress?.tell(.began, writer?.size ?? 0, expected)
     }
 
     var isInspected: Bool {
@@ -78,6 +82,10 @@ final class BodyReceiver {
     }
 
     private func showIfDue() {
+        if let progress, .now - lastTold >= progress.interval {
+            lastTold = .now
+            progress.tell(.continued, size, expected)
+        }
         guard let watch, let writer, .now - lastLook >= watch.interval else { return }
         lastLook = .now
         // Best effort: without a descriptor this look is skipped.
@@ -87,7 +95,10 @@ final class BodyReceiver {
 
     /// - Parameter onConsumed: called when the body no longer counts as unconsumed.
     func finish(onConsumed: @escaping @Sendable () -> Void) throws(Failure) -> BodyFile {
-        try onDisk { try openWriter().finish(kind: kind, onConsumed: onConsumed) }
+        let size = size
+        let body = try onDisk { try openWriter().finish(kind: kind, onConsumed: onConsumed) }
+        progress?.tell(.ended, size, size)
+        return body
     }
 
     private func openWriter() throws -> BodyWriter {
@@ -123,7 +134,7 @@ final class BodyReceiver {
         } catch {
             let errno = error as? Errno ?? .ioError
             if errno == .fileTooLarge {
-                throw Failure(.tooLarge, "The body from \(host) is larger than what may be stored in all.")
+                throw Failure(.tooLarge, "The body from \(host) is larger than the whole cache may be.")
             }
             let isFull = errno == .noSpace || errno == .diskQuotaExceeded
             throw Failure(isFull ? .diskFull : .diskError, "The body from \(host) could not be stored: \(error).")

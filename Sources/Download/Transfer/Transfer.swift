@@ -97,9 +97,9 @@ final class Transfer {
     /// More than an origin sends; it keeps sums of these numbers from overflowing.
     private static let maxSavedBytes: Int64 = 1 << 40
 
-    /// The progress of a request with an id; nil in its first second.
-    func progress(_ now: ContinuousClock.Instant) -> DownloadProgress? {
-        guard now - started >= .seconds(1), let id = queued.request.id else { return nil }
+    /// The progress of a request with an id.
+    var progress: DownloadProgress? {
+        guard let id = queued.request.id else { return nil }
         let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T).addingSaturated(assembly?.start ?? 0)
         return DownloadProgress(id: id, received: received, expected: assembly?.total ?? headers.contentLength)
     }

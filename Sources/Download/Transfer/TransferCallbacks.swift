@@ -111,8 +111,8 @@ extension Transfer {
             return false
         }
         let receiver = BodyReceiver(
-            tools: tools, limit: limit, host: hop.host, watch: queued.request.watch, expected: expected,
-            resuming: writer.bytes)
+            tools: tools, limit: limit, host: hop.host, watch: queued.request.watch,
+            progress: queued.request.progress, expected: expected, resuming: writer.bytes)
         receiver.filter = queued.request.filter
         decoder = ContentDecoder(headers.contentEncoding)
         receiver.isInspected = queued.request.isInspected

@@ -83,7 +83,7 @@ extension TransferLoop {
         report(scheduler)
         if hasFreedSlot { return true }
         let nextLook = work.isCrowded && !running.isEmpty ? lastLook + lookEvery : nil
-        let nextReport = running.isEmpty && !hasReported ? nil : lastReport + Self.reporting
+        let nextReport = running.isEmpty && !hasReported ? nil : lastReport + configuration.progressInterval
         let pause = pause(until: [work.nextRelease, nextLook, nextReport, nextEnd, answers.due])
         check(curl_multi_poll(multi, nil, 0, pause, nil), scheduler)
         return true
@@ -240,14 +240,12 @@ extension TransferLoop {
         return next
     }
 
-    private static let reporting = Duration.seconds(1)
-
-    /// Updates the progress of long transfers, once a second.
+    /// Updates the progress of running transfers, at the configuration's interval.
     private func report(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
-        guard now - lastReport >= Self.reporting else { return }
+        guard now - lastReport >= configuration.progressInterval else { return }
         lastReport = now
-        let progress = running.values.compactMap { $0.progress(now) }
+        let progress = running.values.compactMap(\.progress)
         guard hasReported || !progress.isEmpty else { return }
         hasReported = !progress.isEmpty
         scheduler.state.withLock { $0.progress = progress }

@@ -13,7 +13,8 @@ final class AnimatedVariant {
 
     let plan: VariantPlan
     private(set) var encoding: AnimationEncoding
-    private let loopCount: Int
+    /// Of the source; the variant has another size.
+    private let outline: AnimationOutline
     private let runner: EffectRunner
     private let colours: FrameColours?
     private let metadata: AnimationMetadata
@@ -28,12 +29,12 @@ final class AnimatedVariant {
     ///   - colours: the conversion for variants that don't keep the source's profile.
     ///   - metadata: the source's metadata, as far as the variant's policy allows.
     init(
-        plan: VariantPlan, encoding: AnimationEncoding?, loopCount: Int, runner: EffectRunner,
+        plan: VariantPlan, encoding: AnimationEncoding?, outline: AnimationOutline, runner: EffectRunner,
         colours: FrameColours?, metadata: AnimationMetadata,
     ) {
         self.plan = plan
         self.encoding = encoding ?? AnimationEncoding(plan)
-        self.loopCount = loopCount
+        self.outline = outline
         self.runner = runner
         self.colours = plan.metadata.keepsProfile && self.encoding.holdsProfile ? nil : colours
         self.metadata = metadata
@@ -93,7 +94,9 @@ final class AnimatedVariant {
     }
 
     private func begin(_ size: PixelSize) throws(Failure) -> any FrameSink {
-        let (sink, encoding) = try encoding.begin(plan, size: size, loopCount: loopCount, metadata)
+        var outline = outline
+        outline.size = size
+        let (sink, encoding) = try encoding.begin(plan, outline, metadata)
         self.sink = sink
         self.encoding = encoding
         self.size = size

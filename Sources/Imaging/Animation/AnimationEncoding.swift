@@ -23,6 +23,17 @@ struct AnimationEncoding {
         self = coder.map { Self($0, quality: plan.spec.quality) } ?? Self(builtInFor: plan)
     }
 
+    /// The encodings from which a variant keeps the smallest file, in the order in which they are tried; the first is
+    /// ``init(_:)``'s. WebP comes first, since its encoder has no limits of its own.
+    static func candidates(_ plan: VariantPlan) -> [AnimationEncoding] {
+        guard plan.formats.count > 1, plan.ownCoder == nil else { return [AnimationEncoding(plan)] }
+        return order(plan.formats).map { AnimationEncoding(plan, $0) }
+    }
+
+    private static func order(_ formats: [VariantSpec.Output]) -> [VariantSpec.Output] {
+        [.webp, .png, .gif, .avif, .jxl].filter(formats.contains)
+    }
+
     private init(_ coder: any AnimationCoder, quality: Int?) {
         self.quality = quality
         (writer, formatName) = (.registered(coder), coder.name)
@@ -32,7 +43,10 @@ struct AnimationEncoding {
     /// The built-in encoder, also if the plan's registered coder writes no animations: WebP if no format for animations
     /// was named.
     private init(builtInFor plan: VariantPlan) {
-        let format = plan.formats.first(where: \.isAnimated) ?? .webp
+        self.init(plan, Self.order(plan.formats).first ?? .webp)
+    }
+
+    private init(_ plan: VariantPlan, _ format: VariantSpec.Output) {
         guard let saver = format.imageFormat.definition.saver?.animated(plan.spec) else {
             preconditionFailure("\(format) has no animations")
         }
@@ -44,31 +58,33 @@ struct AnimationEncoding {
     /// Whether the file can store a colour profile.
     var holdsProfile: Bool { if case .builtIn(let saver) = writer { saver.holdsProfile } else { false } }
 
+    /// The time that it takes: see ``AnimationOutline/cost(_:)``.
+    func cost(_ outline: AnimationOutline) -> Int {
+        if case .builtIn(let saver) = writer { outline.cost(saver.slowness(outline)) } else { outline.pixels }
+    }
+
     /// Begins a file.
     ///
     /// - Returns: the sink, and the encoding in use: if a coder that the variant does not name writes no animations, a
     ///   built-in encoder replaces it.
     func begin(
-        _ plan: VariantPlan, size: PixelSize, loopCount: Int, _ metadata: AnimationMetadata,
+        _ plan: VariantPlan, _ outline: AnimationOutline, _ metadata: AnimationMetadata,
     ) throws(Failure) -> (sink: any FrameSink, encoding: AnimationEncoding) {
         let output = plan.variant.output
         switch writer {
         case .builtIn(let saver):
-            let sink = try saver.begin(
-                output, size: size, loopCount: loopCount, strength: strength, metadata)
-            return (sink, self)
+            return (try saver.begin(output, outline, strength: strength, metadata), self)
         case .registered(let coder):
             let isPressed = quality != nil || strength < 80
             if let sink = try RegisteredFrameSink(
-                coder, output, size: size, loopCount: loopCount, quality: isPressed ? strength : nil)
+                coder, output, size: outline.size, loopCount: outline.loopCount, quality: isPressed ? strength : nil)
             {
                 return (sink, self)
             }
             guard plan.spec.coderName == nil else {
                 throw Failure(.encode, "The coder '\(coder.name)' writes no animations.")
             }
-            return try AnimationEncoding(builtInFor: plan).begin(
-                plan, size: size, loopCount: loopCount, metadata)
+            return try AnimationEncoding(builtInFor: plan).begin(plan, outline, metadata)
         }
     }
 }

@@ -1,5 +1,4 @@
 internal import Core
-internal import SystemPackage
 
 /// Brings an animation under its `max-bytes`. It encodes the animation again from the first frame on, at a lower
 /// strength each time, since memory cannot hold all frames at once.
@@ -9,24 +8,20 @@ internal import SystemPackage
 /// and the variant.
 struct AnimationSqueeze {
     /// Maximum encoded pixels of all tries together: some 15 s of the 30 s of CPU that an image has.
-    static let allowance = 120_000_000
+    static let allowance = AnimationEfforts.allowance
 
     let most: Int
-    /// The pixels of a try: those of the variant's frames, and a part of the source's, which are decoded for them.
-    let cost: Int
-    /// Encodes the whole animation into the variant's file.
-    let encode: (AnimationEncoding) throws(Failure) -> Rendition
+    let attempts: AnimationAttempts
 
-    /// - Parameters:
-    ///   - output: the variant's file, larger than `most` bytes.
-    ///   - encoding: the one with which it was written.
+    /// - Parameter file: larger than `most` bytes.
     /// - Throws: class `encode` if it cannot be that small.
-    func fit(_ output: FileDescriptor, _ encoding: AnimationEncoding) throws(Failure) -> Rendition {
+    func fit(_ file: AnimationAttempts.File) throws(Failure) -> Rendition {
+        let encoding = file.encoding
         guard let weakest = encoding.weakest else {
             throw failure("and a lossless \(encoding.formatName) has no quality to lower")
         }
-        var left = Self.allowance / max(1, cost) - 1
-        var best: (encoding: AnimationEncoding, rendition: Rendition)?
+        var left = Self.allowance / max(1, attempts.cost(file)) - 1
+        var best: AnimationAttempts.File?
         var written: Int?
         var (low, tooHigh) = (weakest - 1, encoding.strength)
         // One more try may be needed to write the best file again.
@@ -34,10 +29,10 @@ struct AnimationSqueeze {
             left -= 1
             var next = encoding
             next.strength = (low + tooHigh) / 2
-            let rendition = try again(output, next)
+            let made = try attempts.again(next)
             written = next.strength
-            if try Self.size(of: output) <= most {
-                (best, low) = ((next, rendition), next.strength)
+            if made.size <= most {
+                (best, low) = (made, next.strength)
             } else {
                 tooHigh = next.strength
             }
@@ -48,31 +43,10 @@ struct AnimationSqueeze {
                     ? "and has too many pixels to try lower qualities; ask for a smaller picture"
                     : "even at the lowest quality")
         }
-        return written == best.encoding.strength ? best.rendition : try again(output, best.encoding)
-    }
-
-    private func again(
-        _ output: FileDescriptor, _ encoding: AnimationEncoding,
-    ) throws(Failure) -> Rendition {
-        do {
-            try output.resize(to: 0)
-            try output.seek(offset: 0, from: .start)
-        } catch {
-            throw Failure(.encode, "The file can't be written anew: \(error).")
-        }
-        return try encode(encoding)
+        return written == best.encoding.strength ? best.rendition : try attempts.again(best.encoding).rendition
     }
 
     private func failure(_ why: String) -> Failure {
         Failure(.encode, "it is larger than \(most) bytes, \(why).")
-    }
-
-    /// The size of a written file in bytes.
-    static func size(of output: FileDescriptor) throws(Failure) -> Int {
-        do {
-            return Int(try output.seek(offset: 0, from: .end))
-        } catch {
-            throw Failure(.encode, "The file can't be measured: \(error).")
-        }
     }
 }

@@ -22,7 +22,7 @@ struct AnimationTransformer {
         var results: [Rendition] = []
         for (output, rendition) in zip(outputs, renditions) {
             do throws(Failure) {
-                results.append(try fitting(output, rendition))
+                results.append(try chosen(output, rendition))
             } catch {
                 throw output.plan.failure(error)
             }
@@ -37,8 +37,9 @@ struct AnimationTransformer {
         let colours = source.frameColours
         let outputs = try wanted.map { plan, encoding throws(Failure) in
             AnimatedVariant(
-                plan: plan, encoding: encoding, loopCount: frames.loopCount, runner: runner, colours: colours,
-                metadata: try source.animationMetadata(plan.metadata))
+                plan: plan, encoding: encoding,
+                outline: AnimationOutline(size: frames.canvas, frames: frames.frameCount, loopCount: frames.loopCount),
+                runner: runner, colours: colours, metadata: try source.animationMetadata(plan.metadata))
         }
         while let frame = try frames.next() { try add(frame, to: outputs) }
         let renditions = try outputs.map { output throws(Failure) in
@@ -47,22 +48,19 @@ struct AnimationTransformer {
         return (outputs, renditions)
     }
 
-    private func fitting(
-        _ output: AnimatedVariant, _ rendition: Rendition,
-    ) throws(Failure) -> Rendition {
+    /// The smallest of the variant's formats, within its `max-bytes`.
+    ///
+    /// - Parameter rendition: the one in the first of these formats, which was written together with other variants.
+    private func chosen(_ output: AnimatedVariant, _ rendition: Rendition) throws(Failure) -> Rendition {
         let plan = output.plan
-        guard let most = plan.spec.options.whole(.maxBytes), !plan.isPassedThrough,
-            try AnimationSqueeze.size(of: plan.variant.output) > most
-        else { return rendition }
-        // Both are within the limits for animations.
-        let frames = source.facts.frames
-        let pixels = frames * rendition.width * rendition.height + frames * source.facts.width * source.facts.height / 4
-        let squeeze = AnimationSqueeze(
-            most: most, cost: pixels,
+        guard !plan.isPassedThrough else { return rendition }
+        let attempts = AnimationAttempts(
+            output: plan.variant.output, decoding: source.facts,
             encode: { (encoding) throws(Failure) in
                 try encoded([(plan, encoding)]).1.first ?? rendition
             })
-        return try squeeze.fit(plan.variant.output, output.encoding)
+        let first = AnimationAttempts.File(output.encoding, rendition, try attempts.size())
+        return try attempts.best(first, of: AnimationEncoding.candidates(plan), plan.spec.options.whole(.maxBytes))
     }
 
     /// Variants of the same geometry share the scaled frame.

@@ -1,4 +1,6 @@
+import CAVIF
 import CGIF
+import CJXL
 internal import CVips
 import CWebP
 public import Core
@@ -51,23 +53,38 @@ public enum ImagingRuntime {
 
     /// The versions that determine a variant's bytes besides its spec; part of the identity under which it is cached.
     public static var coderVersion: String {
-        let parts = versions.filter { ["vips", "webp", "gif"].contains($0.name) }.map { "\($0.name) \($0.version)" }
+        let parts = versions.filter { $0.name != "glib" }.map { "\($0.name) \($0.version)" }
         return (parts + ["pipeline \(pipeline)"]).joined(separator: " ")
     }
 
     /// Raised with every change that makes other pixels or bytes from the same source and spec.
-    private static let pipeline = 11
+    private static let pipeline = 12
 
     /// The libraries, by name.
     public static var versions: [(name: String, version: String)] {
         let vips = (0..<3).map { "\(vips_version(CInt($0)))" }.joined(separator: ".")
         let webp = WebPGetEncoderVersion()
+        let jxl = JxlEncoderVersion()
         return [
             ("vips", vips),
             ("webp", "\(webp >> 16).\(webp >> 8 & 0xFF).\(webp & 0xFF)"),
             ("gif", "\(GIFLIB_MAJOR).\(GIFLIB_MINOR).\(GIFLIB_RELEASE)"),
+            ("avif", String(cString: avifVersion())),
+            ("aom", aomVersion),
+            ("jxl", "\(jxl / 1_000_000).\(jxl / 1_000 % 1_000).\(jxl % 1_000)"),
             ("glib", "\(glib_major_version).\(glib_minor_version).\(glib_micro_version)"),
         ]
+    }
+
+    /// The version of libavif's encoder, from its list of codecs: `dav1d [dec]:1.0.0, aom [enc/dec]:v3.6.0`.
+    private static var aomVersion: String {
+        let codecs = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { text in
+            guard let start = text.baseAddress else { return "" }
+            avifCodecVersions(start)
+            return String(cString: start)
+        }
+        let own = codecs.split(separator: ",").first { $0.contains("aom ") }
+        return own?.split(separator: ":").last?.drop { $0 == "v" }.description ?? "missing"
     }
 
     /// Bytes of pixels that libvips holds now; 0 between transforms.

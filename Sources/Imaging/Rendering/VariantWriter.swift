@@ -91,7 +91,11 @@ extension VariantSpec {
     func formats(for facts: ImageFacts, isAnimation: Bool) -> [Output] {
         if let format { return [format] }
         guard let candidates = options.candidates else { return [facts.keptFormat(isAnimation: isAnimation)] }
-        if isAnimation, candidates.contains(.webp) { return [.webp] }
+        if isAnimation {
+            let moving = candidates.filter(\.isAnimated)
+            let smaller = moving.filter { $0 != .png || facts.hasAlpha }
+            if !moving.isEmpty { return smaller.isEmpty ? moving : smaller }
+        }
         // PNG suits no photographs, and JPEG cannot store transparency.
         let fitting = candidates.filter { $0 != (facts.hasAlpha ? .jpeg : .png) }
         return fitting.isEmpty ? candidates : fitting

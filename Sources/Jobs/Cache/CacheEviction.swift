@@ -32,22 +32,46 @@ public struct CacheEviction: Sendable {
     /// The oldest blobs that are not held: not pinned, and not a source, or a variant of a source, of an active item.
     ///
     /// - Parameters:
-    ///   - notAfter: leaves out blobs with a later time, by the cache's clock.
+    ///   - notAfter: leaves out blobs with a later time, by the cache's clock, and those with a lifetime of their own;
+    ///     nil for all.
     ///   - last: continues after this one. Held blobs are skipped, so a page may be empty without being the last.
     /// - Returns: the page, and where to continue; nil at the end.
     public func candidates(
-        _ kind: Kind?, by expiry: Expiry, notAfter: SteadyTime = .max, after last: Candidate? = nil,
+        _ kind: Kind?, by expiry: Expiry, notAfter: SteadyTime? = nil, after last: Candidate? = nil,
         limit: Int = 256,
     ) async throws(JobsError) -> (page: [Candidate], next: Candidate?) {
+        let column = expiry.column
+        let common = notAfter == nil ? "" : " AND lifetime IS NULL"
+        return try await page(
+            """
+            SELECT hash, size, \(column) AS time, used_at FROM blobs
+            WHERE (\(column), hash) > (?, ?) AND \(column) <= ? AND dying = 0\(common)\(kind?.condition ?? "")
+            ORDER BY \(column), hash LIMIT ?
+            """,
+            [last?.time ?? .min, last?.hash ?? "", (notAfter ?? .max).milliseconds, limit], limit: limit)
+    }
+
+    /// The blobs whose own lifetime is over, and which are not held.
+    ///
+    /// - Parameter last: continues after this one, as in ``candidates(_:by:notAfter:after:limit:)``.
+    public func expired(
+        by expiry: Expiry, after last: Candidate? = nil, limit: Int = 256,
+    ) async throws(JobsError) -> (page: [Candidate], next: Candidate?) {
+        let column = expiry.column
+        let now = try await gate.cacheTime()
+        return try await page(
+            """
+            SELECT hash, size, \(column) AS time, used_at FROM blobs
+            WHERE lifetime IS NOT NULL AND hash > ? AND lifetime >= 0 AND \(column) + lifetime <= ? AND dying = 0
+            ORDER BY hash LIMIT ?
+            """, [last?.hash ?? "", now.milliseconds, limit], limit: limit)
+    }
+
+    private func page(
+        _ sql: String, _ values: StatementArguments, limit: Int,
+    ) async throws(JobsError) -> (page: [Candidate], next: Candidate?) {
         try await gate.read { db in
-            let column = expiry.column
-            let rows = try db.rows(
-                """
-                SELECT hash, size, \(column) AS time, used_at FROM blobs
-                WHERE (\(column), hash) > (?, ?) AND \(column) <= ? AND dying = 0\(kind?.condition ?? "")
-                ORDER BY \(column), hash LIMIT ?
-                """, [last?.time ?? .min, last?.hash ?? "", notAfter.milliseconds, limit])
-            let all = rows.map {
+            let all = try db.rows(sql, values).map {
                 Candidate(hash: $0["hash"], size: $0["size"], time: $0["time"], usedAt: $0["used_at"])
             }
             let leased = try Self.leasedSources(in: db)

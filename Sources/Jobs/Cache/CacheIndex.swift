@@ -17,7 +17,7 @@ public struct CacheIndex: Sendable {
             var found: [String: VariantRecord] = [:]
             for identity in identities {
                 if let row = try db.row("SELECT * FROM variants WHERE identity = ?", [identity]) {
-                    found[identity] = variant(row)
+                    found[identity] = VariantRecord(row: row)
                 }
             }
             return found
@@ -28,7 +28,7 @@ public struct CacheIndex: Sendable {
     public func variants(ofSource hash: String) async throws(JobsError) -> [VariantRecord] {
         try await gate.read { db in
             try db.rows("SELECT * FROM variants WHERE source = ? ORDER BY spec", [hash])
-                .map(variant)
+                .map(VariantRecord.init(row:))
         }
     }
 
@@ -205,11 +205,13 @@ public struct CacheIndex: Sendable {
     }
 }
 
-private func variant(_ row: Row) -> VariantRecord {
-    VariantRecord(
-        identity: row["identity"], source: row["source"], spec: row["spec"], coder: row["coder"], blob: row["blob"],
-        size: row["size"], format: row["format"], width: row["width"], height: row["height"],
-    )
+extension VariantRecord {
+    init(row: Row) {
+        self.init(
+            identity: row["identity"], source: row["source"], spec: row["spec"], coder: row["coder"], blob: row["blob"],
+            size: row["size"], format: row["format"], width: row["width"], height: row["height"],
+        )
+    }
 }
 
 private func rendition(_ row: Row) -> RenditionRecord {

@@ -32,7 +32,8 @@ extension CacheIndex {
             else { throw JobsError(.corrupt, "The database \(path) has lost the row of cache_totals.") }
             return CacheTotals(
                 blobs: row["blobs"], bytes: row["bytes"], reservedBytes: row["reserved"], hits: row["hits"],
-                misses: row["misses"], revalidatedBytes: row["revalidated_bytes"],
+                misses: row["misses"], fromMemory: row["from_memory"], fromLoaders: row["from_loaders"],
+                fromFiles: row["from_files"], revalidatedBytes: row["revalidated_bytes"],
                 dedupedBytes: row["deduped_bytes"], evictedBlobs: row["evicted_blobs"],
                 evictedBytes: row["evicted_bytes"], failedSyncs: row["failed_syncs"],
             )

@@ -4,13 +4,16 @@ internal import GRDB
 /// Writes a group's files into the cache index, in the transaction that ends the group's items.
 struct IndexRecord {
     /// By the cache's own clock.
-    let now: SteadyTime
+    private let now: SteadyTime
+    private let wall: WallTime
     /// Blobs whose files the worker holds; nil if files are not checked.
     let held: HeldBlobs?
     private var keepsLinks: Bool?
     private var hasLostFiles: Bool?
     private var hits = 0
     private var misses = 0
+    /// Of these, the sources that came from an unusual place.
+    private var origins: [SourceOrigin: Int] = [:]
     private var revalidatedBytes: Int64 = 0
     private var dedupedBytes: Int64 = 0
     /// Files that the index did not have before, with their sizes.
@@ -18,8 +21,9 @@ struct IndexRecord {
     /// New or changed entries, if links are kept.
     private(set) var links: [CacheEntry] = []
 
-    init(now: SteadyTime, held: HeldBlobs?) {
-        self.now = now
+    init(now: Moment, held: HeldBlobs?) {
+        self.now = now.steady
+        wall = now.wall
         self.held = held
     }
 
@@ -36,13 +40,14 @@ struct IndexRecord {
 
     mutating func add(_ completion: Completion, of item: ClaimedItem, in db: Database) throws {
         for rendition in completion.renditions {
-            try add(rendition, of: completion, in: db)
+            try add(rendition, isCached: completion.isCached, completion.lifetime, in: db)
             let entry = CacheEntry(
                 key: item.key, variant: rendition.name, blob: rendition.blob, format: rendition.format)
             try add(entry, isLikelyNew: !completion.isCached, in: db)
         }
-        try settleLost(completion, of: item, in: db)
-        try CacheIndex.extendPin(of: item.url, to: item.key, now: now, in: db)
+        try settleLost(completion, of: item.key, in: db)
+        try CacheIndex.extendPin(of: item.url, to: item.key, now: wall, in: db)
+        if completion.origin.stored != nil { origins[completion.origin, default: 0] += 1 }
         if completion.isCached {
             hits += 1
             // Only a revalidation changes the fetch time without transferring bytes.
@@ -54,48 +59,64 @@ struct IndexRecord {
         }
     }
 
+    /// A picture that was stored by hand: it counts neither as a hit nor as a miss.
+    mutating func add(_ picture: StoredPicture, in db: Database) throws {
+        try add(picture.rendition, isCached: false, in: db)
+        try add(picture.entry, isLikelyNew: true, in: db)
+        try settleLost([picture.rendition.name] + (picture.source == nil ? [] : [""]), of: picture.key, in: db)
+    }
+
     /// Takes the item's files off the list of lost files.
-    private mutating func settleLost(_ completion: Completion, of item: ClaimedItem, in db: Database) throws {
+    private mutating func settleLost(_ completion: Completion, of key: String, in db: Database) throws {
+        let names = completion.renditions.map(\.name) + (completion.source.isKept ? [""] : [])
+        try settleLost(names, of: key, in: db)
+    }
+
+    private mutating func settleLost(_ names: [String], of key: String, in db: Database) throws {
         let hasSome = try hasLostFiles ?? CacheIndex.hasLostFiles(in: db)
         hasLostFiles = hasSome
         guard hasSome else { return }
-        let names = completion.renditions.map(\.name) + (completion.source.isKept ? [""] : [])
-        try CacheIndex.found(names, of: item.key, in: db)
+        try CacheIndex.found(names, of: key, in: db)
     }
 
     /// Adds or updates a blob. A dying blob is revived, since it is used again.
-    private mutating func add(_ rendition: RenditionRecord, of completion: Completion, in db: Database) throws {
-        let isSource = rendition.name == "original"
+    private mutating func add(
+        _ rendition: RenditionRecord, isCached: Bool, _ lifetime: FileLifetime? = nil, in db: Database,
+    ) throws {
+        let isSource = rendition.name == CacheEntry.original
         // A rendition made just now is usually new, and then needs no look-up.
-        if !completion.isCached, try insert(rendition, isSource, in: db) { return }
+        if !isCached, try insert(rendition, isSource, lifetime?.own, in: db) { return }
         let select = try RowStatement(
-            "SELECT dying = 0 AND used_at > ? AND is_source >= ? FROM blobs WHERE hash = ?", in: db)
-        let isCurrent = try select.first(now - CacheIndex.useResolution, isSource, rendition.blob) {
-            $0.integer(0) != 0
+            "SELECT dying = 0 AND used_at > ? AND is_source >= ?, lifetime FROM blobs WHERE hash = ?", in: db)
+        let known = try select.first(now - CacheIndex.useResolution, isSource, rendition.blob) {
+            (isCurrent: $0.integer(0) != 0, lifetime: $0.number(1) as Int64?)
         }
-        guard let isCurrent else {
-            _ = try insert(rendition, isSource, in: db)
+        guard let known else {
+            _ = try insert(rendition, isSource, lifetime?.own, in: db)
             return
         }
-        if isSource, !completion.isCached { dedupedBytes += rendition.size }
-        let isPublished = !completion.isCached || held?.published.contains(rendition.blob) ?? false
-        if isCurrent, !isPublished { return }
+        if isSource, !isCached { dedupedBytes += rendition.size }
+        let isPublished = !isCached || held?.published.contains(rendition.blob) ?? false
+        let longest = lifetime.map { $0.longest(with: known.lifetime) } ?? known.lifetime
+        if known.isCurrent, !isPublished, longest == known.lifetime { return }
         try db.run(
             """
             UPDATE blobs SET dying = 0, used_at = max(used_at, ?), is_source = max(is_source, ?),
-                modified_at = CASE WHEN ? THEN ? ELSE modified_at END
+                modified_at = CASE WHEN ? THEN ? ELSE modified_at END, lifetime = ?
             WHERE hash = ?
-            """, [now.milliseconds, isSource, isPublished, now.milliseconds, rendition.blob])
+            """, [now.milliseconds, isSource, isPublished, now.milliseconds, longest, rendition.blob])
     }
 
     /// - Returns: whether it was missing in the index.
-    private mutating func insert(_ rendition: RenditionRecord, _ isSource: Bool, in db: Database) throws -> Bool {
+    private mutating func insert(
+        _ rendition: RenditionRecord, _ isSource: Bool, _ lifetime: Int64?, in db: Database,
+    ) throws -> Bool {
         let insert = try RowStatement(
             """
-            INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source) VALUES (?, ?, ?, ?, ?, ?)
-                ON CONFLICT (hash) DO NOTHING
+            INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source, lifetime)
+                VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING
             """, in: db)
-        try insert.run(rendition.blob, rendition.size, now, now, now, isSource)
+        try insert.run(rendition.blob, rendition.size, now, now, now, isSource, lifetime)
         guard db.changesCount > 0 else { return false }
         added[rendition.blob] = rendition.size
         return true
@@ -143,7 +164,12 @@ struct IndexRecord {
         try db.run(
             """
             UPDATE cache_totals SET hits = hits + ?, misses = misses + ?, revalidated_bytes = revalidated_bytes + ?,
-                deduped_bytes = deduped_bytes + ? WHERE id = 1
-            """, [hits, misses, revalidatedBytes, dedupedBytes])
+                deduped_bytes = deduped_bytes + ?, from_memory = from_memory + ?, from_loaders = from_loaders + ?,
+                from_files = from_files + ? WHERE id = 1
+            """,
+            [
+                hits, misses, revalidatedBytes, dedupedBytes, origins[.memory] ?? 0, origins[.loader] ?? 0,
+                origins[.file] ?? 0,
+            ])
     }
 }

@@ -8,7 +8,7 @@ extension CacheIndex {
         try await gate.write { db in
             for url in urls {
                 for key in try Self.keys(ofURL: url, in: db) {
-                    try Self.pin(key, of: url, at: now.milliseconds, in: db)
+                    try Self.pin(key, of: url, at: now, in: db)
                 }
             }
         }
@@ -49,14 +49,14 @@ extension CacheIndex {
 
     // MARK: - Steps
 
-    /// - Parameter time: milliseconds, shown to users; no code reads it.
-    private static func pin(_ key: String, of url: String, at time: Int64, in db: Database) throws {
-        try db.run("INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", [key, time])
+    /// - Parameter time: shown to users; no code reads it.
+    private static func pin(_ key: String, of url: String, at time: WallTime, in db: Database) throws {
+        try db.run("INSERT OR IGNORE INTO pins (key, pinned_at) VALUES (?, ?)", [key, time.milliseconds])
         try db.run("INSERT OR IGNORE INTO pin_urls (url, key) VALUES (?, ?)", [URLText.cacheKey(url), key])
     }
 
     /// Also pins the key that a rule or a delegate made of a pinned URL.
-    static func extendPin(of url: String, to key: String, now: SteadyTime, in db: Database) throws {
+    static func extendPin(of url: String, to key: String, now: WallTime, in db: Database) throws {
         let name = URLText.cacheKey(url)
         guard name != key, try isPinned(name, in: db) else { return }
         // Its own key may have been pinned for another URL.
@@ -65,7 +65,7 @@ extension CacheIndex {
             SELECT EXISTS (SELECT 1 FROM pin_urls WHERE url = ?1)
                 OR NOT EXISTS (SELECT 1 FROM pin_urls WHERE key = ?1)
             """, [name])
-        if isItself == true { try pin(key, of: url, at: now.milliseconds, in: db) }
+        if isItself == true { try pin(key, of: url, at: now, in: db) }
     }
 
     private static func isPinned(_ key: String, in db: Database) throws -> Bool {

@@ -104,7 +104,11 @@ extension CacheEviction {
 
     private static let unusedKeys = """
         SELECT key, hash FROM sources WHERE used_at < ?
-            AND NOT EXISTS (SELECT 1 FROM pins WHERE pins.key = sources.key) ORDER BY used_at LIMIT ?
+            AND NOT EXISTS (SELECT 1 FROM pins WHERE pins.key = sources.key)
+            AND NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.hash = sources.hash AND lifetime IS NOT NULL)
+            AND NOT EXISTS (SELECT 1 FROM cache_entries CROSS JOIN blobs ON blobs.hash = cache_entries.blob
+                WHERE cache_entries.key = sources.key AND lifetime IS NOT NULL)
+            ORDER BY used_at LIMIT ?
         """
 
     private static func forget(key: String, hash: String, in db: Database) throws {

@@ -138,27 +138,39 @@ public struct HostBook: Sendable {
     public func limits() async throws(JobsError) -> [LimitsRecord] {
         try await gate.read { db in
             try db.rows("SELECT * FROM limits ORDER BY host").map { row in
-                LimitsRecord(
+                var limits = LimitsRecord(
                     host: row.text("host") ?? "", concurrency: row.number("concurrency").map { Int(clamping: $0) },
                     perHost: row.number("per_host").map { Int(clamping: $0) }, rate: row.real("rate"),
                     burst: row.number("burst").map { Int(clamping: $0) })
+                limits.silenceTimeout = row.number("silence_timeout")
+                limits.connectTimeout = row.number("connect_timeout")
+                limits.totalTimeout = row.number("total_timeout")
+                limits.maxTries = row.number("max_tries").map { Int(clamping: $0) }
+                limits.retryDelay = row.number("retry_delay")
+                limits.cacheMaxAge = row.number("cache_max_age")
+                return limits
             }
+        }
+    }
+
+    /// How long a file stays in the cache, if that is set while workers run; in milliseconds, negative for ever.
+    public func cacheMaxAge() async throws(JobsError) -> Int64? {
+        try await gate.read { db in
+            try db.integer("SELECT cache_max_age FROM limits WHERE host = ?", [LimitsRecord.everyHost])
         }
     }
 
     /// Sets the given limits, and keeps the others.
     public func setLimits(_ limits: LimitsRecord) async throws(JobsError) {
         try await gate.write { db in
+            let columns = limits.columns
+            let kept = columns.map { "\($0.name) = coalesce(excluded.\($0.name), \($0.name))" }
             try db.run(
                 """
-                INSERT INTO limits (host, concurrency, per_host, rate, burst) VALUES (?, ?, ?, ?, ?)
-                ON CONFLICT (host) DO UPDATE SET concurrency = coalesce(excluded.concurrency, concurrency),
-                    per_host = coalesce(excluded.per_host, per_host), rate = coalesce(excluded.rate, rate),
-                    burst = coalesce(excluded.burst, burst)
-                """,
-                [
-                    limits.host.lowercased(), limits.concurrency, limits.perHost, limits.rate, limits.burst,
-                ])
+                INSERT INTO limits (host, \(columns.map(\.name).joined(separator: ", ")))
+                VALUES (?\(String(repeating: ", ?", count: columns.count)))
+                ON CONFLICT (host) DO UPDATE SET \(kept.joined(separator: ", "))
+                """, [limits.host.lowercased()] + StatementArguments(columns.map(\.value)))
         }
     }
 
@@ -169,6 +181,17 @@ public struct HostBook: Sendable {
         try await gate.write { db in
             return try db.run("DELETE FROM limits WHERE host = ?", [host.lowercased()]) > 0
         }
+    }
+}
+
+extension LimitsRecord {
+    /// The columns beside the host.
+    fileprivate var columns: [(name: String, value: (any DatabaseValueConvertible)?)] {
+        [
+            ("concurrency", concurrency), ("per_host", perHost), ("rate", rate), ("burst", burst),
+            ("silence_timeout", silenceTimeout), ("connect_timeout", connectTimeout), ("total_timeout", totalTimeout),
+            ("max_tries", maxTries), ("retry_delay", retryDelay), ("cache_max_age", cacheMaxAge),
+        ]
     }
 }
 

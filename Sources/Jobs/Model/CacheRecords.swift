@@ -5,6 +5,9 @@ internal import Glibc
 
 /// The current file of a URL and a variant.
 public struct CacheEntry: Hashable, Sendable, Codable {
+    /// The name of the source among the variants.
+    public static let original = "original"
+
     public let key: String
     public let variant: String
     public let blob: String
@@ -27,6 +30,10 @@ public struct CacheTotals: Hashable, Sendable, Codable {
     /// Items that ended without a download, and with one.
     public var hits: Int64
     public var misses: Int64
+    /// Of the hits, those whose source was read from memory; of the misses, those that a loader or a file delivered.
+    public var fromMemory: Int64
+    public var fromLoaders: Int64
+    public var fromFiles: Int64
     /// Bytes of sources that an origin confirmed with a 304 instead of sending them.
     public var revalidatedBytes: Int64
     /// Bytes of sources that were downloaded and already existed in the cache.
@@ -35,6 +42,17 @@ public struct CacheTotals: Hashable, Sendable, Codable {
     public var evictedBytes: Int64
     /// Files that were discarded because the disk did not confirm them.
     public var failedSyncs: Int64
+
+    /// The number of items that ended well, by where their sources came from.
+    public func count(from origin: SourceOrigin) -> Int64 {
+        switch origin {
+        case .network: misses - fromLoaders - fromFiles
+        case .loader: fromLoaders
+        case .file: fromFiles
+        case .disk: hits - fromMemory
+        case .memory: fromMemory
+        }
+    }
 }
 
 /// A file of the cache that was found missing or damaged and is not restored yet.

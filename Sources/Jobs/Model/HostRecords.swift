@@ -134,7 +134,23 @@ public struct LimitsRecord: Hashable, Sendable, Codable {
     public var rate: Double?
     public var burst: Int?
 
+    // Of the row `*` only. Times in milliseconds.
+    public var silenceTimeout, connectTimeout, totalTimeout: Int64?
+    /// Maximum tries of an item, including the first.
+    public var maxTries: Int?
+    /// The upper bound of the first wait between tries.
+    public var retryDelay: Int64?
+    /// How long a file stays in the cache after its last use; -1 for ever.
+    public var cacheMaxAge: Int64?
+
     public static let everyHost = "*"
+
+    /// A day: no transfer needs more.
+    public static let longestTime: Int64 = 86_400_000
+    /// An hour: the longest delay of any item.
+    public static let longestDelay: Int64 = 3_600_000
+    /// A thousand years.
+    public static let longestAge: Int64 = 31_557_600_000_000
 
     public init(
         host: String, concurrency: Int? = nil, perHost: Int? = nil, rate: Double? = nil, burst: Int? = nil,
@@ -148,7 +164,9 @@ public struct LimitsRecord: Hashable, Sendable, Codable {
 
     enum CodingKeys: String, CodingKey {
         case host, concurrency, rate, burst
-        case perHost = "per_host"
+        case perHost = "per_host", silenceTimeout = "silence_timeout", connectTimeout = "connect_timeout"
+        case totalTimeout = "total_timeout", maxTries = "max_tries", retryDelay = "retry_delay"
+        case cacheMaxAge = "cache_max_age"
     }
 }
 

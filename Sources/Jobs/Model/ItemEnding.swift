@@ -7,16 +7,45 @@ public struct Completion: Sendable {
     public var renditions: [RenditionRecord]
     /// New renditions, for the index.
     public var newVariants: [VariantRecord]
-    /// Whether all of it was cached, so that no network was used.
-    public var isCached: Bool
+    /// Where the source's bytes came from.
+    public var origin: SourceOrigin
+    /// Whether all of it was cached, so that nothing was fetched.
+    public var isCached: Bool { origin.isCache }
     /// The failure that this result replaces; it still counts among the host's failures.
     public var concealed: Failure?
+    /// How long its files stay in the cache; nil to leave that as it is.
+    public var lifetime: FileLifetime?
 
-    public init(source: SourceRecord, renditions: [RenditionRecord], newVariants: [VariantRecord], isCached: Bool) {
+    public init(
+        source: SourceRecord, renditions: [RenditionRecord], newVariants: [VariantRecord], origin: SourceOrigin,
+    ) {
         self.source = source
         self.renditions = renditions
         self.newVariants = newVariants
-        self.isCached = isCached
+        self.origin = origin
+    }
+}
+
+/// How long a job's files stay in the cache after their last use, in milliseconds; negative for ever.
+public struct FileLifetime: Hashable, Sendable {
+    /// The job's own; nil if it has none.
+    public let own: Int64?
+    /// The worker's.
+    public let common: Int64
+
+    public init(own: Int64?, common: Int64) {
+        self.own = own
+        self.common = common
+    }
+
+    /// The lifetime of a file that the index has already: a file that several jobs use stays as long as the job that
+    /// keeps it longest wants it.
+    ///
+    /// - Parameter known: the file's lifetime in the index; nil for the worker's.
+    func longest(with known: Int64?) -> Int64? {
+        let (before, now) = (known ?? common, own ?? common)
+        if before < 0 { return known }
+        return now < 0 || now > before ? own : known
     }
 }
 

@@ -98,6 +98,8 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
 public struct JobSettings: Hashable, Sendable {
     /// How long a cached source is used without revalidation, in milliseconds; negative for no limit.
     public var maxAge: Int64?
+    /// How long the job's files stay in the cache after their last use, in milliseconds; negative for ever.
+    public var cacheMaxAge: Int64?
     /// The rule that makes the cache key of a URL; nil to use the URL itself.
     public var cacheKey: CacheKeyRule?
 
@@ -113,7 +115,7 @@ public struct JobSettings: Hashable, Sendable {
     public var filter = PictureFilter()
 
     static let names =
-        "max-age=TIME, cache-key=drop-query, cache-key=keep:NAME+NAME, cache-key=s/PATTERN/REPLACEMENT/, "
+        "max-age=TIME, cache-max-age=TIME, cache-key=drop-query, cache-key=keep:NAME+NAME, cache-key=s/PATTERN/REPLACEMENT/, "
         + "content-types=TYPE+TYPE, timeout=TIME, connect-timeout=TIME, total-timeout=TIME, retry-delay=TIME, "
         + "max-tries=N, \(PictureFilter.names)"
 
@@ -122,7 +124,8 @@ public struct JobSettings: Hashable, Sendable {
             guard let equals = word.firstIndex(of: "=") else { continue }
             let value = String(word[word.index(after: equals)...])
             switch word[..<equals] {
-            case "max-age": maxAge = try Self.age(value)
+            case "max-age": maxAge = try Self.age(value, "max-age")
+            case "cache-max-age": cacheMaxAge = try Self.age(value, "cache-max-age")
             case "timeout": timeout = try Self.time(value, "timeout")
             case "connect-timeout": connectTimeout = try Self.time(value, "connect-timeout")
             case "total-timeout": totalTimeout = try Self.time(value, "total-timeout")
@@ -164,11 +167,11 @@ public struct JobSettings: Hashable, Sendable {
         ("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
     ]
 
-    private static func age(_ text: String) throws(JobsError) -> Int64 {
-        if text == "-1" { return -1 }
+    private static func age(_ text: String, _ name: String) throws(JobsError) -> Int64 {
+        if text == "-1" || text == "never" { return -1 }
         guard let time = milliseconds(text) else {
             throw JobsError(
-                .refused, "max-age must be a time such as 90s, 12h or 7d, or -1 for ever, not '\(text.prefix(64))'.")
+                .refused, "\(name) must be a time such as 90s, 12h or 7d, or -1 for ever, not '\(text.prefix(64))'.")
         }
         return time
     }

@@ -41,6 +41,8 @@ public struct ResultRow: Hashable, Sendable, Codable {
     public let scale: Int
     /// For an item with fallbacks: the URL that delivered the picture.
     public internal(set) var servedURL: String?
+    /// Where the source's bytes came from; nil for an item without a result.
+    public let bytesFrom: SourceOrigin?
     /// The item's JSON object in one line. It is not among the coded values, where it would be text.
     public private(set) var meta: String?
 
@@ -51,7 +53,7 @@ public struct ResultRow: Hashable, Sendable, Codable {
         case hasAlpha = "has_alpha"
         case failure = "class", httpStatus = "http_status", finishedAt = "finished_at"
         case dominantColour = "dominant_colour", blurHash = "blurhash", thumbHash = "thumbhash"
-        case perceptualHash = "phash", servedURL = "served_url"
+        case perceptualHash = "phash", servedURL = "served_url", bytesFrom = "bytes_from"
     }
 
     init(row: Row) {
@@ -83,6 +85,7 @@ public struct ResultRow: Hashable, Sendable, Codable {
         damage = row["damage"]
         scale = row["scale"]
         servedURL = row["served_url"]
+        bytesFrom = SourceOrigin(rawValue: row["bytes_from"])
         meta = row["meta"]
     }
 
@@ -97,7 +100,7 @@ public struct ResultRow: Hashable, Sendable, Codable {
         ("source_width", { $0.sourceWidth?.description }), ("source_height", { $0.sourceHeight?.description }),
         ("frames", { $0.frames?.description }), ("has_alpha", { $0.hasAlpha.map(digit) }), ("damage", { $0.damage }),
         ("scale", { "\($0.scale)" }),
-        ("served_url", { $0.servedURL }), ("meta", { $0.meta }),
+        ("served_url", { $0.servedURL }), ("meta", { $0.meta }), ("bytes_from", { $0.bytesFrom?.rawValue }),
     ]
 
     private static func digit(_ flag: Bool) -> String { flag ? "1" : "0" }
@@ -182,11 +185,15 @@ public struct TryRecord: Hashable, Sendable, Codable {
 /// The progress of a transfer.
 public struct TransferProgress: Hashable, Sendable {
     public let item: Int64
+    public let origin: SourceOrigin
+    /// Bytes.
     public let received: Int64
+    /// Bytes in all; nil if that is unknown.
     public let expected: Int64?
 
-    public init(item: Int64, received: Int64, expected: Int64?) {
+    public init(item: Int64, origin: SourceOrigin, received: Int64, expected: Int64?) {
         self.item = item
+        self.origin = origin
         self.received = received
         self.expected = expected
     }

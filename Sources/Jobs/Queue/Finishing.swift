@@ -24,7 +24,7 @@ extension JobQueue {
         return try await gate.write { db in
             var finished = FinishedGroup()
             let now = try reading.moment(in: db)
-            var record = IndexRecord(now: now.steady, held: held)
+            var record = IndexRecord(now: now, held: held)
             var moves = try JobCounterBatch(in: db)
             var failures: [HostBook.FailureCount: Int] = [:]
             var ended = EndedItems()
@@ -126,12 +126,12 @@ extension JobQueue {
         let update = try RowStatement(
             """
             UPDATE items SET state = 'done', lease = NULL, attempts = attempts + ?, class = NULL, http_status = NULL,
-                message = NULL, cached = ?, source = ?, bytes = ?, finished_at = ?
+                message = NULL, cached = ?, bytes_from = ?, source = ?, bytes = ?, finished_at = ?
             WHERE id = ? AND \(isOurs)
             """, in: db)
         try update.run(
-            completion.isCached ? 0 : 1, completion.isCached, completion.source.hash, completion.source.size, now.wall,
-            item.id, item.lease)
+            completion.isCached ? 0 : 1, completion.isCached, completion.origin.stored, completion.source.hash,
+            completion.source.size, now.wall, item.id, item.lease)
         guard db.changesCount > 0 else { return false }
         try CacheIndex.save(
             completion.source, replacing: completion.isCached ? item.source : nil, now: now.steady, in: db)

@@ -133,11 +133,14 @@ public struct JobReports: Sendable {
             try db.run("DELETE FROM transfer_progress WHERE worker = ?", [worker])
             let insert = try db.cachedStatement(
                 sql: """
-                    INSERT OR REPLACE INTO transfer_progress (worker, item, received, expected, updated_at)
-                    VALUES (?, ?, ?, ?, ?)
+                    INSERT OR REPLACE INTO transfer_progress (worker, item, received, expected, updated_at, bytes_from)
+                    VALUES (?, ?, ?, ?, ?, ?)
                     """)
             for one in progress {
-                try insert.execute(arguments: [worker, one.item, one.received, one.expected, now.milliseconds])
+                try insert.execute(
+                    arguments: [
+                        worker, one.item, one.received, one.expected, now.milliseconds, one.origin.rawValue,
+                    ])
             }
         }
     }

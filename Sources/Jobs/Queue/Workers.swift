@@ -4,7 +4,10 @@ internal import GRDB
 /// Registers workers, extends their leases, and reclaims the items of dead workers.
 extension JobQueue {
     /// Registers a worker and marks it as alive as long as this process lives.
-    public func register(host: String, pid: Int32) async throws(JobsError) -> Int64 {
+    ///
+    /// - Parameter fetches: false for a program that only reserves space in the cache: workers leave it no share of
+    ///   their hosts.
+    public func register(host: String, pid: Int32, fetches: Bool = true) async throws(JobsError) -> Int64 {
         let now = gate.now()
         let draft = DatabaseFile.rebuildDraft(of: gate.file.name)
         return try await gate.write { [lockFile = gate.lockFile] db in
@@ -13,7 +16,7 @@ extension JobQueue {
             DatabaseFile.removeRebuildDraft(draft)
             try db.run(
                 "INSERT INTO workers (host, pid, started_at, seen_at) VALUES (?, ?, ?, ?)",
-                [host, pid, now.milliseconds, now.milliseconds])
+                [host, pid, now.milliseconds, fetches ? now.milliseconds : 0])
             let worker = db.lastInsertedRowID
             try db.run("DELETE FROM host_failures WHERE last_at < ?", [(now - 7 * FailureClass.day).milliseconds])
             // Inside the transaction, so that no other program sees the row without the lock.

@@ -1,7 +1,8 @@
 /// The cache's index: files, the URLs and variants that use them, and stored facts about the cache.
 enum CacheSchema {
     static let tables = """
-        -- modified_at: last changed or confirmed. dying: about to be removed.
+        -- modified_at: last changed or confirmed. dying: about to be removed. lifetime: how many milliseconds the file
+        -- stays, -1 for ever; NULL for as long as the worker keeps files.
         CREATE TABLE blobs (
             hash TEXT PRIMARY KEY,
             size INTEGER NOT NULL,
@@ -10,10 +11,12 @@ enum CacheSchema {
             modified_at INTEGER NOT NULL DEFAULT 0,
             is_source INTEGER NOT NULL DEFAULT 0,
             dying INTEGER NOT NULL DEFAULT 0,
-            verified TEXT
+            verified TEXT,
+            lifetime INTEGER
         ) WITHOUT ROWID;
         CREATE INDEX blobs_by_use ON blobs (used_at, hash, is_source, size);
         CREATE INDEX blobs_dying ON blobs (dying) WHERE dying <> 0;
+        CREATE INDEX blobs_by_lifetime ON blobs (hash) WHERE lifetime IS NOT NULL;
 
         -- used_at is when the URL was last asked for: a file that many URLs share stays in use for ever, and would keep
         -- the names of all of them.
@@ -137,7 +140,10 @@ enum CacheSchema {
             deduped_bytes INTEGER NOT NULL DEFAULT 0,
             evicted_blobs INTEGER NOT NULL DEFAULT 0,
             evicted_bytes INTEGER NOT NULL DEFAULT 0,
-            failed_syncs INTEGER NOT NULL DEFAULT 0
+            failed_syncs INTEGER NOT NULL DEFAULT 0,
+            from_memory INTEGER NOT NULL DEFAULT 0,
+            from_loaders INTEGER NOT NULL DEFAULT 0,
+            from_files INTEGER NOT NULL DEFAULT 0
         );
         INSERT INTO cache_totals (id, blobs, bytes) VALUES (1, 0, 0);
         CREATE TRIGGER blobs_count_insert AFTER INSERT ON blobs BEGIN

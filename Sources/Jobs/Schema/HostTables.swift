@@ -1,5 +1,25 @@
 /// Tables about hosts: their state, waiting items, limits that users set while workers run, and the blacklist.
 extension Schema {
+    /// The limits that hold for the worker as a whole: the column, its lowest and highest value, and its unit.
+    static let workerLimits: [(name: String, range: ClosedRange<Int64>, unit: String)] = [
+        ("silence_timeout", 1...LimitsRecord.longestTime, "of milliseconds "),
+        ("connect_timeout", 1...LimitsRecord.longestTime, "of milliseconds "),
+        ("total_timeout", 1...LimitsRecord.longestTime, "of milliseconds "),
+        ("max_tries", 1...1_000, ""),
+        ("retry_delay", 0...LimitsRecord.longestDelay, "of milliseconds "),
+        ("cache_max_age", -1...LimitsRecord.longestAge, "of milliseconds "),
+    ]
+
+    private static func workerLimit(_ name: String, _ range: ClosedRange<Int64>, _ unit: String) -> String {
+        let range = (range.lowerBound, range.upperBound)
+        let sentence = "\(name) is a whole number \(unit)from \(range.0) to \(range.1), and of the row '*' only"
+        return """
+            \(name) INTEGER CONSTRAINT "\(sentence)"
+                    CHECK (\(name) IS NULL OR (typeof(\(name)) = 'integer' AND \(name) BETWEEN \(range.0) AND \(range.1)
+                        AND host = '*'))
+            """
+    }
+
     static let hostTables = """
         -- Times by the cache's clock. Of a host that has never answered: since when it fails, and when it is given up.
         CREATE TABLE hosts (
@@ -37,7 +57,7 @@ extension Schema {
             PRIMARY KEY (worker, host)
         ) WITHOUT ROWID;
 
-        -- The row '*' is for the worker as a whole and for hosts without a row.
+        -- The row '*' is for the worker as a whole and for hosts without a row. Times in milliseconds.
         CREATE TABLE limits (
             host TEXT PRIMARY KEY NOT NULL,
             concurrency INTEGER CONSTRAINT "concurrency is a whole number from 1 to 1000, and of the row '*' only"
@@ -48,7 +68,8 @@ extension Schema {
             rate REAL CONSTRAINT "rate is a number of requests a second"
                 CHECK (rate IS NULL OR (typeof(rate) = 'real' AND rate BETWEEN 0.0001 AND 100000)),
             burst INTEGER CONSTRAINT "burst is a whole number from 1 to 10000"
-                CHECK (burst IS NULL OR (typeof(burst) = 'integer' AND burst BETWEEN 1 AND 10000))
+                CHECK (burst IS NULL OR (typeof(burst) = 'integer' AND burst BETWEEN 1 AND 10000)),
+            \(workerLimits.map(workerLimit).joined(separator: ",\n            "))
         ) WITHOUT ROWID;
         -- setting: the one that has refused the URL, such as max-body=67108864; the entry holds while it is the same.
         CREATE TABLE blacklist_entries (
@@ -70,6 +91,7 @@ extension Schema {
             received INTEGER NOT NULL,
             expected INTEGER,
             updated_at INTEGER NOT NULL,
+            bytes_from TEXT NOT NULL DEFAULT 'network',
             PRIMARY KEY (worker, item)
         ) WITHOUT ROWID;
         -- Active items that wait for their host.

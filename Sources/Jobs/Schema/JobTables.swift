@@ -53,6 +53,7 @@ extension Schema {
 
         -- deaths counts the workers that died while they held the item. From meta on: what a person gave for this item
         -- alone; most items have none of it. fallback: how many of the fallbacks were moved on to.
+        -- bytes_from: where the source came from, if neither the network nor the cache on the disk.
         CREATE TABLE items (
             id INTEGER PRIMARY KEY,
             job INTEGER NOT NULL,
@@ -80,6 +81,7 @@ extension Schema {
             size INTEGER,
             fallbacks TEXT,
             fallback INTEGER,
+            bytes_from TEXT,
             CONSTRAINT "an item is leased exactly while it is active" CHECK ((lease IS NOT NULL) = (state = 'active')),
             CONSTRAINT "an item has a time to run exactly while it is delayed"
                 CHECK ((run_at IS NOT NULL) = (state = 'delayed')),

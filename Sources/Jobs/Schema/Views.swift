@@ -42,7 +42,8 @@ extension Schema {
             source_facts.damage AS damage,
             \(scale) AS scale,
             \(json("items.meta")) AS meta,
-            CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN \(ItemSchema.askedURL("items")) END AS served_url
+            CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN \(ItemSchema.askedURL("items")) END AS served_url,
+            \(SourceOrigin.column) AS bytes_from
             FROM items
             LEFT JOIN renditions ON renditions.item = items.id
             LEFT JOIN blobs ON blobs.hash = renditions.blob
@@ -81,7 +82,7 @@ extension Schema {
         CREATE VIEW transfers AS SELECT
             items.job AS job, items.id AS item, items.url AS url, received, expected,
             CASE WHEN expected > 0 THEN round(100.0 * received / expected, 1) END AS percent,
-            \(iso("updated_at")) AS updated_at
+            \(iso("updated_at")) AS updated_at, transfer_progress.bytes_from AS bytes_from
             FROM transfer_progress JOIN items ON items.id = transfer_progress.item WHERE items.state = 'active';
 
         CREATE VIEW waiting AS SELECT

@@ -30,9 +30,15 @@ final class CacheBudget: Sendable {
     /// When space was last reserved.
     private let grantedAt = Atomic<Int64>(monotonicMilliseconds())
 
-    init(store: JobStore, collector: Collector) {
+    /// Whether a file may wait for space as long as other files get some.
+    private let isPatient: Bool
+
+    /// - Parameter isPatient: for pictures that are stored by hand, of which more may be in flight than fit into the
+    ///   cache; an item that gets no space in time is delayed instead.
+    init(store: JobStore, collector: Collector, isPatient: Bool = false) {
         self.store = store
         self.collector = collector
+        self.isPatient = isPatient
         shortage = CacheShortage(collector)
     }
 
@@ -112,10 +118,11 @@ final class CacheBudget: Sendable {
     /// For files in flight: if there is no space, it waits, since other files will be committed soon and can then be
     /// evicted.
     func waitForRoom(_ bytes: Int64) async throws -> Answer {
-        let deadline = monotonicMilliseconds() + 5_000
+        let started = monotonicMilliseconds()
         while true {
             let answer = try await take(bytes)
-            guard case .full = answer, state.withLock({ $0.used > 0 }), monotonicMilliseconds() < deadline else {
+            let since = isPatient ? max(started, grantedAt.load(ordering: .relaxed)) : started
+            guard case .full = answer, state.withLock({ $0.used > 0 }), monotonicMilliseconds() - since < 5_000 else {
                 return answer
             }
             // Cancellation only ends the sleep early; the deadline ends the loop.
@@ -139,7 +146,7 @@ final class CacheBudget: Sendable {
             giveBack(ready)
             if let answer = try await makeRoom(for: bytes - ready, limit, worker) { return answer }
         }
-        return .full("The cache stays full: others take what is freed.")
+        return .full("The cache stays full: other workers take the space that is freed.")
     }
 
     private func takeReady(upTo bytes: Int64) -> Int64 {

@@ -47,7 +47,7 @@ struct CacheMaintenance: Sendable {
             try await collector.removeDrafts()
             _ = try await collector.settleDead(myself: worker)
         } catch {
-            logger.warning("What dead workers had set aside can't be looked at.", metadata: ["error": "\(error)"])
+            logger.warning("The reservations of dead workers can't be read.", metadata: ["error": "\(error)"])
         }
     }
 

@@ -48,7 +48,7 @@ final class CacheShortage: Sendable {
         let pinned = try await store.cache.pinnedBytes()
         let reason =
             "The cache is full: \(excess) bytes more are needed than its limit of \(limit) (--cache-max-size) leaves. "
-            + "\(totals.reservedBytes) bytes are set aside for what is being fetched and made, \(pinned) are pinned, and "
+            + "\(totals.reservedBytes) bytes are reserved for files that are being fetched and made, \(pinned) are pinned, and "
             + "\(max(0, totals.bytes - pinned)) belong to items at work."
         state.withLock { ($0.reason, $0.toldAt) = (reason, now) }
         return reason

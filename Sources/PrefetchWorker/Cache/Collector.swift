@@ -129,10 +129,16 @@ public struct Collector: Sendable {
     // MARK: - Eviction
 
     private func evictOld(_ report: inout Report) async throws {
-        guard policy.maxAge >= 0 else { return }
-        let cutoff = try await store.database.cacheTime() - policy.maxAge
-        try await store.cache.forgetLostFiles(foundBefore: cutoff)
         var next: CacheEviction.Candidate?
+        repeat {
+            let page: [CacheEviction.Candidate]
+            (page, next) = try await store.eviction.expired(by: policy.expiry, after: next)
+            try await remove(page, &report)
+        } while next != nil && !Task.isCancelled
+        let maxAge = try await store.hosts.cacheMaxAge() ?? policy.maxAge
+        guard maxAge >= 0 else { return }
+        let cutoff = try await store.database.cacheTime() - maxAge
+        try await store.cache.forgetLostFiles(foundBefore: cutoff)
         repeat {
             let page: [CacheEviction.Candidate]
             (page, next) = try await store.eviction.candidates(nil, by: policy.expiry, notAfter: cutoff, after: next)

@@ -8,17 +8,24 @@ extension LinkKeeper {
     ///
     /// - Returns: the links that were made; they are settled again if their items are refused.
     func make(of items: [(item: ClaimedItem, ending: ItemEnding)]) async -> [CacheEntry] {
+        await make(
+            items.flatMap { item, ending -> [CacheEntry] in
+                guard case .done(let completion) = ending, !completion.isCached else { return [] }
+                return completion.renditions.map {
+                    CacheEntry(key: item.key, variant: $0.name, blob: $0.blob, format: $0.format)
+                }
+            })
+    }
+
+    /// Makes the links of new entries before the commit.
+    ///
+    /// - Returns: the links that were made.
+    func make(_ entries: [CacheEntry]) async -> [CacheEntry] {
         do {
             guard try await store.cache.keepsLinks() else { return [] }
         } catch {
             // The transaction meets the same error, and reports it.
             return []
-        }
-        let entries = items.flatMap { item, ending -> [CacheEntry] in
-            guard case .done(let completion) = ending, !completion.isCached else { return [] }
-            return completion.renditions.map {
-                CacheEntry(key: item.key, variant: $0.name, blob: $0.blob, format: $0.format)
-            }
         }
         await disk.run { [self] in for entry in entries { lead(entry, to: entry.blob) } }
         return entries
@@ -29,7 +36,12 @@ extension LinkKeeper {
     /// - Parameter made: the links that were made before the commit.
     func settle(_ made: [CacheEntry], _ finished: FinishedGroup?) async {
         let isWhole = finished.map { $0.fencedOut.isEmpty && $0.doubtful.isEmpty } ?? false
-        let changed = (finished?.links ?? []) + (isWhole ? [] : made)
+        await settle(made, changed: finished?.links ?? [], isWhole: isWhole)
+    }
+
+    /// - Parameter isWhole: whether all entries of `made` were recorded.
+    func settle(_ made: [CacheEntry], changed: [CacheEntry], isWhole: Bool) async {
+        let changed = changed + (isWhole ? [] : made)
         guard !changed.isEmpty else { return }
         do {
             try await settle(changed)

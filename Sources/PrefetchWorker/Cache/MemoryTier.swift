@@ -68,7 +68,7 @@ public final class MemoryTier: Sendable {
             if count == 0 { return nil }
         }
         // Best effort: without a copy in memory, the source is read from the disk.
-        return (try? FileDescriptor(rawValue: raw).openedForReading()).map { BlobFile(owning: $0) }
+        return (try? FileDescriptor(rawValue: raw).openedForReading()).map { BlobFile(owning: $0, isInMemory: true) }
     }
 }
 

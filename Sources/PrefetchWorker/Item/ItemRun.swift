@@ -3,18 +3,6 @@ internal import Core
 internal import Download
 internal import Jobs
 
-/// The stages that every item passes, and their rules. All items of a run share one instance.
-struct Stages: Sendable {
-    let lookup: SourceLookup
-    let fetcher: Fetcher
-    let renderer: Renderer
-    let publisher: Publisher
-    let delegate: DelegateQuestions
-    let hosts: BlockedHosts
-    let failures: FailurePolicy
-    let settings: StageSettings
-}
-
 /// Takes one item through the stages: lookup in the cache, otherwise a download; rendering; publishing.
 ///
 /// Each item ends exactly once, through the publisher, also after an error.
@@ -103,7 +91,7 @@ final class ItemRun {
             do throws(Failure) {
                 guard let rendered = try await render(source, { original.file }) else { continue }
                 try plan.check(rendered.source)
-                return done(rendered, original: original, isCached: true)
+                return done(rendered, original: original, from: .disk)
             } catch {
                 // The network may have a better source.
             }
@@ -127,11 +115,17 @@ final class ItemRun {
         let isKept = stages.lookup.isThere(source)
         guard isKept || !plan.keepsOriginal, BlobHash(source.hash) != nil else { return nil }
         try plan.check(source)
+        defer { stages.transfers.forget(item.id) }
         do throws(Failure) {
-            let rendered = try await render(source) { [lookup = stages.lookup] () async throws(CacheError) in
-                isKept ? try await lookup.open(source) : nil
+            let rendered = try await render(source) { [stages, item] () async throws(CacheError) in
+                guard isKept, let file = try await stages.lookup.open(source) else { return nil }
+                stages.transfers.begin(
+                    item.id, item.url, from: file.isInMemory ? .memory : .disk, expected: source.size)
+                stages.transfers.end(item.id, bytes: source.size)
+                return file
             }
-            return rendered.map { done($0, original: nil, isCached: true) }
+            guard let rendered else { return nil }
+            return done(rendered, original: nil, from: rendered.isFromMemory ? .memory : .disk)
         } catch  where error.failureClass.isOfItem && plan.hasToSee(source) && !plan.options.contains(.fromCacheOnly) {
             // These bytes were stored without being decoded; the origin may have better ones.
             return nil
@@ -246,7 +240,7 @@ final class ItemRun {
             guard let rendered = try await render(source, { fetched.file }) else { return .release }
             try plan.check(rendered.source)
             let original = PendingBlob(file: fetched.file, hash: fetched.hash, size: fetched.size)
-            return done(rendered, original: original, isCached: false)
+            return done(rendered, original: original, from: fetched.origin)
         } catch {
             guard error.failureClass == .truncated else { throw error }
             // The URL is at fault only if the body is complete; another body may have ended with its connection.
@@ -273,9 +267,12 @@ final class ItemRun {
     }
 
     /// - Parameter original: the source's bytes, if the cache does not have them yet.
-    private func done(_ rendered: Rendered, original: PendingBlob?, isCached: Bool) -> ItemEnding {
+    private func done(_ rendered: Rendered, original: PendingBlob?, from origin: SourceOrigin) -> ItemEnding {
         blobs = rendered.blobs
         if plan.keepsOriginal, let original { blobs.append(original) }
-        return .done(rendered.completion(keepsOriginal: plan.keepsOriginal, isCached: isCached))
+        var completion = rendered.completion(keepsOriginal: plan.keepsOriginal, from: origin)
+        let common = stages.settings.live.values.cacheMaxAge ?? stages.settings.cacheMaxAge
+        completion.lifetime = FileLifetime(own: plan.settings.cacheMaxAge, common: common)
+        return .done(completion)
     }
 }

@@ -12,7 +12,17 @@ final class JobPlan: Sendable {
     let settings: JobSettings
     let variants: [VariantSpec]
     /// Timeouts of the job's requests that replace the worker's.
-    let timeouts: DownloadRequest.Timeouts
+    private let timeouts: DownloadRequest.Timeouts
+
+    /// The timeouts of a request that replace those with which the worker was started.
+    func timeouts(_ live: LiveLimits.Values) -> DownloadRequest.Timeouts {
+        var timeouts = live.timeouts
+        timeouts.silence = self.timeouts.silence ?? timeouts.silence
+        timeouts.connect = self.timeouts.connect ?? timeouts.connect
+        timeouts.total = self.timeouts.total ?? timeouts.total
+        return timeouts
+    }
+
     /// The other pictures that the variants' effects name.
     let assetNames: Set<String>
     /// Whether its requests have headers of its own, such as credentials.
@@ -85,10 +95,10 @@ final class JobPlan: Sendable {
     }
 
     /// The worker's rules for retries, with the job's own settings.
-    func retries(_ worker: RetryPolicy) -> RetryPolicy {
+    func retries(_ worker: RetryPolicy, _ live: LiveLimits.Values) -> RetryPolicy {
         var retries = worker
-        retries.maxTries = settings.maxTries ?? worker.maxTries
-        if let delay = settings.retryDelay {
+        retries.maxTries = settings.maxTries ?? live.maxTries ?? worker.maxTries
+        if let delay = settings.retryDelay ?? live.retryDelay {
             retries.base = delay
             retries.cap = max(delay, worker.cap)
         }

@@ -5,8 +5,12 @@ internal import Jobs
 /// The settings of the stages.
 struct StageSettings: Sendable {
     var retries = RetryPolicy()
+    /// What `worker limits` has changed since the worker was started.
+    let live = LiveLimits()
     /// How long a cached source is used without revalidation, in milliseconds; negative for ever.
     var maxAge: Int64 = 7 * 86_400_000
+    /// How long the worker keeps files in the cache after their last use, in milliseconds; negative for ever.
+    var cacheMaxAge: Int64 = 7 * 86_400_000
     var limits = OwnLimits()
     var now: @Sendable () -> WallTime
 }

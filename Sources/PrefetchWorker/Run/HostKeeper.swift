@@ -139,6 +139,7 @@ struct HostKeeper: Sendable {
 
     private func apply(_ records: [LimitsRecord]) {
         let all = records.first { $0.host == LimitsRecord.everyHost }
+        stages.settings.live.set(all)
         let common = limits.ofHosts.changed(by: all)
         var special: [String: HostLimits] = [:]
         for record in records where record.host != LimitsRecord.everyHost {
@@ -159,11 +160,12 @@ struct HostKeeper: Sendable {
     private func tell(_ ledger: inout Ledger) async throws(JobsError) {
         // A transfer has the id of the item that started it; other items may share it.
         let sharers = stages.fetcher.fetches.sharers
-        let loaded = stages.fetcher.loaders.transfers.all.map { ($0.id, $0.received, $0.expected) }
-        let downloads = downloader.progress.map { ($0.id, $0.received, $0.expected) }
-        let progress = (downloads + loaded).flatMap { id, received, expected in
-            (sharers[id] ?? [id]).map {
-                TransferProgress(item: $0, received: received, expected: expected)
+        let downloads = downloader.progress.map {
+            TransferProgress(item: $0.id, origin: .network, received: $0.received, expected: $0.expected)
+        }
+        let progress = (downloads + stages.transfers.all).flatMap { one in
+            (sharers[one.item] ?? [one.item]).map {
+                TransferProgress(item: $0, origin: one.origin, received: one.received, expected: one.expected)
             }
         }
         guard ledger.hadProgress || !progress.isEmpty else { return }

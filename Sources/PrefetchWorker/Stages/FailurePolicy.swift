@@ -22,7 +22,7 @@ struct FailurePolicy: Sendable {
             record.blocksHostUntil = settings.now() + retryAfter
         }
         let host = failure.host ?? HostNames.name(ofURL: item.url)
-        let decision = plan.retries(settings.retries).decide(
+        let decision = plan.retries(settings.retries, settings.live.values).decide(
             failure.failureClass, attempts: failure.isFinal ? .max - 1 : item.attempts, retryAfter: retryAfter)
         switch decision {
         case .putBack:

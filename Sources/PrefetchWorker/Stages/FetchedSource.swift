@@ -13,6 +13,7 @@ final class FetchedSource: Sendable {
     /// The downloader's record of the body, held so that the body counts as unconsumed until it was used. Nil for a
     /// source that did not come over the network.
     let receipt: BodyFile?
+    let origin: SourceOrigin
     /// The format by its first bytes; nil if only a decoder can recognise it.
     let format: String?
 
@@ -23,17 +24,21 @@ final class FetchedSource: Sendable {
         file = BlobFile(owning: body.takeDescriptor())
         file.reservation.withLock { $0 = body.room as? CacheReservation }
         receipt = body
+        origin = .network
         format = body.kind
         self.response = response
     }
 
     /// - Parameter old: the source whose body it replaces.
     convenience init(_ blob: PendingBlob, inPlaceOf old: FetchedSource) {
-        self.init(blob, response: old.response, receipt: old.receipt)
+        self.init(blob, from: old.origin, response: old.response, receipt: old.receipt)
     }
 
     /// - Parameter response: nil for a source that needed no network.
-    init(_ blob: PendingBlob, response: DownloadResponse? = nil, receipt: BodyFile? = nil) {
+    init(
+        _ blob: PendingBlob, from origin: SourceOrigin, response: DownloadResponse? = nil, receipt: BodyFile? = nil,
+    ) {
+        self.origin = origin
         file = blob.file
         hash = blob.hash
         size = blob.size

@@ -60,12 +60,13 @@ final class Fetcher: Sendable {
         request.respectsRobotsTag = plan.options.contains(.respectRobotsTag)
         request.respectsRobotsText = plan.options.contains(.respectRobotsText)
         request.contentTypes = plan.settings.contentTypes
-        request.timeouts = plan.timeouts
+        request.timeouts = plan.timeouts(settings.live.values)
         request.isRepeated = item.attempts > 0
         request.isInspected = inspectsBodies
         // A body that a delegate replaces is checked after that.
         if inspectsBodies { request.filter = plan.bodyFilter(of: item.own) }
         if plan.options.contains(.handleCookies) { request.cookieJar = plan.definition.id }
+        request.progress = loaders.transfers.watch(item.id, item.url)
         if plan.options.contains(.progressive) { request.watch = previews?.watch(item.key) }
         return request
     }

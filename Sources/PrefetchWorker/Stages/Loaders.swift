@@ -2,6 +2,7 @@ internal import ContentCache
 internal import Core
 internal import Download
 internal import Imaging
+internal import Jobs
 internal import Synchronization
 internal import SystemPackage
 
@@ -16,13 +17,14 @@ struct Loaders: Sendable {
     let timeout: Duration
     /// Limits the number of running loaders.
     private let places: AsyncSemaphore
-    let transfers = LoaderTransfers()
+    let transfers: Transfers
 
     /// - Parameter width: how many of the program's loaders run at once.
     init(
         _ registered: [any ImageLoader], local: LocalSources, files: SourceFiles, inspector: HeaderInspector,
-        timeout: Duration, width: Int,
+        transfers: Transfers, timeout: Duration, width: Int,
     ) {
+        self.transfers = transfers
         self.registered = registered
         self.local = local
         self.timeout = timeout
@@ -40,19 +42,27 @@ struct Loaders: Sendable {
             return try await load(request, by: loader, limit: limit)
         }
         guard LocalSources.isLocal(request.url) else { return nil }
-        let source = try await files.blocking { [files, local] () throws(Failure) in
-            try local.read(request.url, limit: limit) { bytes throws(Failure) in try files.make(for: bytes) }
+        let id = request.id ?? 0
+        defer { transfers.forget(id) }
+        let source = try await files.blocking { [files, local, transfers] () throws(Failure) in
+            try local.read(request.url, limit: limit) { bytes throws(Failure) in
+                transfers.begin(id, request.url, from: .file, expected: bytes)
+                return try files.make(for: bytes)
+            }
         }
+        transfers.end(id, bytes: source.size)
         return .body(source, source.response)
     }
 
     private func load(
         _ request: DownloadRequest, by loader: any ImageLoader, limit: Int64,
     ) async throws(Failure) -> DownloadOutcome<FetchedSource> {
+        let id = request.id ?? 0
+        transfers.begin(id, request.url, from: .loader)
+        defer { transfers.forget(id) }
         let body = ArrivingBody(
             files: files, inspector: request.isInspected ? inspector : nil, limit: limit,
-            tell: { [transfers, id = request.id ?? 0] in transfers.tell(id, received: $0, expected: $1) })
-        defer { transfers.forget(request.id ?? 0) }
+            tell: { [transfers] in transfers.advance(id, received: $0, expected: $1) })
         let asked = LoaderRequest(
             url: request.url, headers: Dictionary(request.headers.map { ($0.name, $0.value) }) { $1 },
             etag: request.etag, lastModified: request.lastModified)
@@ -82,7 +92,9 @@ struct Loaders: Sendable {
                 .notAnImage, "The loader's content type is \(answer.contentType ?? "unknown"), which the job refuses.",
                 response: response)
         }
-        return .body(FetchedSource(try await body.finish(), response: response), response)
+        let blob = try await body.finish()
+        transfers.end(id, bytes: blob.size)
+        return .body(FetchedSource(blob, from: .loader, response: response), response)
     }
 
     /// Cancels `body` when it takes longer than a download may.
@@ -194,19 +206,4 @@ private final class ArrivingBody: LoaderBody {
     }
 
     private var tooLarge: Failure { Failure(.tooLarge, "The source is larger than \(limit) bytes (--max-body).") }
-}
-
-/// The progress of running loaders.
-final class LoaderTransfers: Sendable {
-    private let transfers = Mutex<[Int64: (received: Int64, expected: Int64?)]>([:])
-
-    func tell(_ id: Int64, received: Int64, expected: Int64?) {
-        transfers.withLock { $0[id] = (received, expected) }
-    }
-
-    func forget(_ id: Int64) { transfers.withLock { _ = $0.removeValue(forKey: id) } }
-
-    var all: [(id: Int64, received: Int64, expected: Int64?)] {
-        transfers.withLock { $0.map { (id: $0.key, received: $0.value.received, expected: $0.value.expected) } }
-    }
 }

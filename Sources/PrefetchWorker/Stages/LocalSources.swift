@@ -92,7 +92,7 @@ extension LocalSources {
         do {
             try write(file.descriptor)
             let blob = try PendingBlob(reading: file)
-            return FetchedSource(blob)
+            return FetchedSource(blob, from: .file)
         } catch {
             throw Failure(.diskError, "The source can't be stored: \(error)")
         }

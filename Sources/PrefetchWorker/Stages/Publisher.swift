@@ -147,7 +147,7 @@ final class Publisher: Sendable {
         budget?.inHand.take(names)
         defer { budget?.inHand.letGo(names) }
         let published = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
-        await count(published.errors)
+        await store.cache.countFailedSyncs(among: published.errors, logger)
         var rest = published.errors[...]
         let endings = group.map { entry in
             let own = rest.prefix(entry.blobs.count)
@@ -200,16 +200,6 @@ final class Publisher: Sendable {
         }
         held = all
         return isWhole
-    }
-
-    private func count(_ failures: [CacheError?]) async {
-        let syncs = failures.count { $0?.isFailedSync == true }
-        guard syncs > 0 else { return }
-        do {
-            try await store.cache.countFailedSyncs(syncs)
-        } catch {
-            logger.warning("A failed sync could not be counted.", metadata: ["error": "\(error)"])
-        }
     }
 
     private func ending(of entry: Entry, failure: CacheError?) -> ItemEnding {

@@ -15,7 +15,10 @@ struct Rendered: Sendable {
     let new: [VariantRecord]
     let blobs: [PendingBlob]
 
-    func completion(keepsOriginal: Bool, isCached: Bool) -> Completion {
+    /// Whether the source's bytes were read from the cache in memory.
+    var isFromMemory = false
+
+    func completion(keepsOriginal: Bool, from origin: SourceOrigin) -> Completion {
         var renditions = variants.map { variant in
             RenditionRecord(
                 name: variant.spec.name, blob: variant.record.blob, size: variant.record.size,
@@ -29,7 +32,7 @@ struct Rendered: Sendable {
                     width: source.width, height: source.height,
                 ))
         }
-        return Completion(source: source, renditions: renditions, newVariants: new, isCached: isCached)
+        return Completion(source: source, renditions: renditions, newVariants: new, origin: origin)
     }
 }
 
@@ -199,7 +202,9 @@ final class Renderer: Sendable {
         }
         shared.add(seen, new)
         work.made += new
-        return work.rendered(seen)
+        var rendered = work.rendered(seen)
+        rendered.isFromMemory = file.isInMemory
+        return rendered
     }
 
     /// Forgets a cached source whose bytes are damaged, so that it is fetched again.

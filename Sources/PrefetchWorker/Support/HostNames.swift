@@ -1,4 +1,5 @@
 internal import Download
+internal import Glibc
 internal import Jobs
 
 /// Normalises the names of hosts.
@@ -20,5 +21,12 @@ public enum HostNames {
                 "A host is a name without scheme and port, such as images.example.com, not '\(host.prefix(100))'.")
         }
         return name
+    }
+
+    /// The name of the machine that this program runs on.
+    static var ofThisMachine: String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "unknown" }
+        return buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? "unknown"
     }
 }

@@ -1,27 +1,4 @@
-internal import Dispatch
 internal import Synchronization
-
-/// Runs calls that block on the disk away from Swift's cooperative threads, at most `width` at a time.
-final class BlockingQueue: Sendable {
-    private let queue: DispatchQueue
-    private let places: DispatchSemaphore
-
-    init(_ label: String, width: Int = 1) {
-        queue = DispatchQueue(label: label, attributes: width > 1 ? [.concurrent] : [])
-        places = DispatchSemaphore(value: width)
-    }
-
-    func run<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
-        await withCheckedContinuation { continuation in
-            queue.async { [places] in
-                places.wait()
-                let result = body()
-                places.signal()
-                continuation.resume(returning: result)
-            }
-        }
-    }
-}
 
 /// A lock for each key, granted in order of request. Free keys take no memory.
 final class KeyedLock: Sendable {

@@ -6,10 +6,10 @@ import PrefetchWorker
 
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cache", abstract: "Inspects, verifies and empties the cache.",
+        commandName: "cache", abstract: "Inspects, fills, verifies and empties the cache.",
         subcommands: [
             CacheStatsCommand.self, CacheVerifyCommand.self, CacheCollectCommand.self, CacheClearCommand.self,
-            CacheRemoveCommand.self, CachePinCommand.self, CacheUnpinCommand.self,
+            CachePutCommand.self, CacheRemoveCommand.self, CachePinCommand.self, CacheUnpinCommand.self,
         ])
 
     /// Logs events that are not part of a command's own output.
@@ -63,7 +63,7 @@ struct CacheClearCommand: AsyncParsableCommand {
             """,
     )
     @OptionGroup var common: CommonOptions
-    @Flag(help: "Remove what is in quarantine, too.") var quarantine = false
+    @Flag(help: "Also remove the files in quarantine.") var quarantine = false
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {

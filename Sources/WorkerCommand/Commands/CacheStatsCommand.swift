@@ -47,7 +47,7 @@ struct CacheStatsCommand: AsyncParsableCommand {
         let totals = stats.totals
         var lines = [
             "\(totals.blobs) files, \(Output.bytes(totals.bytes)); \(stats.pinned) URLs pinned",
-            "\(totals.hits) hits, \(totals.misses) misses",
+            "\(totals.hits) hits (\(totals.fromMemory) from memory), \(totals.misses) misses",
             "\(Output.bytes(totals.revalidatedBytes)) saved by 304, \(Output.bytes(totals.dedupedBytes)) by finding the same bytes",
             "\(totals.evictedBlobs) files evicted so far (\(Output.bytes(totals.evictedBytes)))",
         ]

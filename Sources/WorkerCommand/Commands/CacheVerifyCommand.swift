@@ -27,7 +27,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
     @Flag(help: "Read everything (the default).") var full = false
     @Option(Setting.bytes("rate", nil, "Bytes to read in a second.", standardText: "no limit")) var rate: Int64?
     @Flag(help: "Go on where the last verification was stopped.") var resume = false
-    @Flag(help: "Queue again what is missing or damaged.") var repair = false
+    @Flag(help: "Queue the URLs of missing and damaged files again.") var repair = false
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
@@ -81,7 +81,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
             lines.append("\(audit.blacklisted) of them stay lost while they are on the list: worker blacklist list")
         }
         if audit.lost.count > audit.blacklisted {
-            lines.append("queue what is lost with: worker cache verify --repair")
+            lines.append("queue the lost files again with: worker cache verify --repair")
         }
         if audit.onTheirWay > 0 { lines.append("\(audit.onTheirWay) lost files are on their way") }
         if audit.quarantinedFiles > 0 {

@@ -64,7 +64,7 @@ struct EnqueueCommand: AsyncParsableCommand {
     @Option(help: "fifo or lifo (the worker's own).")
     var order: String?
 
-    @Option(help: "What the job is called in status.")
+    @Option(help: "The job's name in `worker status`.")
     var name: String?
 
     @Option(help: ArgumentHelp("Do nothing while a job with this key is unfinished.", valueName: "key"))

@@ -6,7 +6,7 @@ import Jobs
 struct EventsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "events",
-        abstract: "Prints what ends, as it ends: a line of JSON for each item and each job.",
+        abstract: "Prints a line of JSON for each item and each job that ends, as it ends.",
         discussion: """
             It begins with all that the log still has (7 days), and then waits for more. Each event comes exactly once and in \
             order: go on later after the last id that was handled (--after), or name a file that remembers it (--cursor). Lines \
@@ -24,10 +24,10 @@ struct EventsCommand: AsyncParsableCommand {
     @Option(help: "Only this job; the command ends when the job has ended.")
     var job: Int64?
 
-    @Option(Setting.time("since", nil, "Only what happened in the last so many seconds, 90m, 12h or 7d."))
+    @Option(Setting.time("since", nil, "Only events of the last so many seconds, 90m, 12h or 7d."))
     var since: Int64?
 
-    @Option(help: ArgumentHelp("Only what came after the event with this id.", valueName: "id"))
+    @Option(help: ArgumentHelp("Only events after the one with this id.", valueName: "id"))
     var after: Int64?
 
     @Option(

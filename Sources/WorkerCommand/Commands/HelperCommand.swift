@@ -6,7 +6,7 @@ struct HelperCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "helper", abstract: "Transforms images for a worker; started by it.", shouldDisplay: false)
 
-    @Flag(help: "Only try what a helper's sandbox forbids, and print a report.")
+    @Flag(help: "Only try the calls that a helper's sandbox forbids, and print a report.")
     var testSandbox = false
 
     func run() throws {

@@ -121,7 +121,7 @@ struct RetryCommand: AsyncParsableCommand {
     @Argument(help: "The job.") var job: Int64
     @Option(name: .customLong("class"), help: "Only this class of failure, such as http-404.") var failure: String?
     @Option(help: "Only this host.") var host: String?
-    @Option(Setting.time("since", nil, "Only what ended in the last so many seconds, 90m, 12h or 7d.")) var since:
+    @Option(Setting.time("since", nil, "Only items that ended in the last so many seconds, 90m, 12h or 7d.")) var since:
         Int64?
     @Flag(help: "Take their URLs off the blacklist.") var retryFailed = false
 

@@ -35,6 +35,7 @@ struct MetricsCommand: AsyncParsableCommand {
                 Self.metrics(
                     try await store.cache.totals(), try await store.reports.backlog(),
                     try await store.queue.workers().count)
+                    + Self.origins(try await store.cache.totals())
                     + Self.metrics(try await store.database.longestSlices())
                     + Self.metrics(try await store.maintenance.logState(), at: store.database.currentTime)
             }
@@ -84,6 +85,15 @@ struct MetricsCommand: AsyncParsableCommand {
         }
     }
 
+    private static func origins(_ cache: CacheTotals) -> [Metric] {
+        SourceOrigin.allCases.enumerated().map { index, origin in
+            Metric(
+                name: "worker_sources_total",
+                help: index == 0 ? "Items that ended well, by where their source's bytes came from." : nil,
+                isCounter: true, value: Double(cache.count(from: origin)), label: "{from=\"\(origin.rawValue)\"}")
+        }
+    }
+
     private static func metrics(_ cache: CacheTotals, _ backlog: Backlog, _ workers: Int) -> [Metric] {
         func gauge(_ name: String, _ help: String, _ value: Int64) -> Metric {
             Metric(name: "worker_\(name)", help: help, isCounter: false, value: Double(value))
@@ -98,7 +108,7 @@ struct MetricsCommand: AsyncParsableCommand {
             gauge("items_delayed", "Items that wait for another try.", Int64(backlog.delayed)),
             gauge("cache_files", "Files in the cache.", cache.blobs),
             gauge("cache_bytes", "Bytes of the files in the cache.", cache.bytes),
-            gauge("cache_reserved_bytes", "Bytes set aside for what is being published.", cache.reservedBytes),
+            gauge("cache_reserved_bytes", "Bytes reserved for files that are being written.", cache.reservedBytes),
             counter("cache_hits", "Items that ended without the network.", cache.hits),
             counter("cache_misses", "Items that were downloaded.", cache.misses),
             counter("cache_revalidated_bytes", "Bytes saved by 304.", cache.revalidatedBytes),

@@ -28,9 +28,11 @@ enum CacheSettings {
     static let lowWater = Setting.whole(
         "cache-low-water", 50, in: 0...100, "Low-water mark: percentage of --cache-max-size to evict down to.")
     static let expireBy = Setting<CacheEviction.Expiry>.choice(
-        "expire-by", .used, "What --cache-max-age is counted from: used, modified or created.", placeholder: "time")
+        "expire-by", .used, "The start of --cache-max-age: when a file was last used, modified or created.",
+        placeholder: "event")
     static let evictFirst = Setting<CachePolicy.First>.choice(
-        "evict-first", .sources, "What a full cache evicts first: sources, variants or oldest.", placeholder: "kind")
+        "evict-first", .sources, "The files that a full cache evicts first: sources, variants or oldest.",
+        placeholder: "kind")
     static let orphanGrace = Setting.time(
         "orphan-grace", "10m", "How long a file that the index doesn't know stays.")
     static let quarantineAge = Setting.time(

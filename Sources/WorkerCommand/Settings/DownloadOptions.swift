@@ -27,7 +27,7 @@ enum DownloadSettings {
         "ca-file", nil, "file", "Certificate authorities to trust instead of the system's.")
     static let proxy = Setting.text(
         "proxy", nil, "url",
-        "A proxy. The usual environment variables are ignored, and --allow-addresses doesn't judge what the proxy connects to.",
+        "A proxy. The usual environment variables are ignored, and --allow-addresses doesn't apply to the addresses that the proxy connects to.",
         isSecret: true)
     static let allowFiles = Setting.text(
         "allow-files", nil, "folder", "A folder whose files file: URLs may name; repeatable.")

@@ -25,8 +25,11 @@ enum RunSettings {
         "links", nil,
         "Links that a web server finds by computing their names: tree or none. The database remembers the choice.",
         placeholder: "style")
+    static let progressInterval = Setting.time(
+        "progress-interval", "1s", "How often the progress of running transfers is written to the database.",
+        in: 100...3_600_000)
     static let all: [any NamedSetting] = [
-        concurrency, perHost, transforms, order, allowAddresses, maxTries, maxAge, links,
+        concurrency, perHost, transforms, order, allowAddresses, maxTries, maxAge, links, progressInterval,
     ]
 }
 
@@ -41,6 +44,7 @@ struct RunOptions: ParsableArguments {
     @Option(RunSettings.maxTries) var maxTries: Int?
     @Option(RunSettings.maxAge) var maxAge: Int64?
     @Option(RunSettings.links) var links: LinkStyle?
+    @Option(RunSettings.progressInterval) var progressInterval: Int64?
     @Flag(help: "Print the summary as JSON.") var json = false
     @Flag(name: .shortAndLong, help: "No progress, only warnings and the summary.") var quiet = false
 
@@ -58,6 +62,8 @@ struct RunOptions: ParsableArguments {
         downloads.concurrency = try settings.value(RunSettings.concurrency, concurrency)
         downloads.perHost = try settings.value(RunSettings.perHost, perHost)
         downloads.maxUnconsumedBodies = downloads.concurrency + 8 * transforms
+        downloads.progressInterval = .milliseconds(
+            try settings.value(RunSettings.progressInterval, progressInterval))
         downloads.addresses = try addresses(settings)
         configuration.downloads = downloads
         return configuration

@@ -99,7 +99,10 @@ extension Setting where Value == Int64 {
                 let words = forEver.map { ", or '\($0)' for ever" }.first ?? ""
                 throw SettingsError("\(name) must be a time such as 15s, 500ms or 7d\(words), not '\(text)'.")
             }
-            guard value >= range.lowerBound else { throw SettingsError("\(name) must be positive.") }
+            guard value >= range.lowerBound else {
+                let least = range.lowerBound > 1 ? "at least \(range.lowerBound)ms" : "positive"
+                throw SettingsError("\(name) must be \(least).")
+            }
             guard value <= range.upperBound else {
                 throw SettingsError("\(name) must be at most \(range.upperBound / 1_000)s, not '\(text)'.")
             }

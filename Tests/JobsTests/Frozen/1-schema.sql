@@ -70,6 +70,7 @@ CREATE TABLE items (
     size INTEGER,
     fallbacks TEXT,
     fallback INTEGER,
+    bytes_from TEXT,
     CONSTRAINT "an item is leased exactly while it is active" CHECK ((lease IS NOT NULL) = (state = 'active')),
     CONSTRAINT "an item has a time to run exactly while it is delayed"
         CHECK ((run_at IS NOT NULL) = (state = 'delayed')),
@@ -77,8 +78,8 @@ CREATE TABLE items (
     CONSTRAINT "an ended item has an end"
         CHECK (state = 'queued' OR state = 'active' OR state = 'delayed' OR finished_at IS NOT NULL)
 );
-INSERT INTO items VALUES(1,1,'https://a.example/1.jpg#part','done',NULL,0,NULL,NULL,NULL,NULL,0,0,'aa',NULL,NULL,5,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO items VALUES(2,1,'https://a.example/2.jpg','queued',NULL,0,NULL,NULL,NULL,NULL,0,0,NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO items VALUES(1,1,'https://a.example/1.jpg#part','done',NULL,0,NULL,NULL,NULL,NULL,0,0,'aa',NULL,NULL,5,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO items VALUES(2,1,'https://a.example/2.jpg','queued',NULL,0,NULL,NULL,NULL,NULL,0,0,NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE spreading (job INTEGER PRIMARY KEY, failed INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE moving (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, state TEXT NOT NULL);
 CREATE TABLE replacing (job INTEGER PRIMARY KEY);
@@ -137,10 +138,11 @@ CREATE TABLE blobs (
     modified_at INTEGER NOT NULL DEFAULT 0,
     is_source INTEGER NOT NULL DEFAULT 0,
     dying INTEGER NOT NULL DEFAULT 0,
-    verified TEXT
+    verified TEXT,
+    lifetime INTEGER
 ) WITHOUT ROWID;
-INSERT INTO blobs VALUES('aa',10,1,2,1,1,0,NULL);
-INSERT INTO blobs VALUES('bb',5,1,2,1,0,0,NULL);
+INSERT INTO blobs VALUES('aa',10,1,2,1,1,0,NULL,NULL);
+INSERT INTO blobs VALUES('bb',5,1,2,1,0,0,NULL,NULL);
 CREATE TABLE sources (
     key TEXT PRIMARY KEY,
     hash TEXT NOT NULL,
@@ -243,9 +245,12 @@ CREATE TABLE cache_totals (
     deduped_bytes INTEGER NOT NULL DEFAULT 0,
     evicted_blobs INTEGER NOT NULL DEFAULT 0,
     evicted_bytes INTEGER NOT NULL DEFAULT 0,
-    failed_syncs INTEGER NOT NULL DEFAULT 0
+    failed_syncs INTEGER NOT NULL DEFAULT 0,
+    from_memory INTEGER NOT NULL DEFAULT 0,
+    from_loaders INTEGER NOT NULL DEFAULT 0,
+    from_files INTEGER NOT NULL DEFAULT 0
 );
-INSERT INTO cache_totals VALUES(1,2,15,0,0,0,0,0,0,0);
+INSERT INTO cache_totals VALUES(1,2,15,0,0,0,0,0,0,0,0,0,0);
 CREATE TABLE hosts (
     host TEXT PRIMARY KEY,
     not_before INTEGER NOT NULL,
@@ -289,9 +294,27 @@ CREATE TABLE limits (
     rate REAL CONSTRAINT "rate is a number of requests a second"
         CHECK (rate IS NULL OR (typeof(rate) = 'real' AND rate BETWEEN 0.0001 AND 100000)),
     burst INTEGER CONSTRAINT "burst is a whole number from 1 to 10000"
-        CHECK (burst IS NULL OR (typeof(burst) = 'integer' AND burst BETWEEN 1 AND 10000))
+        CHECK (burst IS NULL OR (typeof(burst) = 'integer' AND burst BETWEEN 1 AND 10000)),
+    silence_timeout INTEGER CONSTRAINT "silence_timeout is a whole number of milliseconds from 1 to 86400000, and of the row '*' only"
+        CHECK (silence_timeout IS NULL OR (typeof(silence_timeout) = 'integer' AND silence_timeout BETWEEN 1 AND 86400000
+            AND host = '*')),
+            connect_timeout INTEGER CONSTRAINT "connect_timeout is a whole number of milliseconds from 1 to 86400000, and of the row '*' only"
+        CHECK (connect_timeout IS NULL OR (typeof(connect_timeout) = 'integer' AND connect_timeout BETWEEN 1 AND 86400000
+            AND host = '*')),
+            total_timeout INTEGER CONSTRAINT "total_timeout is a whole number of milliseconds from 1 to 86400000, and of the row '*' only"
+        CHECK (total_timeout IS NULL OR (typeof(total_timeout) = 'integer' AND total_timeout BETWEEN 1 AND 86400000
+            AND host = '*')),
+            max_tries INTEGER CONSTRAINT "max_tries is a whole number from 1 to 1000, and of the row '*' only"
+        CHECK (max_tries IS NULL OR (typeof(max_tries) = 'integer' AND max_tries BETWEEN 1 AND 1000
+            AND host = '*')),
+            retry_delay INTEGER CONSTRAINT "retry_delay is a whole number of milliseconds from 0 to 3600000, and of the row '*' only"
+        CHECK (retry_delay IS NULL OR (typeof(retry_delay) = 'integer' AND retry_delay BETWEEN 0 AND 3600000
+            AND host = '*')),
+            cache_max_age INTEGER CONSTRAINT "cache_max_age is a whole number of milliseconds from -1 to 31557600000000, and of the row '*' only"
+        CHECK (cache_max_age IS NULL OR (typeof(cache_max_age) = 'integer' AND cache_max_age BETWEEN -1 AND 31557600000000
+            AND host = '*'))
 ) WITHOUT ROWID;
-INSERT INTO limits VALUES('a.example',NULL,3,NULL,NULL);
+INSERT INTO limits VALUES('a.example',NULL,3,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE blacklist_entries (
     url TEXT PRIMARY KEY,
     host TEXT NOT NULL,
@@ -310,6 +333,7 @@ CREATE TABLE transfer_progress (
     received INTEGER NOT NULL,
     expected INTEGER,
     updated_at INTEGER NOT NULL,
+    bytes_from TEXT NOT NULL DEFAULT 'network',
     PRIMARY KEY (worker, item)
 ) WITHOUT ROWID;
 CREATE TABLE held_items (
@@ -493,8 +517,7 @@ WHEN OLD.state = NEW.state AND OLD.finished_at IS NOT NULL
     SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead');
 END;
 CREATE TRIGGER items_end_without_url AFTER INSERT ON items WHEN (typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ 	
-
--]*') BEGIN
+-]*') BEGIN
     UPDATE spreading SET failed = failed + 1 WHERE job = NEW.job;
     UPDATE items SET state = 'failed', class = 'invalid-url',
         message = 'The item has no URL.', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.id;
@@ -627,7 +650,9 @@ CREATE VIEW results AS SELECT
     CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta,
     CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN CASE WHEN items.fallback IS NULL THEN items.url WHEN json_valid(items.fallbacks)
     THEN coalesce(json_extract(items.fallbacks, '$[' || (items.fallback - 1) || ']'), items.url)
-    ELSE items.url END END AS served_url
+    ELSE items.url END END AS served_url,
+    CASE WHEN items.state = 'done'
+    THEN coalesce(items.bytes_from, CASE items.cached WHEN 0 THEN 'network' ELSE 'disk' END) END AS bytes_from
     FROM items
     LEFT JOIN renditions ON renditions.item = items.id
     LEFT JOIN blobs ON blobs.hash = renditions.blob
@@ -665,7 +690,7 @@ END;
 CREATE VIEW transfers AS SELECT
     items.job AS job, items.id AS item, items.url AS url, received, expected,
     CASE WHEN expected > 0 THEN round(100.0 * received / expected, 1) END AS percent,
-    strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch') AS updated_at
+    strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch') AS updated_at, transfer_progress.bytes_from AS bytes_from
     FROM transfer_progress JOIN items ON items.id = transfer_progress.item WHERE items.state = 'active';
 CREATE VIEW waiting AS SELECT
     job, id AS item, url, waits_for AS host, message AS reason, class, attempts, strftime('%Y-%m-%dT%H:%M:%fZ', (run_at + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS until
@@ -721,4 +746,5 @@ CREATE TRIGGER events_of_jobs AFTER UPDATE OF state ON jobs WHEN OLD.state <> NE
     INSERT INTO event_log (at, detail)
         VALUES (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), json_array(json_array(NULL, NEW.id, NEW.state)));
 END;
+CREATE INDEX blobs_by_lifetime ON blobs (hash) WHERE lifetime IS NOT NULL;
 COMMIT;

@@ -82,7 +82,8 @@ extension ClaimedItem {
         let source = SourceRecord(
             key: key, hash: hash, size: bytes, isKept: true, format: "jpeg", width: 4, height: 3, fetchedAt: clock.now)
         let rendition = RenditionRecord(name: "original", blob: hash, size: bytes, format: "jpeg", width: 4, height: 3)
-        return .done(Completion(source: source, renditions: [rendition], newVariants: [], isCached: cached))
+        return .done(
+            Completion(source: source, renditions: [rendition], newVariants: [], origin: cached ? .disk : .network))
     }
 
     /// Sixty-four digits that are as good as a hash.

@@ -65,7 +65,7 @@ struct Depot: Sendable {
                 let rendition = RenditionRecord(
                     name: "original", blob: blob.hash.hex, size: blob.size, format: "jpeg", width: nil, height: nil)
                 let ending = ItemEnding.done(
-                    Completion(source: source, renditions: [rendition], newVariants: [], isCached: false))
+                    Completion(source: source, renditions: [rendition], newVariants: [], origin: .network))
                 group.addTask { await publisher.commit(item, ending, blobs: [blob]) }
             }
             return try await group.reduce(into: []) { $0.append($1) }

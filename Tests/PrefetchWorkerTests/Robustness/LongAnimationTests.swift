@@ -39,6 +39,27 @@ struct LongAnimationTests {
         }
     }
 
+    /// To AVIF and JPEG XL, and from there to WebP: five times the frames take hardly more memory.
+    @Test(arguments: ["avif", "jxl,effort:3"])
+    func `More frames of the newer formats take no more memory`(format: String) async throws {
+        var peaks: [[Int]] = []
+        for frames in [Self.frames / 10, Self.frames / 2] {
+            let gif = try Self.film(PixelSize(width: 320, height: 240), frames) { place, number in
+                let step = UInt8(truncatingIfNeeded: place % 320 / 20 + place / 6_400 + number)
+                return Pixel(red: step << 4, green: step << 2, blue: step)
+            }
+            let peak = try await PictureHelper.lend { helper in
+                let there = try await helper.make(gif, "a=x,\(format)", within: 200)
+                #expect(there.isDone, "\(there)")
+                let back = try await helper.make(try #require(there.files.first), "a=160x,webp,effort:0", within: 200)
+                #expect(back.isDone && back.report?.facts.frames == frames, "\(back)")
+                return [there.peak, back.peak]
+            }
+            peaks.append(peak)
+        }
+        #expect(zip(peaks[0], peaks[1]).allSatisfy { $1 < $0 + 24 }, "\(peaks) MiB")
+    }
+
     /// Noise, of which an encoder makes many megabytes: more of them take no more memory.
     @Test func whatIsWrittenIsNotHeld() async throws {
         var peaks: [Int] = []

@@ -58,8 +58,8 @@ import Testing
                 ])
             #expect(try await w.value("SELECT DISTINCT meta ->> 'sku' FROM results WHERE job = 1") == "7")
             let csv = try await w.run("results", "1", "--format", "csv").lines
-            #expect(csv[0].hasSuffix(",meta"))
-            #expect(csv[1].hasSuffix(#","{""sku"":7,""tags"":[""a""]}""#))
+            #expect(csv[0].hasSuffix(",meta,bytes_from"))
+            #expect(csv[1].hasSuffix(#","{""sku"":7,""tags"":[""a""]}",network"#))
             let refused = try await w.run("enqueue", w.url("/3.png"), "--meta", "[7]", expecting: nil)
             #expect(refused.exit != .code(0))
             #expect(refused.errors.contains("meta must be a JSON object"))

@@ -41,7 +41,8 @@ struct Encoding {
         return switch options.word(.chroma) {
         case "420": VIPS_FOREIGN_SUBSAMPLE_ON
         case "444": VIPS_FOREIGN_SUBSAMPLE_OFF
-        default: VIPS_FOREIGN_SUBSAMPLE_AUTO
+        // Few decoders of HEIC know colours at full resolution.
+        default: format == .heic ? VIPS_FOREIGN_SUBSAMPLE_ON : VIPS_FOREIGN_SUBSAMPLE_AUTO
         }
     }
 

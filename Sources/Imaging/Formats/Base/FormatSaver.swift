@@ -63,12 +63,21 @@ enum EncoderMemory {
     /// - Throws: a message for the author of the variant, if the picture is too large for its encoder.
     static func check(_ encoding: Encoding, _ size: PixelSize) throws(VipsFailure) {
         let effort = encoding.effort(pixels: size.pixels)
-        let pixels = maxBytes / encoding.saver.bytesPerPixel(encoding, effort: effort)
-        guard size.pixels > pixels else { return }
-        throw VipsFailure(
-            text:
-                "\(size.width)×\(size.height) pixels are more than \(encoding.format.rawValue) can be encoded of in a "
-                + "helper's memory, some \(pixels / 1_000_000) million; ask for less, or for another format")
+        let bytes = encoding.saver.bytesPerPixel(encoding, effort: effort)
+        if let text = objection(encoding.format.rawValue, size, bytesPerPixel: bytes) { throw VipsFailure(text: text) }
+    }
+
+    /// For the frames of an animation.
+    static func check(_ format: String, _ size: PixelSize, bytesPerPixel: Int) throws(Failure) {
+        guard let text = objection(format, size, bytesPerPixel: bytesPerPixel) else { return }
+        throw Failure(.encode, "\(text).")
+    }
+
+    private static func objection(_ format: String, _ size: PixelSize, bytesPerPixel: Int) -> String? {
+        let pixels = maxBytes / bytesPerPixel
+        guard size.pixels > pixels else { return nil }
+        return "\(size.width)×\(size.height) pixels are more than \(format) can be encoded of in a helper's memory, "
+            + "some \(pixels / 1_000_000) million; ask for less, or for another format"
     }
 }
 
@@ -81,7 +90,16 @@ protocol AnimationSaver: Sendable {
     /// Whether the file can store a colour profile.
     var holdsProfile: Bool { get }
 
+    /// By how much the encoder is slower than lossy WebP's: see ``AnimationOutline/cost(_:)``.
+    func slowness(_ outline: AnimationOutline) -> Int
+
+    /// - Parameter strength: at most ``strength``.
+    /// - Throws: class `encode`, also if the animation is too large for the encoder.
     func begin(
-        _ output: FileDescriptor, size: PixelSize, loopCount: Int, strength: Int, _ metadata: AnimationMetadata,
+        _ output: FileDescriptor, _ outline: AnimationOutline, strength: Int, _ metadata: AnimationMetadata,
     ) throws(Failure) -> any FrameSink
+}
+
+extension AnimationSaver {
+    func slowness(_ outline: AnimationOutline) -> Int { 1 }
 }

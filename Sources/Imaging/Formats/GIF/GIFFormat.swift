@@ -109,9 +109,10 @@ private struct GIFAnimationSaver: AnimationSaver {
     let holdsProfile = false
 
     func begin(
-        _ output: FileDescriptor, size: PixelSize, loopCount: Int, strength: Int, _ metadata: AnimationMetadata,
+        _ output: FileDescriptor, _ outline: AnimationOutline, strength: Int, _ metadata: AnimationMetadata,
     ) throws(Failure) -> any FrameSink {
-        try GIFFrameSink(output, size: size, loopCount: loopCount, colours: strength, metadata: metadata)
+        try GIFFrameSink(
+            output, size: outline.size, loopCount: outline.loopCount, colours: strength, metadata: metadata)
     }
 }
 

@@ -1,17 +1,24 @@
 internal import CVips
 internal import Core
+import Variants
 
-/// HEIC and AVIF, by libheif through libvips. ISO/IEC 23008-12.
+/// HEIC and AVIF: stills by libheif through libvips, animated AVIF by libavif. ISO/IEC 23008-12.
 struct HEIFFormat: FormatDefinition {
     let name: String
     let saver: (any FormatSaver)?
+    /// No browser but Safari shows HEIC, so PNG or JPEG suits better.
+    let keptFormat: VariantSpec.Output?
+    let libraries: [String]
     let sample: String
     let loaderClass: String? = "VipsForeignLoadHeifSource"
     let usesPlugins = true
     let isInBoxes = true
 
-    static let heic = HEIFFormat(name: "heic", saver: nil, sample: heicSample)
-    static let avif = HEIFFormat(name: "avif", saver: AVIFSaver(), sample: avifSample)
+    static let heic = HEIFFormat(
+        name: "heic", saver: HEIFSaver(format: .heic), keptFormat: nil, libraries: ["vips"], sample: heicSample)
+    static let avif = HEIFFormat(
+        name: "avif", saver: HEIFSaver(format: .avif), keptFormat: .avif, libraries: ["vips", "avif"],
+        sample: avifSample)
 
     func begins(_ reader: ByteReader) -> Bool { FileTypeBox(reader)?.format == name }
 
@@ -32,6 +39,17 @@ struct HEIFFormat: FormatDefinition {
     }
 
     func endsEarly(_ reader: ByteReader) -> Bool { Boxes.endEarly(reader) }
+
+    /// libheif 1.15 reads only the default picture of a HEIC with several.
+    func animation(_ bytes: UnsafeRawBufferPointer) -> AnimationFacts? {
+        name == "avif" ? AnimationFacts(avif: bytes) : nil
+    }
+
+    func frames(
+        _ bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool,
+    ) throws(Failure) -> (any FrameSource)? {
+        name == "avif" ? try AVIFFrameSource.upright(bytes, limits: limits) : nil
+    }
 
     func hasExtras(_ reader: ByteReader, _ policy: MetadataPolicy) -> Bool { HEIFItems.areExtra(in: reader, policy) }
 
@@ -64,43 +82,6 @@ struct HEIFFormat: FormatDefinition {
         AAAAamlwcnAAAABLaXBjbwAAABNjb2xybmNseAACAAIABoAAAAAMYXYxQ4EADAAAAAAUaXNwZQAAAAAAAAAQAAAAEAAAABBwaXhpAAAA
         AAMICAgAAAAXaXBtYQAAAAAAAAABAAEEgYIDhAAAACVtZGF0EgAKCRgM/9ggQEDQgDIOGAAAAFACmeBBaCUh4oA=
         """
-}
-
-private struct AVIFSaver: FormatSaver {
-    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { 33 }
-    func usualEffort(pixels: Int) -> Int { pixels > Self.largePicture ? 2 : 4 }
-
-    /// Pixels from which effort 2 is used, since effort 4 would take tens of seconds of an image's 30 s. (12 million
-    /// pixels took 12 s at effort 4 on one core here, and 5 s at effort 2.)
-    private static let largePicture = 4_000_000
-
-    func isComplete(by libvips: Picture) -> Bool { false }
-
-    func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
-        let effort = encoding.effort(for: picture)
-        return picture.lend {
-            pw_vips_save_avif(
-                $0, target, CInt(encoding.quality), effort, encoding.losesNothing, encoding.chroma, picture.strip)
-        }
-    }
-
-    func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
-        let file = try EncodedFile { save(picture, encoding, to: $0) }
-        try file.checkHeader(picture.storedSize)
-        return file
-    }
-}
-
-extension EncodedFile {
-    /// Checks that a decoder finds a picture of this size in the AVIF.
-    func checkHeader(_ size: PixelSize) throws(VipsFailure) {
-        let found = try lend { (bytes) throws(VipsFailure) in
-            try Picture(of: bytes, as: HEIFFormat.avif).storedSize
-        }
-        guard found == size else {
-            throw VipsFailure(text: "the encoder wrote \(found.width)×\(found.height) pixels")
-        }
-    }
 }
 
 extension Picture {

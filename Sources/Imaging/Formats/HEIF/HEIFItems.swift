@@ -11,6 +11,8 @@ struct HEIFItems {
         let base: Int
         let offset: Int
         let length: Int
+        /// Where the offset stands in the file.
+        let place: Range<Int>
         /// Where these three numbers stand in the file; all parts of an item share the first.
         let numbers: [Range<Int>]
     }
@@ -28,8 +30,11 @@ struct HEIFItems {
     }
 
     /// Nil if there is no list of items.
-    init?(_ reader: ByteReader) {
-        guard let meta = Boxes.box("meta", in: 0..<reader.count, reader) else { return nil }
+    init?(_ reader: ByteReader) { self.init(in: 0..<reader.count, reader) }
+
+    /// Those of a part of the file, such as a track.
+    init?(in range: Range<Int>, _ reader: ByteReader) {
+        guard let meta = Boxes.box("meta", in: range, reader) else { return nil }
         // A full box begins with version and flags.
         self.init(min(meta.lowerBound + 4, meta.upperBound)..<meta.upperBound, reader)
     }
@@ -49,6 +54,12 @@ struct HEIFItems {
 
     /// The offsets of the numbers that locate EXIF and XMP.
     var placesOfMetadata: [Range<Int>] { extents(of: ["Exif", "mime", "uri "]).flatMap(\.numbers) }
+
+    /// The numbers that locate items by their offset in the file.
+    var placesOfData: [Range<Int>] {
+        guard let list = Boxes.box("iloc", in: parts, reader) else { return [] }
+        return extents(in: list).filter { $0.method == 0 && !$0.place.isEmpty }.map(\.place)
+    }
 
     private func extents(of types: [StaticString]) -> [Extent] {
         let items = items(of: types)
@@ -102,13 +113,15 @@ struct HEIFItems {
                     return found
                 }
                 let start = cursor.offset
-                guard let offset = cursor.next(offsetLength), let length = cursor.next(lengthLength) else {
+                guard let offset = cursor.next(offsetLength) else { return found }
+                let place = start..<cursor.offset
+                guard let length = cursor.next(lengthLength) else {
                     return found
                 }
                 found.append(
                     Extent(
                         item: item, method: method, base: base, offset: offset, length: length,
-                        numbers: [shared, start..<cursor.offset]))
+                        place: place, numbers: [shared, start..<cursor.offset]))
             }
         }
         return found
@@ -140,9 +153,24 @@ struct HEIFItems {
         return copy
     }
 
+    /// Whether a movie or one of its tracks has items or notes of its own.
+    private static func haveTracksExtras(_ reader: ByteReader) -> Bool {
+        guard let movie = Boxes.box("moov", in: 0..<reader.count, reader) else { return false }
+        var found = false
+        Boxes.each(in: movie, reader) { offset, content in
+            found = reader.has("udta", at: offset) || reader.has("meta", at: offset)
+            if reader.has("trak", at: offset) {
+                found = Boxes.box("udta", in: content, reader) != nil || Boxes.box("meta", in: content, reader) != nil
+            }
+            return !found
+        }
+        return found
+    }
+
     /// As ``FormatDefinition/hasExtras(_:_:)``.
     static func areExtra(in reader: ByteReader, _ policy: MetadataPolicy) -> Bool {
         if Boxes.areThere(reader, besides: ["ftyp", "meta", "mdat", "moov"]) { return true }
+        if haveTracksExtras(reader) { return !policy.keepsAll }
         guard !policy.keepsAll, let meta = Boxes.box("meta", in: 0..<reader.count, reader) else { return false }
         // A full box begins with version and flags.
         let parts = min(meta.lowerBound + 4, meta.upperBound)..<meta.upperBound

@@ -1,10 +1,11 @@
 internal import CVips
 internal import Core
 
-/// JPEG XL, by libjxl: stills through libvips, the first frame of an animation directly. ISO/IEC 18181.
+/// JPEG XL, by libjxl: stills through libvips, animations directly. ISO/IEC 18181.
 struct JXLFormat: FormatDefinition {
     let name = "jxl"
     let title = "JPEG XL"
+    let libraries = ["vips", "jxl"]
     let loaderClass: String? = "VipsForeignLoadJxlSource"
     let saver: (any FormatSaver)? = JXLSaver()
 
@@ -28,7 +29,16 @@ struct JXLFormat: FormatDefinition {
     /// A bare codestream does not state its length, so if its decoder calls it incomplete, it was cut.
     func endsEarly(_ reader: ByteReader) -> Bool { reader.has([0xFF, 0x0A], at: 0) || Boxes.endEarly(reader) }
 
+    func animation(_ bytes: UnsafeRawBufferPointer) -> AnimationFacts? { JXLAnimation(bytes)?.facts }
+
+    /// Of an animation of a single frame too, which libvips 8.14 does not deliver as a still.
     func frameCount(_ bytes: UnsafeRawBufferPointer) -> Int? { JXLAnimation(bytes)?.frames }
+
+    func frames(
+        _ bytes: UnsafeRawBufferPointer, limits: ImageLimits, isLenient: Bool,
+    ) throws(Failure) -> (any FrameSource)? {
+        try JXLFrameSource(bytes: bytes, limits: limits)
+    }
 
     func hasExtras(_ reader: ByteReader, _ policy: MetadataPolicy) -> Bool {
         // A bare codestream contains only the picture.
@@ -74,58 +84,6 @@ struct JXLFormat: FormatDefinition {
     let sample = """
         /wpDBgHQAJNhCQCACpVRxg1ezvV8+aHDYtrGdYa22rawhLHZXhgkJJwg3tZd0jwyDg32hgJDEQUqSQA=
         """
-}
-
-private struct JXLSaver: FormatSaver {
-    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int {
-        encoding.isLossless ? effort <= 3 ? 113 : 150 : effort <= 3 ? 72 : effort <= 7 ? 96 : 150
-    }
-
-    func usualEffort(pixels: Int) -> Int { pixels > Self.largePicture ? 3 : 7 }
-
-    /// Pixels from which effort 3 is used, which needs half of the memory: see ``EncoderMemory``.
-    private static let largePicture = 8_000_000
-
-    /// Below this quality libvips asks libjxl for a distance above 25, which libjxl refuses, and the file has the
-    /// default's size.
-    private static let lowestQuality = 5
-
-    func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
-        let quality = CInt(max(encoding.quality, Self.lowestQuality))
-        let effort = encoding.effort(for: picture)
-        return picture.lend {
-            pw_vips_save_jxl($0, target, quality, effort, encoding.losesNothing, picture.strip)
-        }
-    }
-
-    func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
-        let file = try EncodedFile { save(picture, encoding, to: $0) }
-        let exif = picture.exifBlock
-        let xmp = picture.withBlob(VIPS_META_XMP_NAME) { Array($0) }
-        return exif == nil && xmp == nil ? file : Self.file(file, exif?.bytes, xmp)
-    }
-
-    /// ISO/IEC 18181-2: a signature, the file type, and boxes around the codestream. The EXIF box begins with the
-    /// offset of its header.
-    private static func file(_ encoded: EncodedFile, _ exif: [UInt8]?, _ xmp: [UInt8]?) -> EncodedFile {
-        let boxes =
-            (exif.map { Self.box("Exif", [0, 0, 0, 0] + $0) } ?? []) + (xmp.map { Self.box("xml ", $0) } ?? [])
-        // Further boxes can be appended to a file that has boxes already.
-        guard encoded.lend({ ByteReader($0).has([0xFF, 0x0A], at: 0) }) else {
-            return EncodedFile(encoded, by: [], tail: boxes)
-        }
-        let signature = Self.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A])
-        let type = Self.box("ftyp", Array("jxl ".utf8) + [0, 0, 0, 0] + Array("jxl ".utf8))
-        return EncodedFile(encoded, by: signature + type + boxes + Self.boxHeader("jxlc", encoded.count))
-    }
-
-    private static func box(_ name: String, _ content: [UInt8]) -> [UInt8] {
-        boxHeader(name, content.count) + content
-    }
-
-    private static func boxHeader(_ name: String, _ count: Int) -> [UInt8] {
-        withUnsafeBytes(of: UInt32(8 + count).bigEndian) { Array($0) } + Array(name.utf8)
-    }
 }
 
 /// The size of a JPEG XL, from the first bits of its codestream.

@@ -93,9 +93,9 @@ private struct PNGAnimationSaver: AnimationSaver {
     let holdsProfile = true
 
     func begin(
-        _ output: FileDescriptor, size: PixelSize, loopCount: Int, strength: Int, _ metadata: AnimationMetadata,
+        _ output: FileDescriptor, _ outline: AnimationOutline, strength: Int, _ metadata: AnimationMetadata,
     ) throws(Failure) -> any FrameSink {
-        try PNGFrameSink(output, size: size, loopCount: loopCount, metadata: metadata)
+        try PNGFrameSink(output, size: outline.size, loopCount: outline.loopCount, metadata: metadata)
     }
 }
 

@@ -131,10 +131,10 @@ private struct WebPAnimationSaver: AnimationSaver {
     }
 
     func begin(
-        _ output: FileDescriptor, size: PixelSize, loopCount: Int, strength: Int, _ metadata: AnimationMetadata,
+        _ output: FileDescriptor, _ outline: AnimationOutline, strength: Int, _ metadata: AnimationMetadata,
     ) throws(Failure) -> any FrameSink {
         let settings = WebPFrameSettings(compression: lossless ?? .lossy(quality: strength), effort: effort)
-        return try WebPFrameSink(output, size: size, loopCount: loopCount, settings, metadata: metadata)
+        return try WebPFrameSink(output, size: outline.size, loopCount: outline.loopCount, settings, metadata: metadata)
     }
 }
 

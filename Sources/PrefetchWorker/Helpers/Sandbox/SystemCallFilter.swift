@@ -15,6 +15,7 @@ enum SystemCallFilter {
         for name in allowed { try add(pw_seccomp_allow(), name, to: filter) }
         for (name, conditions) in allowedIf { try add(pw_seccomp_allow(), name, conditions, to: filter) }
         for name in unknown { try add(pw_seccomp_refuse(ENOSYS), name, to: filter) }
+        for name in ignored { try add(pw_seccomp_refuse(0), name, to: filter) }
         try check(seccomp_load(filter))
     }
 
@@ -74,6 +75,10 @@ extension SystemCallFilter {
 
     /// Refused as an unknown system call, so that the C library uses the older one, whose arguments a filter can check.
     static let unknown = ["clone3", "statx", "rt_tgsigqueueinfo", "futex_waitv", "memfd_create"]
+
+    /// Have no effect and report success: x265 would like its threads and memory near one processor, and prints a line
+    /// for every refusal.
+    static let ignored = ["sched_setaffinity", "set_mempolicy", "mbind"]
 
     private static func equal(_ argument: UInt32, _ value: Int32) -> scmp_arg_cmp {
         scmp_arg_cmp(arg: argument, op: SCMP_CMP_EQ, datum_a: UInt64(UInt32(bitPattern: value)), datum_b: 0)

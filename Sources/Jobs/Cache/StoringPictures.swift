@@ -1,0 +1,79 @@
+internal import Core
+internal import GRDB
+
+/// Records pictures that no job has fetched or made.
+extension CacheIndex {
+    /// Where a picture of a URL belongs: the key by which `entry(ofURL:variant:)` finds the present one. If there is
+    /// none, a key with a source, and otherwise the URL's own key.
+    ///
+    /// - Parameter variant: the variant's name, or `original`.
+    public func place(ofURL url: String, variant: String) async throws(JobsError) -> PicturePlace {
+        try await gate.read { db in
+            let keys = try Self.keys(ofURL: url, in: db)
+            let named = try keys.first { try Self.entry(key: $0, variant: variant, in: db) != nil }
+            let sourced = try named == nil ? keys.first { try Self.source(key: $0, in: db) != nil } : nil
+            var place = PicturePlace(key: named ?? sourced ?? URLText.cacheKey(url))
+            place.entry = try Self.entry(key: place.key, variant: variant, in: db)
+            place.source = try Self.source(key: place.key, in: db)
+            if variant != CacheEntry.original, let entry = place.entry, let source = place.source {
+                place.variants = try db.rows(
+                    "SELECT * FROM variants WHERE blob = ? AND source = ?", [entry.blob, source.hash]
+                ).map(VariantRecord.init(row:))
+            }
+            return place
+        }
+    }
+
+    /// Records a group of pictures in one transaction. A source takes its URL off the blacklist, as a download does.
+    ///
+    /// - Parameters:
+    ///   - held: the blobs whose files the caller holds; all files but those of known pictures.
+    ///   - room: the reservation that ends once the index counts the files.
+    public func store(
+        _ group: [StoredPicture], held: HeldBlobs, room: GroupRoom?,
+    ) async throws(JobsError) -> StoredGroup {
+        guard !group.isEmpty else { return StoredGroup() }
+        let reading = gate.reading
+        return try await gate.write { db in
+            var stored = StoredGroup()
+            let now = try reading.moment(in: db)
+            var record = IndexRecord(now: now, held: held)
+            for (place, picture) in group.enumerated() {
+                if picture.isKnown {
+                    if try !Self.use(picture, now: now, in: db) { stored.gone.insert(place) }
+                    continue
+                }
+                if let source = picture.source {
+                    try Self.save(source, now: now.steady, in: db)
+                    try Blacklist.remove(key: picture.key, in: db)
+                }
+                for variant in picture.variants { try Self.save(variant, now: now.wall, in: db) }
+                try record.add(picture, in: db)
+            }
+            stored.links = record.links
+            if let room {
+                stored.counted = record.added.filter { room.hashes.contains($0.key) }
+                let bytes = stored.counted.values.reduce(0, +)
+                if bytes > 0 { try CacheEviction.giveBack(bytes, of: room.worker, in: db) }
+            }
+            return stored
+        }
+    }
+
+    /// Records that a known picture was stored again. A source counts as fetched now.
+    ///
+    /// - Returns: whether the index still has it.
+    private static func use(_ picture: StoredPicture, now: Moment, in db: Database) throws -> Bool {
+        let hash = picture.rendition.blob
+        guard try entry(key: picture.key, variant: picture.rendition.name, in: db)?.blob == hash else { return false }
+        let isThere = try db.run(
+            "UPDATE blobs SET used_at = max(used_at, ?) WHERE hash = ? AND dying = 0", [now.steady.milliseconds, hash])
+        guard isThere > 0 else { return false }
+        guard picture.source != nil else { return true }
+        let isSource = try db.run(
+            "UPDATE sources SET fetched_at = ?, used_at = max(used_at, ?) WHERE key = ? AND hash = ?",
+            [now.wall.milliseconds, now.steady.milliseconds, picture.key, hash])
+        try Blacklist.remove(key: picture.key, in: db)
+        return isSource > 0
+    }
+}

@@ -1,0 +1,24 @@
+/// Where the bytes of an item's source came from.
+public enum SourceOrigin: String, Hashable, Sendable, Codable, CaseIterable {
+    case network
+    /// An `ImageLoader` of the program.
+    case loader
+    /// A `file:` or `data:` URL.
+    case file
+    /// The cache on the disk, also a source that its origin confirmed with a 304.
+    case disk
+    /// The worker's cache in memory.
+    case memory
+
+    /// Whether the source was cached, so that nothing was fetched.
+    public var isCache: Bool { self == .disk || self == .memory }
+
+    /// What `items.bytes_from` has: nil for the two usual ones, which follow from `cached`.
+    var stored: String? { self == .network || self == .disk ? nil : rawValue }
+
+    /// The origin of a result, as SQL.
+    static let column = """
+        CASE WHEN items.state = 'done'
+            THEN coalesce(items.bytes_from, CASE items.cached WHEN 0 THEN 'network' ELSE 'disk' END) END
+        """
+}

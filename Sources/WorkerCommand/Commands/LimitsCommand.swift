@@ -1,0 +1,128 @@
+import ArgumentParser
+import Core
+import Jobs
+import PrefetchWorker
+
+struct LimitsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "limits",
+        abstract: "Shows and changes the limits of hosts and workers while workers run.",
+        discussion: """
+            Without options it shows the limits that are set in the database; within a second they replace those \
+            with which workers were started. Without a host they hold for all hosts that have none of their own. Timeouts, tries and \
+            ages are the workers' own, so they take no host; a job's own options come before them.
+
+            EXAMPLES:
+              worker limits
+              worker limits --concurrency 12 --per-host 4
+              worker limits images.example.com --rate 5 --burst 10
+              worker limits --silence-timeout 5s --max-tries 6 --cache-max-age 30d
+              worker limits images.example.com --reset
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Argument(help: "A host's name.") var host: String?
+    @Option(help: "Downloads at once, over all hosts.") var concurrency: Int?
+    @Option(help: "Downloads at once from one host.") var perHost: Int?
+    @Option(help: "Requests a second to one host.") var rate: Double?
+    @Option(help: "Burst size: requests to one host that may follow each other without a pause.") var burst: Int?
+    @Option(LimitSettings.silenceTimeout) var silenceTimeout: Int64?
+    @Option(LimitSettings.connectTimeout) var connectTimeout: Int64?
+    @Option(LimitSettings.totalTimeout) var totalTimeout: Int64?
+    @Option(LimitSettings.maxTries) var maxTries: Int?
+    @Option(LimitSettings.retryDelay) var retryDelay: Int64?
+    @Option(LimitSettings.cacheMaxAge) var cacheMaxAge: Int64?
+    @Flag(help: "Go back to the limits with which workers were started.") var reset = false
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let name = try host.map(HostNames.parse) ?? LimitsRecord.everyHost
+            var change = LimitsRecord(host: name, concurrency: concurrency, perHost: perHost, rate: rate, burst: burst)
+            change.silenceTimeout = silenceTimeout
+            change.connectTimeout = connectTimeout
+            change.totalTimeout = totalTimeout
+            change.maxTries = maxTries
+            change.retryDelay = retryDelay
+            change.cacheMaxAge = cacheMaxAge
+            let isChange = change != LimitsRecord(host: name)
+            guard !(isChange && reset) else { throw SettingsError("Either set limits or --reset them.") }
+            if host != nil, let own = Self.workerLimits(of: change).first {
+                throw SettingsError("\(own.name) is over all hosts: leave the host out.")
+            }
+            try Self.check(change)
+            try await common.withStore { [change] store in
+                if reset, try await !store.hosts.resetLimits(host: name) { throw ExitCode.notFound }
+                if isChange { try await store.hosts.setLimits(change) }
+                show(try await store.hosts.limits())
+            }
+        }
+    }
+
+    /// The same bounds as the database's. SQLite stores NaN as NULL, so the database cannot refuse NaN.
+    private static func check(_ limits: LimitsRecord) throws(SettingsError) {
+        for (name, value, most) in [
+            ("concurrency", limits.concurrency, 1_000), ("per-host", limits.perHost, 1_000),
+            ("burst", limits.burst, 10_000),
+        ] {
+            guard let value, !(1...most).contains(value) else { continue }
+            throw SettingsError("\(name) must be a whole number from 1 to \(most), not '\(value)'.")
+        }
+        if let rate = limits.rate, !(0.0001...100_000).contains(rate) {
+            throw SettingsError("rate must be a number of requests a second, from 0.0001 to 100000, not '\(rate)'.")
+        }
+    }
+
+    /// The limits that are set for the worker as a whole.
+    private static func workerLimits(of limits: LimitsRecord) -> [(name: String, value: String)] {
+        let numbers = [("concurrency", limits.concurrency), ("max-tries", limits.maxTries)]
+        let times = [
+            ("silence-timeout", limits.silenceTimeout), ("connect-timeout", limits.connectTimeout),
+            ("total-timeout", limits.totalTimeout), ("retry-delay", limits.retryDelay),
+            ("cache-max-age", limits.cacheMaxAge),
+        ]
+        return numbers.compactMap { name, value in value.map { (name, "\($0)") } }
+            + times.compactMap { name, value in value.map { (name, text(ofTime: $0)) } }
+    }
+
+    /// A time as its flag takes it: `5s`, `1500ms`, `never`.
+    private static func text(ofTime milliseconds: Int64) -> String {
+        if milliseconds < 0 { return "never" }
+        let units: [(name: String, length: Int64)] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)]
+        let unit = units.first { milliseconds > 0 && milliseconds % $0.length == 0 } ?? ("ms", 1)
+        return "\(milliseconds / unit.length)\(unit.name)"
+    }
+
+    private func show(_ limits: [LimitsRecord]) {
+        if json, let text = try? Output.json(limits) { return Terminal.print(text) }  // Cannot fail: numbers and names.
+        let number: (Int?) -> String = { $0.map(String.init) ?? "" }
+        let ofHosts = limits.filter { $0.concurrency != nil || $0.perHost != nil || $0.rate != nil || $0.burst != nil }
+        let rows = ofHosts.map { record in
+            [
+                Terminal.safe(record.host), number(record.concurrency), number(record.perHost),
+                record.rate.map { Output.fixed($0, 2) } ?? "", number(record.burst),
+            ]
+        }
+        Output.table(["host", "concurrency", "per host", "rate", "burst"], rows, right: [1, 2, 3, 4])
+            .forEach(Terminal.print)
+        for limit in limits.flatMap(Self.workerLimits) where limit.name != "concurrency" {
+            Terminal.print("\(limit.name): \(limit.value)")
+        }
+    }
+}
+
+/// The settings of `worker run` that `worker limits` changes while workers run.
+private enum LimitSettings {
+    private static let longest = LimitsRecord.longestTime
+
+    static let silenceTimeout = Setting.time(
+        "silence-timeout", nil, "Idle timeout: longest time without a byte.", in: 1...longest)
+    static let connectTimeout = Setting.time("connect-timeout", nil, "Time to connect.", in: 1...longest)
+    static let totalTimeout = Setting.time("total-timeout", nil, "Time for a whole transfer.", in: 1...longest)
+    static let maxTries = Setting.whole("max-tries", nil, in: 1...1_000, "Maximum tries of an item, with the first.")
+    static let retryDelay = Setting.time(
+        "retry-delay", nil, "Upper bound of the first wait between tries.", in: 0...LimitsRecord.longestDelay)
+    static let cacheMaxAge = Setting.time(
+        "cache-max-age", nil, "How long a file stays after its last use; 'never' for ever.",
+        in: -1...LimitsRecord.longestAge, forEver: ["never"])
+}

@@ -1,0 +1,93 @@
+import Core
+import Download
+import Jobs
+import PrefetchWorker
+import Synchronization
+import TestSupport
+import Testing
+
+/// The reports on transfers that an embedding program gets.
+@Suite(.timeLimit(.minutes(15))) struct TransferReportTests {
+    private final class Reports: Sendable {
+        private let all = Mutex<[TransferReport]>([])
+
+        func add(_ report: TransferReport) { all.withLock { $0.append(report) } }
+
+        func of(_ url: String) -> [TransferReport] { all.withLock { $0.filter { $0.url == url } } }
+
+        func count() -> Int { all.withLock { $0.count } }
+    }
+
+    private struct Box: ImageLoader {
+        func canLoad(_ url: String) -> Bool { url.hasPrefix("box:") }
+
+        func load(_ request: LoaderRequest, into body: any LoaderBody) async throws -> LoaderResponse {
+            try body.expect(Int64(Pictures.jpeg.count))
+            try await body.write(Pictures.jpeg)
+            return LoaderResponse()
+        }
+    }
+
+    @Test func `The first and the last report are made however short a transfer is`() async throws {
+        let size = Int64(Pictures.jpeg.count)
+        let origin = try LoopbackOrigin { request in
+            request.path == "/broken" ? .reset(afterBytes: 900, of: 5_000) : .ok(Pictures.jpeg)
+        }
+        let reports = Reports()
+        try await withWorkplace(configure: {
+            $0.onTransfer = { reports.add($0) }
+            $0.loaders = [Box()]
+            $0.retries.maxTries = 1
+        }) { (place) async throws in
+            let urls = [origin.url("/whole"), "box:a", origin.url("/broken"), origin.url("/again")]
+            _ = try await place.enqueue(urls)
+            try await place.drain()
+            for (url, source) in [(urls[0], SourceOrigin.network), ("box:a", .loader)] {
+                let told = reports.of(url)
+                #expect(told.map(\.stage) == [.began, .ended])
+                #expect(told.allSatisfy { $0.origin == source })
+                #expect(told.last.map { [$0.received, $0.expected ?? -1] } == [size, size])
+                #expect(told.first?.received == 0)
+            }
+            // A body that breaks off begins, and has no last report.
+            #expect(reports.of(urls[2]).map(\.stage).contains(.began))
+            #expect(!reports.of(urls[2]).map(\.stage).contains(.ended))
+        }
+    }
+
+    @Test func `Reports between keep to their interval, and never go back`() async throws {
+        let bytes = TestImages.png(200, 200)
+        let origin = try LoopbackOrigin { _ in .slowly(bytes, pieces: 20, pause: 50) }
+        let reports = Reports()
+        try await withWorkplace(configure: {
+            $0.onTransfer = { reports.add($0) }
+            $0.downloads.progressInterval = .milliseconds(200)
+        }) { (place) async throws in
+            _ = try await place.enqueue([origin.url("/slow")])
+            try await place.drain()
+            let told = reports.of(origin.url("/slow"))
+            #expect((told.first?.stage, told.last?.stage) == (.began, .ended))
+            let between = told.dropFirst().dropLast()
+            // A second in pieces of 50 ms: no more than one report in 200 ms, and at least one.
+            #expect((1...8).contains(between.count))
+            #expect(between.allSatisfy { $0.stage == .continued })
+            #expect(told.map(\.received) == told.map(\.received).sorted())
+        }
+    }
+
+    @Test func `A cached source is told as disk, then as memory`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        let reports = Reports()
+        try await withWorkplace(configure: { $0.onTransfer = { reports.add($0) } }) { (place) async throws in
+            let url = origin.url("/a")
+            let jobs = try await place.enqueue([url])
+            try await place.drain()
+            let told = reports.count()
+            _ = try await place.enqueue([url], variants: "a=10x,webp")
+            _ = try await place.enqueue([url], variants: "b=12x,webp")
+            try await place.drain()
+            #expect(reports.of(url).dropFirst(told).map(\.origin) == [.disk, .disk, .memory, .memory])
+            #expect(try await place.store.reports.results(job: jobs, after: 0, limit: 1).first?.bytesFrom == .network)
+        }
+    }
+}
