@@ -84,6 +84,17 @@ struct AnimationModernTests {
         #expect(try Self.made(format, pixel: Self.pixel) == first)
     }
 
+    /// The number of times an AVIF plays is written into boxes that give their lengths themselves.
+    @Test(arguments: ["mvhd", "mdhd"]) func `Boxes with a duration beyond all numbers are left alone`(name: String) throws {
+        var file = try Self.made(.avif, loopCount: 2, pixel: Self.ball)
+        func head() -> AVIFPlays? { file.withUnsafeBytes { AVIFPlays($0, count: 3) } }
+        let before = try #require(head())
+        #expect(before.bytes.count > before.length)
+        let box = try #require(file.firstRange(of: Array(name.utf8)))
+        file.replaceSubrange(box.upperBound + 24..<box.upperBound + 32, with: [UInt8](repeating: 0xFF, count: 8))
+        #expect(head() == nil)
+    }
+
     @Test(arguments: formats) func `It becomes every format that moves`(format: VariantSpec.Output) throws {
         let source = try Self.made(format, ",lossless", loopCount: 4, pixel: Self.ball)
         #expect(try facts(source).frames == 6 && facts(source).width == 50)

@@ -32,6 +32,11 @@ final class CacheBudget: Sendable {
 
     /// Whether a file may wait for space as long as other files get some.
     private let isPatient: Bool
+    /// Milliseconds that a file waits while others are in flight, at most.
+    private static let patience: Int64 = 5_000
+    /// The same for a file that nothing would try again. A disk that is busy with other programs' work may need many
+    /// seconds for the syncs of one group.
+    private static let longPatience: Int64 = 60_000
 
     /// - Parameter isPatient: for pictures that are stored by hand, of which more may be in flight than fit into the
     ///   cache; an item that gets no space in time is delayed instead.
@@ -122,12 +127,18 @@ final class CacheBudget: Sendable {
         while true {
             let answer = try await take(bytes)
             let since = isPatient ? max(started, grantedAt.load(ordering: .relaxed)) : started
-            guard case .full = answer, state.withLock({ $0.used > 0 }), monotonicMilliseconds() - since < 5_000 else {
-                return answer
-            }
+            guard case .full = answer, monotonicMilliseconds() - since < patience else { return answer }
             // Cancellation only ends the sleep early; the deadline ends the loop.
             try? await Task.sleep(for: .milliseconds(20))
         }
+    }
+
+    /// Milliseconds that a file waits from now on.
+    private var patience: Int64 {
+        let hasFilesInFlight = state.withLock { $0.used > 0 }
+        // Files that were just committed stay open for a moment, and are not evicted as long as they are.
+        guard isPatient else { return hasFilesInFlight ? Self.patience : 0 }
+        return hasFilesInFlight ? Self.longPatience : Self.patience
     }
 
     private func take(_ bytes: Int64) async throws -> Answer {

@@ -19,6 +19,8 @@ final class CacheReservation: SpaceReservation, BlobReservation {
         var bytes: Int64
         /// The space that was requested beyond `bytes`, while the body pauses.
         var asked = Asked.nothing
+        /// Why there was no space.
+        var reason = "No space left."
     }
 
     private let budget: CacheBudget
@@ -39,6 +41,8 @@ final class CacheReservation: SpaceReservation, BlobReservation {
     }
 
     var bytes: Int64 { state.withLock { $0.bytes } }
+    /// Why the last request was refused.
+    var reason: String { state.withLock { $0.reason } }
 
     /// The index counts the bytes from now on.
     func handOver() -> Int64 {
@@ -98,13 +102,29 @@ final class CacheReservation: SpaceReservation, BlobReservation {
         state.asked = .waiting
         // A task of its own, since the download thread does not wait for the answer.
         Task { [self] in
-            // Best effort: a database error also shows in the claims; here it counts as no space.
-            let isGranted = if case .granted? = try? await budget.waitForRoom(count - sum) { true } else { false }
-            if !isGranted { budget.giveBack(sum) }
-            self.state.withLock { $0.asked = isGranted ? .granted(count) : .refused }
+            let refusal = await budget.refusal(of: count - sum)
+            if refusal != nil { budget.giveBack(sum) }
+            self.state.withLock { state in
+                state.asked = refusal == nil ? .granted(count) : .refused
+                state.reason = refusal ?? state.reason
+            }
             onAnswer()
         }
         return false
+    }
+}
+
+extension CacheBudget {
+    /// Takes space for a file in flight.
+    ///
+    /// - Returns: why there is none; nil if there is. An error of the database counts as no space.
+    fileprivate func refusal(of bytes: Int64) async -> String? {
+        do {
+            guard case .full(let reason) = try await waitForRoom(bytes) else { return nil }
+            return reason
+        } catch {
+            return "It can't be set aside: \(error)"
+        }
     }
 }
 

@@ -47,8 +47,8 @@ struct SourceFiles: Sendable {
     ///
     /// - Throws: `tooLarge` if that is more than the cache's limit, and `diskFull` if nothing can be evicted.
     func make(for bytes: Int64) throws(Failure) -> BlobFile {
+        let room = budget.newRoom()
         do {
-            let room = budget.newRoom()
             try room?.growWaiting(by: Int(clamping: bytes))
             let file = try cache.makeFile()
             file.reservation.withLock { $0 = room }
@@ -56,7 +56,7 @@ struct SourceFiles: Sendable {
         } catch let error as Errno where error == .fileTooLarge {
             throw Failure(.tooLarge, "The source is \(bytes) bytes, more than the cache may hold.")
         } catch let error as Errno {
-            throw Failure(.diskFull, "The cache has no room for \(bytes) bytes: \(error)")
+            throw Failure(.diskFull, "The cache has no room for \(bytes) bytes. \(room?.reason ?? "\(error)")")
         } catch {
             throw Failure(.diskError, "The source can't be stored: \(error)")
         }

@@ -25,9 +25,9 @@ struct AVIFPlays {
         bytes = Array(file[..<length])
         let tracks = Self.tracks(movie, reader)
         guard !tracks.isEmpty, clearTimes(movie, tracks, reader), setDurations(movie, tracks, count, reader),
-            move(by: tracks.count * Self.listLength, movie, tracks, reader)
+            move(by: tracks.count * Self.listLength, movie, tracks, reader),
+            insertLists(movie, tracks, reader)
         else { return nil }
-        insertLists(movie, tracks, reader)
     }
 
     private static func tracks(_ movie: Range<Int>, _ reader: ByteReader) -> [Range<Int>] {
@@ -92,18 +92,19 @@ struct AVIFPlays {
     }
 
     /// From the last to the first, so that the offsets before them stay.
-    private mutating func insertLists(_ movie: Range<Int>, _ tracks: [Range<Int>], _ reader: ByteReader) {
+    private mutating func insertLists(_ movie: Range<Int>, _ tracks: [Range<Int>], _ reader: ByteReader) -> Bool {
         for track in tracks.reversed() {
             guard let header = Boxes.box("tkhd", in: track, reader),
                 let media = Boxes.box("mdia", in: track, reader),
                 let time = Boxes.box("mdhd", in: media, reader), let once = reader.big(8, at: time.lowerBound + 24)
-            else { continue }
+            else { return false }
             // Version 1, flag 1, one entry: its duration, from the first frame on, at the usual speed.
             let list = [1, 0, 0, 1] + Self.big(1, 4) + Self.big(once, 8) + Self.big(0, 8) + [0, 1, 0, 0]
             add(Self.listLength, 4, at: track.lowerBound - 8, reader)
             bytes.insert(contentsOf: Self.box("edts", Self.box("elst", list)), at: header.upperBound)
         }
-        add(tracks.count * (Self.listLength), 4, at: movie.lowerBound - 8, reader)
+        add(tracks.count * Self.listLength, 4, at: movie.lowerBound - 8, reader)
+        return true
     }
 
     /// Of what lies behind the copied bytes nothing is changed.
