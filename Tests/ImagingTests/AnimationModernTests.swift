@@ -85,7 +85,8 @@ struct AnimationModernTests {
     }
 
     /// The number of times an AVIF plays is written into boxes that give their lengths themselves.
-    @Test(arguments: ["mvhd", "mdhd"]) func `Boxes with a duration beyond all numbers are left alone`(name: String) throws {
+    @Test(arguments: ["mvhd", "mdhd"])
+    func `Boxes with a duration beyond all numbers are left alone`(name: String) throws {
         var file = try Self.made(.avif, loopCount: 2, pixel: Self.ball)
         func head() -> AVIFPlays? { file.withUnsafeBytes { AVIFPlays($0, count: 3) } }
         let before = try #require(head())
