@@ -28,12 +28,12 @@ struct KillSweepTests {
     @Test func `A kill at any point loses nothing`() async throws {
         try await FaultBench.lend { bench in
             try await bench.prepare(.limited)
-            let wanted = FaultScale.number("FAULT_POINTS", 150)
+            let wanted = FaultScale.number("FAULT_POINTS", 100)
             // One point in three where files are evicted and links made.
             let all =
                 Self.spread(try await points(bench, .plain), wanted - wanted / 3)
                 + Self.spread(try await points(bench, .limited), wanted / 3)
-            // A sweep of all points takes half an hour; one that was ended goes on behind the points that were tried.
+            // A sweep of all points takes forty minutes; one that was ended goes on behind the points that were tried.
             let points = Array(all.dropFirst(FaultScale.number("FAULT_SKIP", 0)))
             print("Kill sweep: \(points.count) of \(all.count) points")
             let tally = Mutex(Tally())
