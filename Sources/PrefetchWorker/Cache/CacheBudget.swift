@@ -133,7 +133,7 @@ final class CacheBudget: Sendable {
         }
     }
 
-    /// Milliseconds that a file waits from now on.
+    /// Milliseconds that a file waits in all; for a patient one they begin anew whenever a file gets space.
     private var patience: Int64 {
         let hasFilesInFlight = state.withLock { $0.used > 0 }
         // Files that were just committed stay open for a moment, and are not evicted as long as they are.
