@@ -28,8 +28,7 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let configuration = try worker.configuration(drains: draining.drain)
-            let summary = try await SupervisedRun(configuration, isQuiet: worker.options.quiet).run()
+            let summary = try await worker.supervised(drains: draining.drain).run()
             try RunSummary(summary, drained: draining.drain).report(json: worker.options.json)
         }
     }

@@ -32,7 +32,7 @@ struct WarmCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let batches = try batches.map(WarmBatch.init(path:))
-            let configuration = try worker.configuration(drains: true)
+            let run = try worker.supervised(drains: true)
             try await worker.common.withStore { store in
                 for batch in batches where !store.queue.hold(batch: batch.key) {
                     Terminal.error("worker: \(batch.name) is being warmed by another program; nothing was added.")
@@ -41,7 +41,7 @@ struct WarmCommand: AsyncParsableCommand {
                 var jobs: [(batch: WarmBatch, job: JobID)] = []
                 for batch in batches { jobs.append((batch, try await batch.enqueue(in: store))) }
                 let numbers = Set(jobs.map(\.job))
-                let summary = try await SupervisedRun(configuration, isQuiet: worker.options.quiet).run { store in
+                let summary = try await run.run { store in
                     try await store.reports.summary(jobs: numbers).allSatisfy { !$0.state.isOpen }
                 }
                 try await report(jobs, in: store, summary)

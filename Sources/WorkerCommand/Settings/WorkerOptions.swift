@@ -14,9 +14,10 @@ struct WorkerOptions: ParsableArguments {
     @OptionGroup(title: "ADVANCED: CACHE") var cache: CacheOptions
     @OptionGroup(title: "ADVANCED: UPKEEP") var upkeep: UpkeepOptions
     @OptionGroup(title: "ADVANCED: PROGRAMS AND FOLDERS") var programs: ProgramOptions
+    @OptionGroup(title: "ADVANCED: LOG") var log: LogOptions
 
     /// - Parameter drains: whether the run ends when no work is left.
-    func configuration(drains: Bool) throws -> WorkerConfiguration {
+    private func configuration(drains: Bool) throws -> WorkerConfiguration {
         let settings = try common.settings()
         var configuration = try options.configuration(
             database: common.databasePath(settings), cache: common.cachePath(settings), settings)
@@ -33,5 +34,13 @@ struct WorkerOptions: ParsableArguments {
             throw SettingsError(error.message)
         }
         return configuration
+    }
+
+    /// A run with these options.
+    func supervised(drains: Bool) throws -> SupervisedRun {
+        let line = Terminal.errorIsTerminal && !options.quiet ? ProgressLine() : nil
+        return SupervisedRun(
+            try configuration(drains: drains), line: line, isQuiet: options.quiet,
+            log: try log.handler(try common.settings(), line: line))
     }
 }

@@ -14,11 +14,11 @@ struct SupervisedRun {
     private let isQuiet: Bool
     private let logger: Logger
 
-    init(_ configuration: WorkerConfiguration, isQuiet: Bool) {
-        let line = Terminal.errorIsTerminal && !isQuiet ? ProgressLine() : nil
+    /// - Parameter line: the progress display, which the log's lines stand above; nil without a terminal.
+    init(_ configuration: WorkerConfiguration, line: ProgressLine?, isQuiet: Bool, log: ConsoleLog) {
         self.line = line
         self.isQuiet = isQuiet
-        logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, line: line) }
+        logger = Logger(label: "worker") { _ in log }
         database = configuration.database
         worker = Worker(configuration, logger: logger)
     }
