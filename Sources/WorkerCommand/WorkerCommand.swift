@@ -36,8 +36,31 @@ struct WorkerCommand: AsyncParsableCommand {
             HelperCommand.main(Array(words.dropFirst()))
         } else {
             Heaps.limit()
-            await main(nil)
+            await run(Array(words))
         }
+    }
+
+    /// Parses and runs the command; a mistake in its words ends the program with a sentence that says what was meant.
+    private static func run(_ words: [String]) async {
+        if words.first == "help", let sentence = CommandLineAdvice.sentence(for: words) { refuse(sentence) }
+        do {
+            var command = try await asyncParseAsRoot(words)
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            if exitCode(for: error) == .usage, !(error is ExitCode), let sentence = CommandLineAdvice.sentence(for: words) {
+                refuse(sentence)
+            }
+            exit(withError: error)
+        }
+    }
+
+    private static func refuse(_ sentence: String) -> Never {
+        Terminal.error("worker: \(sentence)")
+        Glibc.exit(ExitCode.usage.rawValue)
     }
 }
 

@@ -100,7 +100,7 @@ import Testing
             try await w.run(
                 ["enqueue", "-f", "-", "--variant", "a=64x,png", "--variant", "b=32x,webp"],
                 input: urls.joined(separator: "\n"))
-            let arguments = ["--cache-max-size", "\(limit)", "--drain"]
+            let arguments = ["--cache-max-size", "\(limit)B", "--drain"]
             var children = try (0..<3).map { _ in try w.start(TestWorker.quick + arguments) }
             let cache = try #require(
                 realpath(w.cache, nil).map { path in

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Core
 import Download
 import Glibc
 import Jobs
@@ -64,6 +65,11 @@ struct RunOptions: ParsableArguments {
             try settings.value(RunSettings.progressInterval, progressInterval))
         downloads.addresses = try addresses(settings)
         configuration.downloads = downloads
+        if downloads.perHost > downloads.concurrency, perHost != nil {
+            Terminal.error(
+                "worker: warning: per-host is \(downloads.perHost), and concurrency allows \(downloads.concurrency) downloads at "
+                    + "once, of all hosts together.")
+        }
         return configuration
     }
 
@@ -72,6 +78,20 @@ struct RunOptions: ParsableArguments {
         let ranges = try settings.list(RunSettings.allowAddresses, allowAddresses)
             .flatMap { $0.split(separator: ",") }.map { String($0.filter { $0 != " " }) }
         guard !ranges.isEmpty else { return .publicOnly }
+        return try AddressRanges.policy(ranges)
+    }
+}
+
+/// Parses `--allow-addresses`.
+enum AddressRanges {
+    private static let words = ["loopback", "private", "link-local"]
+    private static let habits = ["localhost": "loopback", "local": "private", "lan": "private", "intranet": "private"]
+
+    static func policy(_ ranges: [String]) throws(SettingsError) -> AddressPolicy {
+        for range in ranges where !range.contains(where: { $0.isNumber || $0 == ":" }) && !words.contains(range) {
+            guard let near = habits[range.lowercased()] ?? NearestWord.find(range, among: words) else { continue }
+            throw SettingsError("allow-addresses: '\(range)' is no range of addresses. Did you mean '\(near)'?")
+        }
         do {
             return try AddressPolicy(allowing: ranges)
         } catch {
