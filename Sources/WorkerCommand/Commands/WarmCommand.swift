@@ -9,8 +9,9 @@ struct WarmCommand: AsyncParsableCommand {
         abstract: "Keeps batches warm, from cron or a timer.",
         discussion: """
             Enqueues each batch unless its job of an earlier run is unfinished, works until these jobs have ended, and prints \
-            one line for each. A batch is a manifest (.yaml, .yml or .json) or a list of URLs. Other jobs of the database are \
-            worked on meanwhile, by their priorities, but not waited for.
+            one line for each. A batch is a manifest (.yaml, .yml or .json) or a list of URLs as 'worker enqueue -f' reads it; \
+            lines without a usable URL are listed and left out. Other jobs of the database are worked on meanwhile, by their \
+            priorities, but not waited for.
 
             The database must exist: make it once with 'worker init'. Started twice with the same batch, the second start \
             says so and ends with 75.
@@ -31,7 +32,15 @@ struct WarmCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let batches = try batches.map(WarmBatch.init(path:))
+            var lists = try ListOptions.parse([])
+            lists.allowAddresses = worker.options.allowAddresses
+            // One bad line is no reason to leave the others cold.
+            lists.skipInvalid = true
+            var batches: [WarmBatch] = []
+            for path in self.batches {
+                batches.append(
+                    try await WarmBatch(path, from: JobIntake.Source(common: worker.common, lists: lists)))
+            }
             let run = try worker.supervised(drains: true)
             try await worker.common.withStore { store in
                 for batch in batches where !store.queue.hold(batch: batch.key) {
@@ -79,31 +88,31 @@ struct WarmCommand: AsyncParsableCommand {
 struct WarmBatch {
     /// The file's name without folder and ending.
     let name: String
-    let job: NewJob
+    private let intake: JobIntake
 
-    init(path: String) throws {
+    /// - Parameter path: a manifest, or a list of URLs of any kind that `worker enqueue -f` reads.
+    init(_ path: String, from source: JobIntake.Source) async throws {
         let file = path.split(separator: "/").last.map(String.init) ?? path
         let dot = file.lastIndex(of: ".") ?? file.endIndex
-        let (stem, ending) = (String(file[..<dot]), file[dot...].lowercased())
-        name = stem
-        var job =
-            [".yaml", ".yml", ".json"].contains(ending)
-            ? try Manifest.read(path) : NewJob(urls: try URLList.read(path))
-        guard !job.urls.isEmpty || !job.items.isEmpty else { throw SettingsError("\(path) has no URLs.") }
-        job.name = job.name ?? stem
-        job.dedupeKey = job.dedupeKey ?? "warm:\(stem)"
+        let ending = file[dot...].lowercased()
+        let manifest = [".yaml", ".yml", ".json"].contains(ending) ? try Manifest.read(path) : nil
+        name = String(file[..<dot])
+        var job = manifest?.job ?? NewJob(urls: [])
+        job.name = job.name ?? name
+        job.dedupeKey = job.dedupeKey ?? "warm:\(name)"
         try WorkerJobs.check(job)
-        self.job = job
+        let files = manifest == nil ? [path] : [manifest?.file].compactMap { $0 }
+        intake = try await JobIntake(job, files: files, from: source)
     }
 
-    var key: String { job.dedupeKey ?? name }
+    var key: String { intake.job.dedupeKey ?? name }
 
     /// - Returns: the new job, or the unfinished one of an earlier run.
     func enqueue(in store: JobStore) async throws -> JobID {
-        if let id = try await store.queue.enqueue(job) { return id }
+        if let id = try await intake.add(to: store) { return id }
         if let id = try await store.queue.unfinishedJob(withDedupeKey: key) { return id }
         // It has ended between the two statements.
-        guard let id = try await store.queue.enqueue(job) else {
+        guard let id = try await intake.add(to: store) else {
             throw WorkerError(.tryLater, "Another program keeps adding jobs with the key '\(key)'.")
         }
         return id
