@@ -1,5 +1,10 @@
 import ArgumentParser
+import Foundation
+import Glibc
+import Jobs
+import Logging
 import PrefetchWorker
+import UnixSignals
 
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -36,4 +41,77 @@ struct RunCommand: AsyncParsableCommand {
 
 struct DrainOption: ParsableArguments {
     @Flag(help: "End when no work is left, delayed retries included.") var drain = false
+}
+
+/// A worker together with what surrounds it on a command line: its log, its progress display, the signals that stop it,
+/// and the service manager.
+struct SupervisedRun {
+    private let worker: Worker
+    private let database: String
+    private let line: ProgressLine?
+    private let isQuiet: Bool
+    private let logger: Logger
+
+    /// - Parameter line: the progress display, which the log's lines stand above; nil without a terminal.
+    init(_ configuration: WorkerConfiguration, line: ProgressLine?, isQuiet: Bool, log: ConsoleLog) {
+        self.line = line
+        self.isQuiet = isQuiet
+        logger = Logger(label: "worker") { _ in log }
+        database = configuration.database
+        worker = Worker(configuration, logger: logger)
+    }
+
+    /// - Parameter isOver: asked a few times a second whether the run can stop although other work is left; nil for a run that
+    ///   goes on until nothing is left or a signal stops it.
+    func run(until isOver: (@Sendable (JobStore) async throws -> Bool)? = nil) async throws -> Worker.Summary {
+        let stop = StopSignal()
+        let store = try await JobStore.opening(path: database)
+        let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
+        if let manager { stop.whenRequested { manager.stopping() } }
+        let result = await withTaskGroup { group in
+            group.addTask { await watchSignals(stop) }
+            if let manager { group.addTask { await manager.run(worker.statistics, store) } }
+            if let isOver { group.addTask { await watch(store, stop, isOver) } }
+            if !isQuiet {
+                group.addTask { await RunProgress(statistics: worker.statistics, store: store, line: line).run() }
+            }
+            let result: Result<Worker.Summary, WorkerError>
+            do throws(WorkerError) {
+                result = .success(try await worker.run(stop: stop))
+            } catch {
+                result = .failure(error)
+            }
+            group.cancelAll()
+            await group.waitForAll()
+            return result
+        }
+        try await store.close()
+        return try result.get()
+    }
+
+    private func watch(_ store: JobStore, _ stop: StopSignal, _ isOver: (JobStore) async throws -> Bool) async {
+        while !Task.isCancelled {
+            // Best effort: the run itself reports a database that cannot be read, and cancellation ends the sleep.
+            if (try? await isOver(store)) == true { return stop.request() }
+            try? await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    /// The first signal requests a clean stop, the second ends the process. Nothing is lost either way: the next worker
+    /// reclaims the leases.
+    private func watchSignals(_ stop: StopSignal) async {
+        var first: ContinuousClock.Instant?
+        for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
+            if let first {
+                // timeout(1) sends its signal to the process and then to its group: two signals for one request.
+                if .now - first < .milliseconds(100) { continue }
+                _exit(signal == .sigint ? 130 : 143)
+            }
+            first = .now
+            logger.notice(
+                "Stopping: items in flight are finished, the others stay in the queue. Signal again to stop immediately."
+            )
+            stop.request()
+        }
+    }
 }
