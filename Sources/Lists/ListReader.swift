@@ -39,7 +39,7 @@ public enum ListReader {
         try parser?.finish()
     }
 
-    private static func parser(
+    static func parser(
         _ finding: ListDetector.Finding, _ request: ListRequest, _ output: ListOutput, isConverted: Bool, isUTF8: Bool,
     ) throws -> any ListParser {
         switch finding.format {
@@ -50,13 +50,14 @@ public enum ListReader {
             return try XMLPushParser(
                 SitemapHandler(request: request, output), name: request.name, isConverted: isConverted)
         case .feed:
-            return try XMLPushParser(FeedHandler(request: request, output), name: request.name, isConverted: isConverted)
+            return try XMLPushParser(
+                FeedHandler(request: request, output), name: request.name, isConverted: isConverted)
         case .html: return try HTMLPushParser(HTMLHandler(request: request, output), name: request.name, isUTF8: isUTF8)
         }
     }
 
     /// Whether the bytes are UTF-8, as far as they go.
-    private static func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    static func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
         // A character may be cut at the end.
         (0...3).contains { cut in
             bytes.count >= cut && String(validating: bytes.dropLast(cut), as: UTF8.self) != nil

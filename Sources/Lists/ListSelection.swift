@@ -15,7 +15,16 @@ public struct ListSelection: Sendable {
 
     public func takes(_ url: String) -> Bool {
         if let sample, Double.random(in: 0..<100) >= sample { return false }
-        if !hosts.isEmpty, !hosts.contains(nameOfHost(url)) { return false }
+        if !hosts.isEmpty, !hosts.contains(Self.plainHost(of: url) ?? nameOfHost(url)) { return false }
         return patterns.isEmpty || patterns.contains { fnmatch($0, url, 0) == 0 }
+    }
+
+    /// The host of a URL that is spelled as usual; nil to have it parsed.
+    private static func plainHost(of url: String) -> String? {
+        guard let start = url.firstRange(of: "://")?.upperBound else { return nil }
+        let host = url[start...].utf8.prefix { $0 != UInt8(ascii: "/") }
+        let isPlain = host.allSatisfy { (97...122).contains($0) || (45...46).contains($0) || (48...57).contains($0) }
+        // Numbers are addresses, of which there are several spellings.
+        return isPlain && host.last.map { (97...122).contains($0) } == true ? String(host) : nil
     }
 }

@@ -50,8 +50,12 @@ struct WorkerCommand: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
-            if exitCode(for: error) == .usage, !(error is ExitCode), let sentence = CommandLineAdvice.sentence(for: words) {
-                refuse(sentence)
+            guard exitCode(for: error) == .usage, !(error is ExitCode) else { exit(withError: error) }
+            if let sentence = CommandLineAdvice.sentence(for: words) { refuse(sentence) }
+            // What a setting says of its value is enough, and the value may be a secret.
+            let message = message(for: error)
+            if let match = message.wholeMatch(of: /(?s)The value '.*' is invalid for '[^']*': (.*)/) {
+                refuse(String(match.output.1))
             }
             exit(withError: error)
         }

@@ -14,7 +14,8 @@ import Testing
             try await w.run(["init", "--db", other, "--cache", w.cache + ".own"])
             defer { _ = try? ChildProcess.run("rm", ["-r", w.cache + ".own"]) }
             for command in [
-                ["run", "--drain", "--orphan-grace", "0"], ["cache", "gc", "--orphan-grace", "0"], ["cache", "clear", "--yes"],
+                ["run", "--drain", "--orphan-grace", "0"], ["cache", "gc", "--orphan-grace", "0"],
+                ["cache", "clear", "--yes"],
                 ["cache", "verify"], ["get", w.url("/1.png")],
             ] {
                 let result = try await w.run(command + ["--db", other], expecting: 73)
@@ -83,7 +84,9 @@ import Testing
             try await w.enqueue([w.url("/1.png")])
             try await w.drain()
             let wrong = w.cache + ".wrong"
-            for command in [["cache", "verify"], ["cache", "gc"], ["cache", "clear", "--yes"], ["get", w.url("/1.png")]] {
+            for command in [
+                ["cache", "verify"], ["cache", "gc"], ["cache", "clear", "--yes"], ["get", w.url("/1.png")],
+            ] {
                 let result = try await w.run(command + ["--cache", wrong], expecting: 73)
                 #expect(result.errors.contains("There is no cache at"), "\(command): \(result.errors)")
                 #expect(access(wrong, F_OK) != 0)

@@ -13,7 +13,7 @@ import Testing
 
         /// - Parameter line: words between spaces; `·` stands for a space within a word, `''` for an empty word.
         init(_ line: String, _ answer: String..., code: Int32 = 64) {
-            arguments = line.split(separator: " ").map { $0 == "''" ? "" : $0.replacing("·", with: " ") }
+            arguments = line.split(separator: " ").map { $0 == "''" ? "" : String($0).replacing("·", with: " ") }
             self.answer = answer
             self.code = code
         }
@@ -44,7 +44,9 @@ import Testing
         Row("run 7", "'worker run' takes no argument '7': it works on all jobs.", "worker enqueue URL"),
         Row("run http://a.example/", "'worker run' takes no argument", "Put URLs into the queue first"),
         Row("doctor now", "'worker doctor' takes no arguments; 'now' is one too many."),
-        Row("enqueue http://a.example/ --retry", "Unknown option '--retry'. It is an option of the job: --option retry-failed"),
+        Row(
+            "enqueue http://a.example/ --retry",
+            "Unknown option '--retry'. It is an option of the job: --option retry-failed"),
         Row("enqueue http://a.example/ --only-nw", "It is an option of the job: --option only-new"),
         Row("run --max-body 10 MB", "Write the value of --max-body as one word: --max-body 10MB"),
         Row("prune --older-than 30 days", "Write the value of --older-than as one word: --older-than 30days"),
@@ -64,14 +66,20 @@ import Testing
         Row("retry 1 --since 2", "since must be a time", "The units are: ms, s, m, h, d."),
         Row("run --max-age 7days", "Did you mean 7d? The units are: ms, s, m, h, d."),
         Row("run --total-timeout 5min", "Did you mean 5m?"),
-        Row("run --max-body 10XB", "max-body must be a number of bytes such as 64MiB, not '10XB'.", "The units are: B, KiB"),
-        Row("run --cache-max-size 5", "cache-max-size must be a number of bytes such as 64MiB, not '5'.", "The units are:"),
+        Row(
+            "run --max-body 10XB", "max-body must be a number of bytes such as 64MiB, not '10XB'.",
+            "The units are: B, KiB"),
+        Row(
+            "run --cache-max-size 5", "cache-max-size must be a number of bytes such as 64MiB, not '5'.",
+            "The units are:"),
         Row("run --proxy proxy:8080", "proxy must be a URL with its scheme, such as http://proxy:8080."),
         Row("run --user-agent ''", "user-agent must not be empty"),
         Row("run --contact ''", "contact must not be empty"),
         Row("run --allow-addresses localhost", "'localhost' is no range of addresses. Did you mean 'loopback'?"),
         Row("run --allow-addresses privat", "Did you mean 'private'?"),
-        Row("enqueue http://a.example/ --priority high", "priority must be a whole number from -100 to 100, not 'high'."),
+        Row(
+            "enqueue http://a.example/ --priority high", "priority must be a whole number from -100 to 100, not 'high'."
+        ),
         Row("enqueue http://a.example/ --name ''", "The name is empty"),
         Row("enqueue http://a.example/ --meta 7", "meta must be a JSON object"),
         Row("limits --rate 0", "not '0'. For no limit, reset the limits with --reset."),
@@ -80,9 +88,12 @@ import Testing
         Row("blacklist clear --class 404", "Unknown class '404'. Did you mean 'http-404'?"),
         Row("retry 1 --class timeouts", "Unknown class 'timeouts'. Did you mean 'timeout'?"),
         Row("results 1 --format jsonn", "There is no format 'jsonn'. Did you mean 'json'?"),
-        Row("results 1 --columns url,pth", "There is no column 'pth'. Did you mean 'path'? The columns are: job, item,"),
+        Row(
+            "results 1 --columns url,pth", "There is no column 'pth'. Did you mean 'path'? The columns are: job, item,"),
         Row("enqueue http://a.example/ --option retry", "Unknown option 'retry'. Did you mean 'retry-failed'?"),
-        Row("enqueue http://a.example/ --option retry-faild", "Unknown option 'retry-faild'. Did you mean 'retry-failed'?"),
+        Row(
+            "enqueue http://a.example/ --option retry-faild",
+            "Unknown option 'retry-faild'. Did you mean 'retry-failed'?"),
         Row("enqueue http://a.example/ --option retry_failed", "Did you mean 'retry-failed'?"),
         Row("enqueue http://a.example/ --option max-age", "It needs a value: max-age=TIME."),
         Row("enqueue http://a.example/ --option max-age=7", "max-age must be a time with a unit (ms, s, m, h, d)"),
@@ -103,6 +114,7 @@ import Testing
     static let urls = [
         Row("enqueue example.com/a.jpg", "'example.com/a.jpg' has no scheme. Did you mean https://example.com/a.jpg?"),
         Row("enqueue htps://a.example/1.jpg", "has the unknown scheme 'htps'. Did you mean https?"),
+        Row("enqueue s3://bucket/1.jpg", "has the scheme 's3', which is not fetched"),
         Row("enqueue ftp://a.example/1.jpg", "has the scheme 'ftp', which is not fetched"),
         Row("enqueue https:/a.example/1.jpg", "Did you mean https://a.example/1.jpg?"),
         Row("enqueue https://", "has no host"),
@@ -155,25 +167,53 @@ import Testing
     }
 
     static let files = [
-        File("run --config FILE", "c1.yaml", "concurency: 3\n", "c1.yaml: unknown setting 'concurency'. Did you mean 'concurrency'?"),
+        File(
+            "run --config FILE", "c1.yaml", "concurency: 3\n",
+            "c1.yaml: unknown setting 'concurency'. Did you mean 'concurrency'?"),
         File("run --config FILE", "c1.yaml", "max_body: 3MiB\n", "Did you mean 'max-body'?"),
-        File("run --config FILE", "c2.yaml", "concurrency: six\n", "c2.yaml: concurrency must be a whole number from 1 to 1000"),
+        File(
+            "run --config FILE", "c2.yaml", "concurrency: six\n",
+            "c2.yaml: concurrency must be a whole number from 1 to 1000"),
         File("run --config FILE", "list.gz", bytes: [0x1F, 0x8B, 8, 0, 0xFF, 0xFE], ["list.gz is not text in UTF-8."]),
         File("run --backup-dir FILE", "list.csv", "url\n", "is a file, and not a folder."),
         File("enqueue -f FILE", "empty.txt", "", "empty.txt has no URLs."),
-        File("enqueue -f FILE", "list.txt", "https://a.example/1.jpg\nexample.com/2.jpg\n", "line 2: 'example.com/2.jpg' has no scheme."),
-        File("enqueue -f FILE", "list.txt", "http://a.example/1.jpg http://a.example/2.jpg\n", "line 1: There are two URLs"),
-        File("enqueue -f FILE", "list.txt", "htps://a.example/1.jpg\n", "line 1:", "Did you mean https?", "nothing was enqueued"),
-        File("enqueue -f FILE", "photo.jpg", bytes: [0xFF, 0xD8, 0xFF, 0xE0, 0, 1, 2], ["is a JPEG, not a list of URLs.", "worker cache put"]),
-        File("enqueue -f FILE", "data.bin", bytes: [1, 2, 0, 0, 7, 0, 0, 0, 9], ["data.bin is not text, and no list of URLs."]),
+        File(
+            "enqueue -f FILE", "list.txt", "https://a.example/1.jpg\nexample.com/2.jpg\n",
+            "line 2: 'example.com/2.jpg' has no scheme."),
+        File(
+            "enqueue -f FILE", "list.txt", "http://a.example/1.jpg http://a.example/2.jpg\n",
+            "line 1: There are two URLs"),
+        File(
+            "enqueue -f FILE", "list.txt", "htps://a.example/1.jpg\n", "line 1:", "Did you mean https?",
+            "nothing was enqueued"),
+        File(
+            "enqueue -f FILE", "photo.jpg", bytes: [0xFF, 0xD8, 0xFF, 0xE0, 0, 1, 2],
+            ["is a JPEG, not a list of URLs.", "worker cache put"]),
+        File(
+            "enqueue -f FILE", "data.bin", bytes: [1, 2, 0, 0, 7, 0, 0, 0, 9],
+            ["data.bin is not text, and no list of URLs."]),
         File("enqueue -f FILE", "list.json", "[\"http://a.example/1.jpg\"]\n", "is one JSON array.", "jq -c '.[]'"),
-        File("enqueue -f FILE", "note.xml", "<?xml version=\"1.0\"?><note/>", "begins with <note>, which is neither a sitemap"),
-        File("enqueue FILE", "urls.txt", "http://a.example/1.jpg\n", "urls.txt' is a file here. Did you mean: worker enqueue -f"),
-        File("enqueue --manifest FILE", "m.yaml", "urls: http://a.example/1.jpg\n", "m.yaml, line 1: urls must be a list"),
-        File("enqueue --manifest FILE", "m.yaml", "urls: [http://a.example/1.jpg]\npriority: high\n", "m.yaml, line 2: priority must be a whole number from -100 to 100, not 'high'."),
-        File("enqueue --manifest FILE", "m.yaml", "urls: [http://a.example/1.jpg]\nvarients: a=1x1\n", "m.yaml, line 2: unknown key 'varients'. Did you mean 'variants'?"),
-        File("enqueue --manifest FILE", "m.yaml", "url: [http://a.example/1.jpg]\n", "unknown key 'url'. Did you mean 'urls'?"),
-        File("enqueue --manifest FILE", "list.csv", "url,sku\nhttp://a.example/1.jpg,7\n", "can't be used: it has to be keys with values", "worker enqueue -f"),
+        File(
+            "enqueue -f FILE", "note.xml", "<?xml version=\"1.0\"?><note/>",
+            "begins with <note>, which is neither a sitemap"),
+        File(
+            "enqueue FILE", "urls.txt", "http://a.example/1.jpg\n",
+            "urls.txt' is a file here. Did you mean: worker enqueue -f"),
+        File(
+            "enqueue --manifest FILE", "m.yaml", "urls: http://a.example/1.jpg\n", "m.yaml, line 1: urls must be a list"
+        ),
+        File(
+            "enqueue --manifest FILE", "m.yaml", "urls: [http://a.example/1.jpg]\npriority: high\n",
+            "m.yaml, line 2: priority must be a whole number from -100 to 100, not 'high'."),
+        File(
+            "enqueue --manifest FILE", "m.yaml", "urls: [http://a.example/1.jpg]\nvarients: a=1x1\n",
+            "m.yaml, line 2: unknown key 'varients'. Did you mean 'variants'?"),
+        File(
+            "enqueue --manifest FILE", "m.yaml", "url: [http://a.example/1.jpg]\n",
+            "unknown key 'url'. Did you mean 'urls'?"),
+        File(
+            "enqueue --manifest FILE", "list.csv", "url,sku\nhttp://a.example/1.jpg,7\n",
+            "can't be used: it has to be keys with values", "worker enqueue -f"),
     ]
 
     @Test(arguments: files) func `A file that is not what it should be is judged before anything is done`(
@@ -211,7 +251,9 @@ import Testing
             #expect(
                 try await w.run("cancel", job, expecting: 64).errors.contains("Job \(job) is already finished."))
             #expect(try await w.run("retry", job).errors.contains("1 item goes back into the queue."))
-            #expect(try await w.run("limits").output == "No limits are set: workers have those with which they were started.\n")
+            #expect(
+                try await w.run("limits").output
+                    == "No limits are set: workers have those with which they were started.\n")
         }
     }
 
@@ -234,10 +276,13 @@ import Testing
             try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick, expecting: 2)
             try await w.run("limits", "--rate", "3")
             let words = line.split(separator: " ").map(String.init)
-            let state = "SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM blacklist), (SELECT count(*) FROM limits), (SELECT count(*) FROM entries)"
+            let state =
+                "SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM blacklist), (SELECT count(*) FROM limits), (SELECT count(*) FROM entries)"
             let before = try await w.value(state)
             let refused = try await w.run(words, expecting: 64)
-            #expect(refused.errors.contains("Without a terminal that needs --yes; --dry-run only shows it."), "\(refused.errors)")
+            #expect(
+                refused.errors.contains("Without a terminal that needs --yes; --dry-run only shows it."),
+                "\(refused.errors)")
             let shown = try await w.run(words + ["--dry-run"])
             #expect(shown.output.hasSuffix("Nothing was changed.\n"))
             #expect(try await w.value(state) == before)
@@ -259,7 +304,10 @@ import Testing
             for arguments in [["--json"], ["--format", "json"]] {
                 #expect(try await w.run(["results", job] + arguments).json([Result].self).count == 2)
             }
-            #expect(try await w.run("results", job, "--failed", "--json").json([Result].self).map(\.url) == [w.url("/nothing")])
+            #expect(
+                try await w.run("results", job, "--failed", "--json").json([Result].self).map(\.url) == [
+                    w.url("/nothing")
+                ])
             #expect(
                 try await w.run("results", job, "--failed", "--format", "csv", "--columns", "class,meta,url").lines
                     == ["class,meta,url", "http-404,\"{\"\"sku\"\":7}\",\(w.url("/nothing"))"])
@@ -267,7 +315,8 @@ import Testing
             #expect(lines.first == #"{"meta":{"sku":7},"url":"\#(w.url("/1.png"))"}"#)
             let table = try await w.run("results", job, "--columns", "state,url").lines
             #expect(table.first?.split(separator: " ") == ["state", "url"])
-            #expect(try await w.run("results", job, "--failed", "--json", "--format", "csv", expecting: 64).output == "")
+            #expect(
+                try await w.run("results", job, "--failed", "--json", "--format", "csv", expecting: 64).output == "")
         }
     }
 }

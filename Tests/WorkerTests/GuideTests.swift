@@ -9,10 +9,15 @@ import Testing
     private static let photograph = ProcessTable.contents(
         of: Guide.root.appending("docs").appending("contact-sheet.jpg").string)
 
+    private static let sitemap = """
+        <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://images.example.com/h.jpg</loc></url></urlset>
+        """
+
     /// Answers as a proxy: a request names its whole URL. Pages use these names for what goes wrong.
     @Sendable private static func reply(_ request: LoopbackOrigin.Request) -> LoopbackReply {
         let path = request.path.prefix { $0 != "?" }
         if path.hasSuffix("/busy.jpg") { return .status(503) }
+        if path.hasSuffix("/sitemap.xml") { return .ok(Array(sitemap.utf8), type: "application/xml") }
         if path.hasSuffix("/page.html") { return .ok(Array("<!doctype html><title>no picture</title>".utf8)) }
         if path.hasSuffix(".png") { return .ok(TestImages.png(320, 240), headers: [("ETag", "\"1\"")]) }
         guard path.hasSuffix(".jpg"), !path.hasSuffix("/missing.jpg"), let photograph else { return .status(404) }

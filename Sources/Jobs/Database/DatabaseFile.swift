@@ -36,7 +36,8 @@ struct DatabaseFile: Sendable {
         var info = stat()
         guard stat(folder, &info) != 0, errno == ENOENT else { return }
         throw JobsError(
-            .cannotOpen, "The folder \(folder) of the database \(path) does not exist. Make it with: mkdir -p \(folder)")
+            .cannotOpen, "The folder \(folder) of the database \(path) does not exist. Make it with: mkdir -p \(folder)"
+        )
     }
 
     /// Device and inode; nil if the file does not exist.

@@ -192,7 +192,9 @@ public struct JobSettings: Hashable, Sendable {
         if text == "-1" || text == "never" { return -1 }
         guard let time = milliseconds(text) else {
             throw JobsError(
-                .refused, "\(name) must be a time with a unit (ms, s, m, h, d) such as 90s, 12h or 7d, or -1 for ever, not '\(text.prefix(64))'.")
+                .refused,
+                "\(name) must be a time with a unit (ms, s, m, h, d) such as 90s, 12h or 7d, or -1 for ever, not '\(text.prefix(64))'."
+            )
         }
         return time
     }
@@ -203,7 +205,8 @@ public struct JobSettings: Hashable, Sendable {
         guard let time = milliseconds(text), (1...most).contains(time) else {
             throw JobsError(
                 .refused,
-                "\(name) must be a time with a unit (ms, s, m, h, d) such as 500ms, 3s or 2m, up to \(most / 3_600_000)h, not '\(text.prefix(64))'.")
+                "\(name) must be a time with a unit (ms, s, m, h, d) such as 500ms, 3s or 2m, up to \(most / 3_600_000)h, not '\(text.prefix(64))'."
+            )
         }
         return time
     }

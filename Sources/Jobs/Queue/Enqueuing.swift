@@ -11,43 +11,6 @@ extension JobQueue {
         return try await gate.write { db in try Self.insert(job, texts, in: db) }
     }
 
-    /// A URL of a list, and a JSON object for `items.meta`.
-    public typealias ListRow = (url: String, meta: String?)
-
-    /// Adds a job with the rows of a list of any length, or none of them.
-    ///
-    /// - Parameters:
-    ///   - job: without URLs and items.
-    ///   - fallbacks: of every item.
-    ///   - rows: calls its argument with each row, from the first, each time it is called.
-    /// - Returns: the job's id; `nil` if an unfinished job has the same `dedupeKey`.
-    public func enqueue(
-        _ job: NewJob, fallbacks: [String] = [], rows: @escaping @Sendable ((ListRow) throws -> Void) throws -> Void,
-    ) async throws(JobsError) -> JobID? {
-        let texts = Texts(urls: nil, headers: try Self.texts(of: job).headers)
-        if let wrong = fallbacks.first(where: Self.isNoURL) {
-            throw JobsError(.refused, "'\(wrong.prefix(100))' is no URL; no job was added.")
-        }
-        let fallbacks = fallbacks.isEmpty ? nil : try Self.json(fallbacks)
-        return try await gate.write { db in
-            guard let id = try Self.insert(job, texts, in: db) else { return nil }
-            // As jobs_spread does for `urls`: the items are counted once, at the end.
-            try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
-            let statement = try RowStatement("INSERT INTO items (job, url, meta, fallbacks) VALUES (?, ?, ?, ?)", in: db)
-            try rows { row in try statement.run(id, row.url, row.meta, fallbacks) }
-            try db.run(
-                """
-                UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, revision = revision + 1
-                    FROM (SELECT (SELECT count(*) FROM items WHERE job = ?1) AS n, failed FROM spreading) AS counted
-                    WHERE id = ?1
-                """, [id])
-            try db.run("DELETE FROM spreading")
-            try db.run(
-                "UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = ? AND queued = 0", [id])
-            return id
-        }
-    }
-
     /// A job's URLs and headers as they are stored.
     struct Texts {
         /// Nil if all items have their own columns.

@@ -11,6 +11,10 @@ public enum URLCheck {
     }
 
     private static let schemes = ["http", "https", "file", "data"]
+    /// Schemes that are no misspelt ones.
+    private static let foreign: Set = [
+        "ftp", "ftps", "sftp", "s3", "gs", "ssh", "ws", "wss", "blob", "about", "chrome",
+    ]
 
     public static func verdict(_ text: String) -> Verdict {
         var text = text
@@ -65,7 +69,7 @@ public enum URLCheck {
         }
         // A host with a port.
         if !rest.hasPrefix("//") { return withoutScheme(text, shown) }
-        if let near = NearestWord.find(scheme, among: schemes) {
+        if !foreign.contains(scheme), let near = NearestWord.find(scheme, among: schemes) {
             return "'\(shown)' has the unknown scheme '\(scheme)'. Did you mean \(near)?"
         }
         return "'\(shown)' has the scheme '\(scheme)', which is not fetched. A URL begins with http:// or https://."
@@ -73,7 +77,9 @@ public enum URLCheck {
 
     private static func isScheme(_ text: Substring) -> Bool {
         guard let first = text.utf8.first, (97...122).contains(first | 32) else { return false }
-        return text.utf8.allSatisfy { (97...122).contains($0 | 32) || (48...57).contains($0) || "+-.".utf8.contains($0) }
+        return text.utf8.allSatisfy {
+            (97...122).contains($0 | 32) || (48...57).contains($0) || "+-.".utf8.contains($0)
+        }
     }
 
     private static func withoutScheme(_ text: String, _ shown: String) -> String {
@@ -88,7 +94,9 @@ public enum URLCheck {
     }
 
     private static func hostMistake(_ text: String, _ shown: String) -> String? {
-        guard let start = text.firstRange(of: "://")?.upperBound, text.lowercased().hasPrefix("http") else { return nil }
+        guard let start = text.firstRange(of: "://")?.upperBound, text.lowercased().hasPrefix("http") else {
+            return nil
+        }
         var authority = text[start...].prefix { !"/?#\\".contains($0) }
         if let at = authority.lastIndex(of: "@") { authority = authority[authority.index(after: at)...] }
         if authority.hasPrefix("[") {
@@ -96,7 +104,8 @@ public enum URLCheck {
                 return "'\(shown)' has a bracket that is not closed: an address of IPv6 is written [::1]."
             }
             let port = authority[authority.index(after: close)...]
-            return port.isEmpty || isPort(port.dropFirst()) && port.hasPrefix(":") ? nil : "'\(shown)' has no valid port."
+            return port.isEmpty || isPort(port.dropFirst()) && port.hasPrefix(":")
+                ? nil : "'\(shown)' has no valid port."
         }
         let host = authority.prefix { $0 != ":" }
         if host.isEmpty { return "'\(shown)' has no host." }

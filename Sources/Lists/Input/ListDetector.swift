@@ -32,12 +32,17 @@ struct ListDetector {
     // MARK: - Files that are no lists
 
     private static let signatures: [(bytes: [UInt8], what: String)] = [
-        (Array("SQLite format 3\0".utf8), "a SQLite database. Name the URLs by a query: --query 'SELECT url FROM …' --from"),
+        (
+            Array("SQLite format 3\0".utf8),
+            "a SQLite database. Name the URLs by a query: --query 'SELECT url FROM …' --from"
+        ),
         ([0x89, 0x50, 0x4E, 0x47], "a PNG"), ([0xFF, 0xD8, 0xFF], "a JPEG"), (Array("GIF8".utf8), "a GIF"),
         (Array("RIFF".utf8), "a WebP"), (Array("PK\u{3}\u{4}".utf8), "a ZIP archive, or a spreadsheet. Save it as CSV"),
         (Array("%PDF".utf8), "a PDF"), (Array("BZh".utf8), "bzip2 data. Unpack them: bzcat"),
-        ([0xFD, 0x37, 0x7A, 0x58, 0x5A], "xz data. Unpack them: xzcat"), (Array("PAR1".utf8), "a Parquet file. Export it as CSV"),
-        ([0xD0, 0xCF, 0x11, 0xE0], "a spreadsheet of an old kind. Save it as CSV"), ([0x7F, 0x45, 0x4C, 0x46], "a program"),
+        ([0xFD, 0x37, 0x7A, 0x58, 0x5A], "xz data. Unpack them: xzcat"),
+        (Array("PAR1".utf8), "a Parquet file. Export it as CSV"),
+        ([0xD0, 0xCF, 0x11, 0xE0], "a spreadsheet of an old kind. Save it as CSV"),
+        ([0x7F, 0x45, 0x4C, 0x46], "a program"),
     ]
 
     private static let pictures = ["a PNG", "a JPEG", "a GIF", "a WebP"]
@@ -53,7 +58,8 @@ struct ListDetector {
             throw ListMistake("\(request.name) is \(what)\(command)")
         }
         if sample.contains(0) {
-            throw ListMistake("\(request.name) is not text, and no list of URLs. The kinds of lists are: \(Self.kinds).")
+            throw ListMistake(
+                "\(request.name) is not text, and no list of URLs. The kinds of lists are: \(Self.kinds).")
         }
         if sample.allSatisfy({ $0 <= 32 }), !isCut { throw ListMistake("\(request.name) has no URLs.") }
     }
@@ -81,6 +87,7 @@ struct ListDetector {
         case "urlset", "sitemapindex": return .sitemap
         case "rss", "feed", "rdf": return .feed
         case "html", "head", "body", "meta", "title", "div", "img", "p", "a", "link", "script", "picture": return .html
+        case "": throw ListMistake("\(request.name) begins like XML, and has no element in its first 8 KiB.")
         default:
             throw ListMistake(
                 line: 1,
@@ -122,7 +129,8 @@ struct ListDetector {
         let counts = Set(lines.map { cells(in: $0, separator) })
         guard counts.count == 1, let count = counts.first, count > 1 else {
             // A header and a column of URLs.
-            let isColumn = !first.contains("://") && !first.contains(where: { ".:/ ".contains($0) })
+            let isColumn =
+                !first.contains("://") && !first.contains(where: { ".:/ ".contains($0) })
                 && lines.dropFirst().first?.contains("://") == true
             return Finding(format: isColumn || first.hasPrefix("\"") ? .csv : .text, separator: separator)
         }

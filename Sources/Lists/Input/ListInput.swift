@@ -100,10 +100,11 @@ public final class ListInput {
 }
 
 /// UTF-16 as UTF-8, piece by piece.
-private struct UTF16Converter {
+struct UTF16Converter {
     private let isBigEndian: Bool
     /// A byte without its second, and the first half of a pair.
     private var left: [UInt8] = []
+    private var isAtStart = true
 
     /// Nil for text that is not UTF-16: it has a mark at its beginning, or every second of its first bytes is 0.
     init?(for bytes: UnsafeRawBufferPointer) {
@@ -138,7 +139,8 @@ private struct UTF16Converter {
             used -= 2
         }
         left = Array(all[used...])
-        if units.first == 0xFEFF { units.removeFirst() }
+        if isAtStart, units.first == 0xFEFF { units.removeFirst() }
+        isAtStart = isAtStart && used == 0
         return Array(String(decoding: units, as: UTF16.self).utf8)
     }
 }

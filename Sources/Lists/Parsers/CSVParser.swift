@@ -137,17 +137,22 @@ final class CSVRows {
         guard row.count == columns.names.count else {
             let wanted = columns.names.count
             return try output.refuse(
-                line, "The row has \(row.count == 1 ? "1 cell" : "\(row.count) cells") and not \(wanted): a cell with a "
+                line,
+                "The row has \(row.count == 1 ? "1 cell" : "\(row.count) cells") and not \(wanted): a cell with a "
                     + "separator in it needs quotes.")
         }
         let url = row[columns.url].trimmed
-        guard !url.isEmpty else { return try output.refuse(line, "The column '\(columns.names[columns.url])' is empty.") }
+        guard !url.isEmpty else {
+            return try output.refuse(line, "The column '\(columns.names[columns.url])' is empty.")
+        }
         var meta: [ListMember] = []
         for index in 0..<row.count where index != columns.url {
             let text = row[index]
             if text.contains("\u{FFFD}") {
                 return try output.refuse(
-                    line, "The column '\(columns.names[index])' is not UTF-8. Convert the list: iconv -f WINDOWS-1252 -t UTF-8")
+                    line,
+                    "The column '\(columns.names[index])' is not UTF-8. Convert the list: iconv -f WINDOWS-1252 -t UTF-8"
+                )
             }
             meta.append(ListMember(name: columns.names[index], text: text))
         }
@@ -187,7 +192,9 @@ final class CSVRows {
 
     // MARK: - The column of the URLs
 
-    private static let usual = ["url", "image_url", "image", "image_link", "src", "link", "href", "picture", "photo", "loc"]
+    private static let usual = [
+        "url", "image_url", "image", "image_link", "src", "link", "href", "picture", "photo", "loc",
+    ]
 
     private func choose(_ names: [String], first: [String], _ line: Int) throws -> Columns {
         if let column = request.column { return Columns(names: names, url: try index(of: column, in: names)) }
@@ -203,11 +210,13 @@ final class CSVRows {
         if withURL.isEmpty {
             throw ListMistake(
                 line: line,
-                "No column of \(request.name) has a URL, which begins with http:// or https://. Its columns are: \(list).")
+                "No column of \(request.name) has a URL, which begins with http:// or https://. Its columns are: \(list)."
+            )
         }
         throw ListMistake(
             line: line,
-            "Several columns have URLs: \(list). Name the one to fetch with --column, such as --column \(names[candidates[0]])")
+            "Several columns have URLs: \(list). Name the one to fetch with --column, such as --column \(names[candidates[0]])"
+        )
     }
 
     private func index(of column: String, in names: [String]) throws -> Int {

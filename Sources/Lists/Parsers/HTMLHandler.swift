@@ -72,7 +72,9 @@ final class HTMLHandler: MarkupHandler {
         isEmpty = false
         guard let url = resolve(text) else {
             return try output.refuse(
-                line, "'\(URLCheck.shown(text))' is relative. Name the page's address with --base, such as --base https://example.com/")
+                line,
+                "'\(URLCheck.shown(text))' is relative. Name the page's address with --base, such as --base https://example.com/"
+            )
         }
         guard known.count >= Self.maxKnown || known.insert(url.hashValue).inserted else { return }
         try output.put(url, meta: meta, line: line)

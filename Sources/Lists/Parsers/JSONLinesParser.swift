@@ -54,7 +54,9 @@ final class JSONLinesParser: ListParser {
                 let start = scanner.position
                 try path.find(in: &scanner) { urls.append($0) }
                 // The rest of a larger object is kept: only its URL may be needed, but its names may as well.
-                if !path.isOneName { members.append(ListMember(name: name, json: scanner.text(of: start..<scanner.position))) }
+                if !path.isOneName {
+                    members.append(ListMember(name: name, json: scanner.text(of: start..<scanner.position)))
+                }
                 return
             }
             if path == nil, scanner.next == UInt8(ascii: "\"") {
@@ -96,7 +98,8 @@ final class JSONLinesParser: ListParser {
         if urls.count > 1 {
             return "Several members have URLs: \(Self.list(urls)). Name the one to fetch, such as --path \(urls[0])"
         }
-        return "No member is a URL. The members are: \(Self.list(members.map(\.name))). Name the way to a deeper one with --path"
+        return
+            "No member is a URL. The members are: \(Self.list(members.map(\.name))). Name the way to a deeper one with --path"
     }
 
     private func withoutPath(_ members: [ListMember]) -> String {
@@ -149,7 +152,8 @@ struct JSONPath {
 
     private static func mistake(_ text: String) -> ListMistake {
         ListMistake(
-            "The path '\(URLCheck.shown(text))' is no path to a member. Write it as image.url, images[0].src or images[].src")
+            "The path '\(URLCheck.shown(text))' is no path to a member. Write it as image.url, images[0].src or images[].src"
+        )
     }
 
     /// Passes over the value of ``first`` and calls `body` with each text that the path leads to.

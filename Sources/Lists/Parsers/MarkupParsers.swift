@@ -128,7 +128,8 @@ final class XMLPushParser: ListParser {
     private static func refuseDeclarations(_ box: HandlerBox?) {
         box?.call {
             throw ListMistake(
-                line: box?.line, "The document declares entities or attributes of its own (<!DOCTYPE … [), which is refused.")
+                line: box?.line,
+                "The document declares entities or attributes of its own (<!DOCTYPE … [), which is refused.")
         }
     }
 
@@ -151,6 +152,8 @@ final class XMLPushParser: ListParser {
 final class HTMLPushParser: ListParser {
     /// Maximum depth of open elements, which libxml2 does not limit.
     private static let deepest: CInt = 10_000
+    /// Maximum bytes that the parser keeps until it finds where something ends: a comment, a value, a text.
+    private static let longestPart = 8 << 20
 
     private let box: HandlerBox
     private let context: htmlParserCtxtPtr
@@ -165,7 +168,8 @@ final class HTMLPushParser: ListParser {
             guard let box = HandlerBox.of(box) else { return }
             box.call {
                 guard box.context?.pointee.nameNr ?? 0 <= HTMLPushParser.deepest else {
-                    throw ListMistake(line: box.line, "More than \(HTMLPushParser.deepest) elements are open: this is no page.")
+                    throw ListMistake(
+                        line: box.line, "More than \(HTMLPushParser.deepest) elements are open: this is no page.")
                 }
                 let element = MarkupElement(
                     name: string(name), space: "", attributes: HTMLPushParser.attributes(attributes))
@@ -188,6 +192,10 @@ final class HTMLPushParser: ListParser {
     func feed(_ bytes: UnsafeRawBufferPointer) throws {
         htmlParseChunk(context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), CInt(bytes.count), 0)
         if let error = box.error { throw error }
+        guard let input = context.pointee.input?.pointee, let end = input.end, let current = input.cur else { return }
+        guard end - current <= Self.longestPart else {
+            throw ListMistake(line: box.line, "The comment, value or text that begins here has more than 8 MiB.")
+        }
     }
 
     func finish() throws {

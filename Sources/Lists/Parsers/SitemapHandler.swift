@@ -39,7 +39,8 @@ final class SitemapHandler: MarkupHandler {
         case "urlset": hasPictures = root.declaredSpaces.contains(Self.imageSpace)
         default:
             throw ListMistake(
-                line: line, "\(request.name) is no sitemap: it begins with <\(URLCheck.shown(root.name))>, not <urlset>.")
+                line: line,
+                "\(request.name) is no sitemap: it begins with <\(URLCheck.shown(root.name))>, not <urlset>.")
         }
     }
 

@@ -131,6 +131,9 @@ struct EnqueueCommand: AsyncParsableCommand {
         for (what, text) in [("name", job.name), ("dedupe-key", job.dedupeKey)] where text == "" {
             throw SettingsError("The \(what) is empty; leave it out, or write one.")
         }
+        guard fallback.count <= 16 else {
+            throw SettingsError("--fallback can be given 16 times at most, not \(fallback.count) times.")
+        }
         for url in fallback {
             guard case .bad(let message) = ListIntake.verdict(argument: url) else { continue }
             throw SettingsError("--fallback: \(message)")

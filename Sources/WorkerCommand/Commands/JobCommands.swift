@@ -155,11 +155,14 @@ extension FailureClass {
     init(named text: String) throws {
         guard let match = FailureClass(rawValue: text) else {
             let names = FailureClass.allNamed.map(\.rawValue)
-            let habits = ["notfound": "http-404", "not-found": "http-404", "forbidden": "http-403", "ssl": "tls-certificate"]
+            let habits = [
+                "notfound": "http-404", "not-found": "http-404", "forbidden": "http-403", "ssl": "tls-certificate",
+            ]
             let isStatus = Int(text).map { (100...599).contains($0) } ?? false
             let near =
                 isStatus ? "http-\(text)" : habits[text.lowercased()] ?? NearestWord.find(text, among: names)
-            let advice = near.map { "Did you mean '\($0)'?" } ?? "The classes are: \(names.joined(separator: ", ")), http-NNN."
+            let advice =
+                near.map { "Did you mean '\($0)'?" } ?? "The classes are: \(names.joined(separator: ", ")), http-NNN."
             throw SettingsError("Unknown class '\(text)'. \(advice)")
         }
         self = match

@@ -32,9 +32,13 @@ struct PruneCommand: AsyncParsableCommand {
             let pruned = try await common.withStore { store -> Maintenance.Pruned? in
                 let time = try await store.database.cacheTime() - age
                 let plan = try await store.maintenance.prunable(endedBefore: time)
-                let jobs = plan.jobs == 1 ? "1 job with \(plan.items) items is" : "\(plan.jobs) jobs with \(plan.items) items are"
+                let jobs =
+                    plan.jobs == 1
+                    ? "1 job with \(plan.items) items is" : "\(plan.jobs) jobs with \(plan.items) items are"
                 // Without a job there is nothing that could be missed.
-                if plan.jobs > 0 || confirmation.dryRun, try !confirmation.allows("\(jobs) removed, with their results.") {
+                if plan.jobs > 0 || confirmation.dryRun,
+                    try !confirmation.allows("\(jobs) removed, with their results.")
+                {
                     return nil
                 }
                 let pruned = try await store.maintenance.prune(endedBefore: time)

@@ -31,7 +31,9 @@ final class ListIntake {
     private var nested: [(url: String, depth: Int)] = []
     private var nestedCount = 0
 
-    init(_ options: ListOptions, common: [ListMember], spool: EntrySpool, fetcher: ListFetcher, redaction: Redaction) throws {
+    init(_ options: ListOptions, common: [ListMember], spool: EntrySpool, fetcher: ListFetcher, redaction: Redaction)
+        throws
+    {
         self.options = options
         self.common = common
         self.spool = spool
@@ -45,7 +47,9 @@ final class ListIntake {
     func take(arguments urls: [String]) throws {
         for url in urls {
             switch Self.verdict(argument: url) {
-            case .bad(let message): mistake(ListMistake(message), in: nil)
+            case .bad(let message):
+                mistake(ListMistake(message), in: nil)
+                continue
             case .doubtful(let message): warning(ListMistake(message), in: nil)
             case .good: break
             }
@@ -82,9 +86,11 @@ final class ListIntake {
                 for (index, value) in row.enumerated() where index != place {
                     if let json = value.json { meta.append(ListMember(name: columns[index], json: json)) }
                 }
-                try check(ListEntry(url: row[place].text ?? "", meta: meta, line: line), in: "the query's rows")
+                let entry = ListEntry(url: row[place].text ?? "", meta: meta)
+                try check(entry, in: "\(path), row \(line) of the query")
             }
         }
+        guard mistakes == 0 || options.skipInvalid else { return }
         tell("\(path): \(Self.urls(spool.count - before)) of the query\(leftOutText)")
     }
 
@@ -136,7 +142,7 @@ final class ListIntake {
                     }
                 ) { [self] event in try take(event, in: request.name, depth: depth) }
             } catch let error as ListMistake {
-                throw SettingsError(Terminal.safe("\(request.name)\(error.line.map { ", line \($0)" } ?? ""): \(error.message)"))
+                throw SettingsError(Self.text(error, request.name))
             }
         }
         guard let format, mistakes == 0 || options.skipInvalid else { return }
@@ -165,7 +171,8 @@ final class ListIntake {
             guard nestedCount <= ListFetcher.mostNested, depth < ListFetcher.deepest else {
                 throw ListMistake(
                     line: line,
-                    "More than \(ListFetcher.mostNested) sitemaps, or indices in indices more than \(ListFetcher.deepest) deep.")
+                    "More than \(ListFetcher.mostNested) sitemaps, or indices in indices more than \(ListFetcher.deepest) deep."
+                )
             }
             nested.append((url, depth + 1))
         }
@@ -174,9 +181,9 @@ final class ListIntake {
     /// For sources that do not check their URLs.
     private func check(_ entry: ListEntry, in name: String) throws {
         switch URLCheck.verdict(entry.url) {
-        case .bad(let message): try take(.mistake(ListMistake(line: entry.line, message)), in: name, depth: 0)
+        case .bad(let message): try take(.mistake(ListMistake(message)), in: name, depth: 0)
         case .doubtful(let message):
-            warning(ListMistake(line: entry.line, message), in: name)
+            warning(ListMistake(message), in: name)
             try add(entry)
         case .good: try add(entry)
         }
@@ -192,8 +199,8 @@ final class ListIntake {
             let own = Set(meta.map(\.name))
             meta += common.filter { !own.contains($0.name) }
         }
-        try spool.append(url: entry.url, meta: ListMember.object(meta))
         if let limit = options.limit, spool.count >= limit { throw LimitReached() }
+        try spool.append(url: entry.url, meta: ListMember.object(meta))
     }
 
     // MARK: - What is told
@@ -214,7 +221,10 @@ final class ListIntake {
     }
 
     private static func text(_ mistake: ListMistake, _ name: String?) -> String {
-        [name, mistake.line.map { "line \($0)" }].compactMap { $0 }.map { $0 + ": " }.joined() + mistake.message
+        // Sentences about the whole list name it.
+        let place = mistake.line.map { "line \($0)" }
+        let isNamed = place == nil && name.map(mistake.message.contains) == true
+        return [isNamed ? nil : name, place].compactMap { $0 }.map { $0 + ": " }.joined() + mistake.message
     }
 
     static func urls(_ count: Int) -> String { count == 1 ? "1 URL" : "\(count) URLs" }
@@ -226,10 +236,12 @@ final class ListIntake {
             guard options.skipInvalid else {
                 let count = more ? "At least \(mistakes)" : "\(mistakes)"
                 throw SettingsError(
-                    "\(count) \(mistakes == 1 ? "line is" : "lines are") wrong, and nothing was enqueued. Mend them, or leave "
-                        + "them out with --skip-invalid.")
+                    "\(count) \(mistakes == 1 ? "URL is" : "URLs are") wrong, and nothing was enqueued. Correct the list, or leave "
+                        + "such URLs out with --skip-invalid.")
             }
-            tell("\(mistakes) \(mistakes == 1 ? "line was" : "lines were") left out\(more ? "; the first \(Self.mostListed) are listed" : "").")
+            tell(
+                "\(mistakes) \(mistakes == 1 ? "URL was" : "URLs were") left out as invalid\(more ? "; the first \(Self.mostListed) are listed" : "")."
+            )
         }
         guard spool.count > 0 else {
             throw SettingsError(

@@ -20,7 +20,8 @@ struct ListOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The way to the URL in objects of JSON Lines: image.url, images[0].src or images[].src.", valueName: "path"))
+            "The way to the URL in objects of JSON Lines: image.url, images[0].src or images[].src.", valueName: "path")
+    )
     var path: String?
 
     @Option(help: ArgumentHelp("The address of an HTML page, for its relative URLs.", valueName: "url"))

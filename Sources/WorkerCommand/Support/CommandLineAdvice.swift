@@ -54,13 +54,13 @@ struct CommandLineAdvice {
     private static let habits = [
         "worker version": "Unknown command 'worker version'. It is a flag: worker --version",
         "worker db restore": """
-            Unknown command 'worker db restore'. To go back to a copy: stop all workers, remove worker.db-wal and \
-            worker.db-shm, and put the copy in the place of worker.db. See: worker db backup --help
-            """,
+        Unknown command 'worker db restore'. To go back to a copy: stop all workers, remove worker.db-wal and \
+        worker.db-shm, and put the copy in the place of worker.db. See: worker db backup --help
+        """,
         "worker blacklist add": """
-            Unknown command 'worker blacklist add'. A URL is listed when it fails for good; to list one by hand, insert it \
-            into blacklist_entries, as docs/reference/sql.md shows.
-            """,
+        Unknown command 'worker blacklist add'. A URL is listed when it fails for good; to list one by hand, insert it \
+        into blacklist_entries, as docs/reference/sql.md shows.
+        """,
         "worker delete": "Unknown command 'worker delete'. Did you mean 'worker cancel' or 'worker prune'?",
         "worker start": "Unknown command 'worker start'. Did you mean 'worker run'?",
         "worker add": "Unknown command 'worker add'. Did you mean 'worker enqueue'?",
@@ -73,13 +73,12 @@ struct CommandLineAdvice {
         guard command.option(flag) == nil, !Self.isOfParser(flag) else { return nil }
         let owners = catalogue.commands(with: flag)
         let written = ([word] + rest.prefix(1)).joined(separator: " ")
-        switch owners.count {
-        case 0: return "Unknown option '\(flag)'. Options follow a command: worker COMMAND [OPTIONS]"
-        case 1: return "The option \(flag) belongs to '\(owners[0])'. Write: \(owners[0]) \(written)"
-        default:
-            let meant = owners.contains("worker run") ? "worker run" : owners[0]
-            return "The option \(flag) follows a command, such as: \(meant) \(written)"
+        guard !owners.isEmpty else {
+            return "Unknown option '\(flag)'. Options follow a command: worker COMMAND [OPTIONS]"
         }
+        let meant = owners.contains("worker run") ? "worker run" : owners[0]
+        if owners.count < 6 { return "The option \(flag) belongs to '\(meant)'. Write: \(meant) \(written)" }
+        return "The option \(flag) follows a command, such as: \(meant) \(written)"
     }
 
     private static func isOfParser(_ flag: String) -> Bool {
@@ -114,7 +113,8 @@ struct CommandLineAdvice {
         let unknown = "Unknown option '\(flag)'."
         if flag.count == 2 {
             let long = command.flags.filter { $0.hasPrefix("--\(flag.dropFirst())") }.prefix(4)
-            return long.isEmpty ? "\(unknown) See: \(path) --help" : "\(unknown) Did you mean \(Self.list(Array(long)))?"
+            return long.isEmpty
+                ? "\(unknown) See: \(path) --help" : "\(unknown) Did you mean \(Self.list(Array(long)))?"
         }
         if let near = NearestWord.find(flag, among: command.flags) { return "\(unknown) Did you mean '\(near)'?" }
         let name = String(flag.trimmingPrefix("--"))
@@ -152,6 +152,7 @@ struct CommandLineAdvice {
 
     private static func list(_ names: [String]) -> String {
         let quoted = names.map { "'\($0)'" }
-        return quoted.count < 2 ? quoted.joined() : quoted.dropLast().joined(separator: ", ") + " or " + (quoted.last ?? "")
+        return quoted.count < 2
+            ? quoted.joined() : quoted.dropLast().joined(separator: ", ") + " or " + (quoted.last ?? "")
     }
 }

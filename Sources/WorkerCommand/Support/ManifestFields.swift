@@ -32,14 +32,18 @@ struct ManifestFields {
             guard let sequence = node.sequence else { throw wrong(what) }
             var texts: [String] = []
             for (index, element) in sequence.enumerated() {
-                guard let text = element.scalar?.string else { throw wrong("has an element \(index + 1) that is no text") }
+                guard let text = element.scalar?.string else {
+                    throw wrong("has an element \(index + 1) that is no text")
+                }
                 texts.append(text)
             }
             return texts
         }
 
         func map() throws(SettingsError) -> [String: String] {
-            guard let mapping = node.mapping else { throw wrong("must be names with values, such as Referer: https://a.example/") }
+            guard let mapping = node.mapping else {
+                throw wrong("must be names with values, such as Referer: https://a.example/")
+            }
             var values: [String: String] = [:]
             for (name, value) in mapping {
                 guard let name = name.string, let value = value.scalar?.string else {
@@ -52,7 +56,9 @@ struct ManifestFields {
 
         func priority() throws(SettingsError) -> Int {
             guard let text = node.scalar?.string, let number = Int(text), (-100...100).contains(number) else {
-                throw wrong("must be a whole number from -100 to 100\(node.scalar.map { ", not '\($0.string.prefix(40))'" } ?? "")")
+                throw wrong(
+                    "must be a whole number from -100 to 100\(node.scalar.map { ", not '\($0.string.prefix(40))'" } ?? "")"
+                )
             }
             return number
         }

@@ -29,9 +29,10 @@ final class ResultPrinter {
     init(_ format: ResultsCommand.Format, _ chosen: ResultColumns?) {
         self.format = format
         isChosen = chosen != nil
-        columns = chosen.map { chosen in
-            chosen.names.compactMap { name in ResultRow.columns.first { $0.name == name } }
-        } ?? ResultRow.columns
+        columns =
+            chosen.map { chosen in
+                chosen.names.compactMap { name in ResultRow.columns.first { $0.name == name } }
+            } ?? ResultRow.columns
     }
 
     func begin() throws {
