@@ -81,7 +81,7 @@ struct EnqueueCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A JSON object for all URLs of the call, which results and delegates show.", valueName: "json"))
+            "A JSON object for all URLs of the call, which results, events and delegates show.", valueName: "json"))
     var meta: String?
 
     @Option(
