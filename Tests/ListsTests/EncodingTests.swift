@@ -1,4 +1,5 @@
 import Lists
+import SystemPackage
 import TestSupport
 import Testing
 

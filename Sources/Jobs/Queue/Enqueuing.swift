@@ -77,7 +77,7 @@ extension JobQueue {
         try db.integer("SELECT id FROM jobs WHERE dedupe_key = ? AND state IN ('queued', 'running', 'paused')", [key])
     }
 
-    private static func json(_ value: some Encodable) throws(JobsError) -> String {
+    static func json(_ value: some Encodable) throws(JobsError) -> String {
         do {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]

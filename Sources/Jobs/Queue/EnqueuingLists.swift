@@ -22,7 +22,7 @@ extension JobQueue {
         let texts = Texts(urls: nil, headers: try Self.texts(of: job).headers)
         let needsTriggers = try JobOptions(parsing: job.options).contains(.onlyNew)
         let fallbacks = fallbacks.isEmpty ? nil : try Self.json(fallbacks)
-        return try await gate.write { db in
+        return try await gate.write { db -> JobID? in
             guard let id = try Self.insert(job, texts, in: db) else { return nil }
             // As jobs_spread does for `urls`: the items are counted once, at the end.
             try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
