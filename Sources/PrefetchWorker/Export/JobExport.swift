@@ -1,7 +1,8 @@
 public import ContentCache
-public import Core
+internal import Core
 internal import FoundationEssentials
 public import Jobs
+internal import SystemPackage
 
 /// Writes the files of a job into a new folder: as a tree with an index, or as the tar files that the Python package
 /// `webdataset` reads, in img2dataset's layout.

@@ -41,9 +41,10 @@ final class TarShard {
         try writing { () throws in
             buffer += Self.header(name, size: size)
             try flush()
+            let end = off_t(size)
             var offset: off_t = 0
-            while offset < size {
-                let count = sendfile(file.rawValue, source.rawValue, &offset, Int(min(size - offset, 1 << 20)))
+            while offset < end {
+                let count = sendfile(file.rawValue, source.rawValue, &offset, min(end - offset, 1 << 20))
                 if count == 0 { throw Errno.ioError }
                 if count < 0, errno != EINTR { throw Errno(rawValue: errno) }
             }
