@@ -32,7 +32,10 @@ let package = Package(
         .systemLibrary(name: "CPCRE", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CInflate", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CXML", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
+        .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
+        .systemLibrary(name: "CSQLiteTriggers"),
         .systemLibrary(name: "CDescriptorPassing"),
         .systemLibrary(name: "CSyncing"),
         .systemLibrary(name: "CLandlock"),
@@ -46,7 +49,7 @@ let package = Package(
         .target(
             name: "Jobs",
             dependencies: [
-                "Core", "CPCRE",
+                "Core", "CPCRE", "CSQLiteTriggers",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
@@ -77,6 +80,13 @@ let package = Package(
             ],
         ),
 
+        .target(
+            name: "Lists",
+            dependencies: [
+                "Core", "CXML", "CInflate", "CZstd", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+
         // What joins them, and the command.
         .target(
             name: "PrefetchWorker",
@@ -93,7 +103,7 @@ let package = Package(
         .executableTarget(
             name: "WorkerCommand",
             dependencies: [
-                "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache",
+                "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache", "Lists",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -119,6 +129,12 @@ let package = Package(
             path: "Tests/TestSupport",
         ),
         .testTarget(name: "CoreTests", dependencies: ["Core"]),
+        .testTarget(
+            name: "ListsTests",
+            dependencies: [
+                "Core", "Lists", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
         .testTarget(
             name: "JobsTests",
             dependencies: [
@@ -186,7 +202,7 @@ for target in package.targets where [.regular, .executable, .test].contains(targ
 // Pixels are handled byte by byte, and without optimisation a large picture takes minutes: the tests ask for it by the
 // environment. A package with such a flag can't be depended on, so it isn't there otherwise.
 if Context.environment["OPTIMISE_IMAGING"] != nil {
-    for target in package.targets where ["Variants", "Imaging"].contains(target.name) {
+    for target in package.targets where ["Variants", "Imaging", "Lists"].contains(target.name) {
         target.swiftSettings? += [.unsafeFlags(["-O"])]
     }
     for target in package.targets where target.type == .test {
@@ -197,7 +213,7 @@ if Context.environment["OPTIMISE_IMAGING"] != nil {
 // What parses foreign bytes within the worker's process, driven by libFuzzer: `scripts/fuzz` builds it, in a folder of its
 // own, with counters in the modules that are looked at.
 if Context.environment["FUZZ"] != nil {
-    let counted = ["Core", "Jobs", "Download", "Variants", "Imaging", "PrefetchWorker"]
+    let counted = ["Core", "Jobs", "Download", "Variants", "Imaging", "Lists", "PrefetchWorker"]
     for target in package.targets where counted.contains(target.name) {
         target.swiftSettings? += [.unsafeFlags(["-O", "-sanitize=fuzzer"])]
     }
@@ -205,7 +221,7 @@ if Context.environment["FUZZ"] != nil {
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "Core", "Jobs", "Download", "Variants", "Imaging", "PrefetchWorker",
+                "Core", "Jobs", "Download", "Variants", "Imaging", "Lists", "PrefetchWorker",
                 .product(name: "SystemPackage", package: "swift-system"), .product(name: "Yams", package: "Yams"),
             ],
             // The manifest's files are links into the command, which can't be linked with another `main`.

@@ -31,7 +31,7 @@ bench_slices() {
     download_run >/dev/null
     echo
     echo "The write lock, while 20,000 files and items go"
-    for what in "cache gc --cache-max-size 1KiB" "prune --older-than 0s"; do
+    for what in "cache gc --cache-max-size 1KiB" "prune --older-than 0s --yes"; do
         rm -f "$round/stop"
         watch_lock "$round/stop" >"$round/watched" &
         watcher=$!

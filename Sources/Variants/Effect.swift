@@ -1,3 +1,4 @@
+internal import Core
 internal import FoundationEssentials
 
 /// One effect with all its parameters; parameters that were left out have their defaults.
@@ -124,7 +125,7 @@ extension Effect {
             guard let parameter = kind.parameters.first(where: { $0.name == key }) else {
                 let names = kind.parameters.map(\.name)
                 let hint =
-                    Suggestion.nearest(to: key, among: names).map { "did you mean '\($0)'?" }
+                    NearestWord.find(key, among: names).map { "did you mean '\($0)'?" }
                     ?? (names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))")
                 throw VariantSpecError(
                     "'\(kind.rawValue)' has no parameter '\(VariantSpecError.quoted(key))'; \(hint)")
@@ -138,7 +139,7 @@ extension Effect {
     static func unknown(_ name: String) -> VariantSpecError {
         let names = EffectKind.allCases.map(\.rawValue)
         let hint =
-            Suggestion.nearest(to: name, among: names).map { "did you mean \($0)?" }
+            NearestWord.find(name, among: names).map { "did you mean \($0)?" }
             ?? "the effects are \(names.joined(separator: ", "))"
         return VariantSpecError("unknown effect '\(VariantSpecError.quoted(name))'; \(hint)")
     }

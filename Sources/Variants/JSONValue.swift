@@ -1,3 +1,5 @@
+internal import Core
+
 /// Undecoded JSON, so that our own messages can name unknown keys and wrong types.
 enum JSONValue: Decodable {
     case null
@@ -74,7 +76,7 @@ extension [String: JSONValue] {
         guard let text = try string(key) else { return nil }
         if let value = make(text) { return value }
         let hint =
-            Suggestion.nearest(to: text, among: words).map { "did you mean \($0)?" }
+            NearestWord.find(text, among: words).map { "did you mean \($0)?" }
             ?? "it is one of \(words.joined(separator: ", "))"
         throw VariantSpecError("'\(VariantSpecError.quoted(text))' is no \(key); \(hint)")
     }

@@ -1,3 +1,5 @@
+internal import Core
+
 /// A place in a picture: the middle, a side or a corner.
 public enum Gravity: String, CaseIterable, Hashable, Sendable {
     case centre, north, south, east, west
@@ -77,7 +79,7 @@ public enum Position: Hashable, Sendable {
         case .string(let word):
             guard let position = try Position(short: word) else {
                 let hint =
-                    Suggestion.nearest(to: word, among: Self.words).map { "did you mean \($0)?" }
+                    NearestWord.find(word, among: Self.words).map { "did you mean \($0)?" }
                     ?? "it is one of \(Self.words.dropLast().joined(separator: ", "))"
                 throw VariantSpecError("'\(VariantSpecError.quoted(word))' is no position; \(hint)")
             }

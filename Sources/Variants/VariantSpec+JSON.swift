@@ -1,3 +1,4 @@
+internal import Core
 import FoundationEssentials
 
 // The long form: {"name":"thumb","width":320,"height":240,"fit":"cover","enlarge":true,"format":"webp","quality":80}.
@@ -72,7 +73,7 @@ extension VariantSpec {
     private init(members: [String: JSONValue]) throws(VariantSpecError) {
         for key in members.keys.sorted() where !Self.keys.contains(key) {
             let hint =
-                Suggestion.nearest(to: key, among: Self.keys).map { "did you mean '\($0)'?" }
+                NearestWord.find(key, among: Self.keys).map { "did you mean '\($0)'?" }
                 ?? "the keys are \(Self.keys.joined(separator: ", "))"
             throw VariantSpecError("unknown key '\(VariantSpecError.quoted(key))'; \(hint)")
         }

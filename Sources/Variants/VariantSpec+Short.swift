@@ -1,3 +1,5 @@
+internal import Core
+
 // The short form: NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option[:value]]…[,effect[:value…]]…. The
 // parts after the size may stand in any order; effects are applied in the order in which they stand.
 
@@ -20,6 +22,11 @@ extension VariantSpec {
         let halves = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard halves.count == 2 else {
             throw VariantSpecError("\(VariantSpecError.quoted(text)): there is no '='; write it as NAME=320x240")
+        }
+        guard !text.hasSuffix(",") else {
+            throw VariantSpecError(
+                "\(VariantSpecError.quoted(text)): it ends with a comma; write a variant without spaces, as in "
+                    + "thumb=320x240,webp")
         }
         var parts = halves[1].split(separator: ",", omittingEmptySubsequences: false).map(String.init)
         let size = parts.removeFirst()
@@ -128,44 +135,27 @@ extension VariantSpec {
 }
 
 /// The words that may stand in a variant, and the nearest of them to a misspelt word.
-public enum Suggestion {
+enum Suggestion {
     private static let words =
         VariantSpec.Fit.allCases.map(\.rawValue) + ["enlarge", "jpg", "apng"]
         + VariantSpec.Output.allCases.map(\.rawValue) + Position.words
         + VariantOption.allCases.map(\.rawValue) + EffectKind.allCases.map(\.rawValue)
 
+    /// What other programs call it.
+    private static let habits = [
+        "gray": "greyscale", "grey": "greyscale", "grayscale": "greyscale", "bw": "greyscale", "mono": "greyscale",
+        "fit": "contain", "stretch": "fill", "upscale": "enlarge", "grow": "enlarge", "middle": "centre",
+    ]
+
     static func forPart(_ part: String) -> String {
-        if let word = nearest(to: part, among: words) { return "did you mean \(word)?" }
+        if let number = Int(part.trimmingPrefix("quality:").trimmingPrefix("quality=").trimmingPrefix("q=")) {
+            return (1...100).contains(number)
+                ? "did you mean q\(number)? A quality is q1 to q100" : "a quality is q1 to q100"
+        }
+        if part == "q" || part == "quality" { return "a quality is q1 to q100, such as q80" }
+        if let word = habits[part.lowercased()] { return "did you mean \(word)?" }
+        if let word = NearestWord.find(part, among: words) { return "did you mean \(word)?" }
         return "a part is a fit, a format, a position, a quality such as q80, an option or an effect; "
             + "'worker enqueue --help' lists them"
-    }
-
-    /// The word at the smallest edit distance; nil if that is large for the word's length.
-    public static func nearest(to text: String, among words: [String]) -> String? {
-        guard text.utf8.count <= 32 else { return nil }
-        let lowered = text.lowercased()
-        let best = words.map { ($0, distance(lowered, $0)) }.min { $0.1 < $1.1 }
-        guard let best, best.1 <= max(1, best.0.utf8.count / 2), best.1 <= 2 else { return nil }
-        return best.0
-    }
-
-    /// Insertions, deletions and replacements, with two neighbours swapped counting as one (Damerau).
-    static func distance(_ left: String, _ right: String) -> Int {
-        let left = Array(left.utf8)
-        let right = Array(right.utf8)
-        var rows = [Array(0...right.count)]
-        for i in left.indices {
-            var row = [i + 1]
-            for j in right.indices {
-                let replaced = rows[i][j] + (left[i] == right[j] ? 0 : 1)
-                var least = min(replaced, rows[i][j + 1] + 1, row[j] + 1)
-                if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] {
-                    least = min(least, rows[i - 1][j - 1] + 1)
-                }
-                row.append(least)
-            }
-            rows.append(row)
-        }
-        return rows[left.count][right.count]
     }
 }

@@ -18,9 +18,9 @@ struct WorkerCommand: AsyncParsableCommand {
             """,
         version: workerVersion,
         subcommands: [
-            InitCommand.self, EnqueueCommand.self, RunCommand.self, StatusCommand.self, WaitCommand.self,
-            ResultsCommand.self, EventsCommand.self, GetCommand.self, ImportCommand.self, ExplainCommand.self,
-            CancelCommand.self, PauseCommand.self, ResumeCommand.self,
+            InitCommand.self, EnqueueCommand.self, RunCommand.self, WarmCommand.self, StatusCommand.self,
+            WaitCommand.self, ResultsCommand.self, EventsCommand.self, GetCommand.self, ExportCommand.self,
+            ImportCommand.self, ExplainCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
             RetryCommand.self, BlacklistCommand.self, HostsCommand.self, LimitsCommand.self, CacheCommand.self,
             DatabaseCommand.self, PruneCommand.self, MetricsCommand.self, ConfigCommand.self, DoctorCommand.self,
             HelperCommand.self,
@@ -35,8 +35,35 @@ struct WorkerCommand: AsyncParsableCommand {
             HelperCommand.main(Array(words.dropFirst()))
         } else {
             Heaps.limit()
-            await main(nil)
+            await run(Array(words))
         }
+    }
+
+    /// Parses and runs the command; a mistake in its words ends the program with a sentence that says what was meant.
+    private static func run(_ words: [String]) async {
+        if words.first == "help", let sentence = CommandLineAdvice.sentence(for: words) { refuse(sentence) }
+        do {
+            var command = try await asyncParseAsRoot(words)
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            guard exitCode(for: error) == .usage, !(error is ExitCode) else { exit(withError: error) }
+            if let sentence = CommandLineAdvice.sentence(for: words) { refuse(sentence) }
+            // What a setting says of its value is enough, and the value may be a secret.
+            let message = message(for: error)
+            if let match = message.wholeMatch(of: /(?s)The value '.*' is invalid for '[^']*': (.*)/) {
+                refuse(String(match.output.1))
+            }
+            exit(withError: error)
+        }
+    }
+
+    private static func refuse(_ sentence: String) -> Never {
+        Terminal.error("worker: \(sentence)")
+        Glibc.exit(ExitCode.usage.rawValue)
     }
 }
 

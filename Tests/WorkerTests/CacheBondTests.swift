@@ -14,7 +14,8 @@ import Testing
             try await w.run(["init", "--db", other, "--cache", w.cache + ".own"])
             defer { _ = try? ChildProcess.run("rm", ["-r", w.cache + ".own"]) }
             for command in [
-                ["run", "--drain", "--orphan-grace", "0"], ["cache", "gc", "--orphan-grace", "0"], ["cache", "clear"],
+                ["run", "--drain", "--orphan-grace", "0"], ["cache", "gc", "--orphan-grace", "0"],
+                ["cache", "clear", "--yes"],
                 ["cache", "verify"], ["get", w.url("/1.png")],
             ] {
                 let result = try await w.run(command + ["--db", other], expecting: 73)
@@ -53,7 +54,7 @@ import Testing
             for isMissing in [false, true] {
                 let path = isMissing ? w.place("missing.db") : other
                 // Without the word nothing is touched.
-                let plain = try await w.run("db", "rebuild", "--db", path, expecting: 73)
+                let plain = try await w.run("db", "rebuild", "--yes", "--db", path, expecting: 73)
                 #expect(plain.errors.contains("worker db rebuild --adopt"), "\(plain.errors)")
                 #expect(isMissing == (access(path, F_OK) != 0))
                 let before = isMissing ? other : w.database
@@ -63,7 +64,7 @@ import Testing
                 let words = command.split(whereSeparator: \.isWhitespace).map(String.init)
                 let options = isMissing ? ["--db", path] : words
                 #expect(isMissing || words == ["--db", path, "--cache", w.cache])
-                let rebuilt = try await w.run(["db", "rebuild", "--adopt"] + options)
+                let rebuilt = try await w.run(["db", "rebuild", "--adopt", "--yes"] + options)
                 #expect(rebuilt.output.contains("2 files are in the index"), "\(rebuilt.output)")
                 #expect(w.blobs.sorted() == files)
                 try await w.run("cache", "verify", "--db", path)
@@ -72,7 +73,7 @@ import Testing
                 try await w.run("cache", "gc", "--orphan-grace", "0", "--db", before, expecting: 73)
             }
             // And back: what its own jobs had is there again.
-            try await w.run("db", "rebuild", "--adopt")
+            try await w.run("db", "rebuild", "--yes", "--adopt")
             _ = try await w.path(w.url("/1.png"))
             for name in fileNames(in: w.home) where name.contains(".broken-") { unlink("\(w.home)/\(name)") }
         }
@@ -83,7 +84,9 @@ import Testing
             try await w.enqueue([w.url("/1.png")])
             try await w.drain()
             let wrong = w.cache + ".wrong"
-            for command in [["cache", "verify"], ["cache", "gc"], ["cache", "clear"], ["get", w.url("/1.png")]] {
+            for command in [
+                ["cache", "verify"], ["cache", "gc"], ["cache", "clear", "--yes"], ["get", w.url("/1.png")],
+            ] {
                 let result = try await w.run(command + ["--cache", wrong], expecting: 73)
                 #expect(result.errors.contains("There is no cache at"), "\(command): \(result.errors)")
                 #expect(access(wrong, F_OK) != 0)

@@ -17,7 +17,7 @@ import Testing
             #expect(try await w.value("SELECT count(*) FROM results WHERE path IS NULL") == "6")
             try await w.run("cache", "unpin", w.url("/0.png"))
             try await w.run("cache", "unpin", w.url("/0.png"), expecting: 1)
-            try await w.run("cache", "clear")
+            try await w.run("cache", "clear", "--yes")
             #expect(w.blobs == [])
             #expect(try await w.run("cache", "stats").output.contains("8 files evicted so far"))
         }
@@ -26,7 +26,7 @@ import Testing
     @Test func aRunStaysWithinItsLimit() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<40).map { w.url("/\($0).png") })
-            try await w.drain("--cache-max-size", "100000", "--quiet")
+            try await w.drain("--cache-max-size", "100kB", "--quiet")
             #expect(Int(try await w.value("SELECT bytes FROM cache_totals")) ?? .max <= 100_000)
             #expect(try await w.value("SELECT done FROM jobs") == "40")
         }
@@ -69,9 +69,9 @@ import Testing
             try await w.enqueue(w.url("/5.png"))
             try await w.drain()
             #expect(try await w.run("metrics").output.contains("worker_cache_misses_total 1\n"))
-            try await w.run("prune", "--older-than", "1h")
+            try await w.run("prune", "--older-than", "1h", "--yes")
             #expect(try await w.value("SELECT count(*) FROM jobs") == "1")
-            try await w.run("prune", "--older-than", "0")
+            try await w.run("prune", "--older-than", "0", "--yes")
             #expect(try await w.value("SELECT count(*) FROM jobs") == "0")
             try await w.run("get", w.url("/5.png"))
         }

@@ -60,7 +60,7 @@ import Testing
             let half = Array(Pictures.png(3).prefix(Pictures.png(3).count / 2))
             let cases: [(String, [UInt8], [String])] = [
                 ("truncated", half, []), ("not-an-image", Array("<html></html>".utf8), []), ("bad-image", [], []),
-                ("too-large", Pictures.png(4), ["--max-body", "100"]),
+                ("too-large", Pictures.png(4), ["--max-body", "100B"]),
                 ("too-many-pixels", TestImages.pngHeaderOnly(50_000, 50_000), []),
             ]
             for (failure, bytes, flags) in cases {
@@ -155,7 +155,7 @@ import Testing
         try await withWorker { w in
             try await w.run("init")
             let size = Pictures.png(1).count
-            let limit = ["--cache-max-size", "\(3 * size)"]
+            let limit = ["--cache-max-size", "\(3 * size)B"]
             for number in 1...6 {
                 let path = try file(w, "a", Pictures.png(number))
                 try await w.run(["cache", "put", w.url("/\(number).png"), path] + limit)
@@ -165,11 +165,11 @@ import Testing
             #expect(try await w.value("SELECT count(*) FROM reservations") == "0")
             #expect(try await w.value("SELECT count(*) FROM workers") == "0")
             let large = try await w.run(
-                "cache", "put", w.url("/7.png"), try file(w, "a", Pictures.png(7)), "--cache-max-size", "\(size - 1)",
+                "cache", "put", w.url("/7.png"), try file(w, "a", Pictures.png(7)), "--cache-max-size", "\(size - 1)B",
                 expecting: 2)
             #expect(large.errors.contains("worker: too-large: "))
             // If all that is there is pinned, there is no room.
-            try await w.run(["cache", "clear"])
+            try await w.run(["cache", "clear", "--yes"])
             try await w.run(["cache", "pin"] + (1...3).map { w.url("/\($0).png") })
             for number in 1...3 {
                 let path = try file(w, "a", Pictures.png(number))

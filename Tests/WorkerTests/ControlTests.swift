@@ -120,7 +120,7 @@ import Testing
             #expect(try await w.run("blacklist", "remove", w.url("/a"), expecting: 1).output == "0 removed\n")
             try await w.sql("DELETE FROM blacklist WHERE url = '\(w.url("/b"))'")
             #expect(try await w.run("blacklist", "remove", "--host", "127.0.0.1").output == "2 removed\n")
-            #expect(try await w.run("blacklist", "clear").output == "0 removed\n")
+            #expect(try await w.run("blacklist", "clear", "--yes").output == "0 removed\n")
             try await w.run("blacklist", "remove", expecting: 64)
             let odd = try await w.run("blacklist", "list", "--class", "sad", expecting: 64)
             #expect(odd.errors.contains("Unknown class 'sad'. The classes are: dns, connect,"))

@@ -94,7 +94,7 @@ import Testing
             try await w.enqueue((0..<12).map { w.url("/\($0).png") })
             _ = try w.start("--concurrency", "4")
             try await w.eventually("two are in flight") { w.origin.requests.count == 2 }
-            try await w.run("limits", "--reset")
+            try await w.run("limits", "--reset", "--yes")
             try await w.eventually("four are in flight") { w.origin.requests.count == 4 }
             gate.open()
             try await w.untilEnded("1")

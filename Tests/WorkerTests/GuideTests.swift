@@ -9,10 +9,15 @@ import Testing
     private static let photograph = ProcessTable.contents(
         of: Guide.root.appending("docs").appending("contact-sheet.jpg").string)
 
+    private static let sitemap = """
+        <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://images.example.com/h.jpg</loc></url></urlset>
+        """
+
     /// Answers as a proxy: a request names its whole URL. Pages use these names for what goes wrong.
     @Sendable private static func reply(_ request: LoopbackOrigin.Request) -> LoopbackReply {
         let path = request.path.prefix { $0 != "?" }
         if path.hasSuffix("/busy.jpg") { return .status(503) }
+        if path.hasSuffix("/sitemap.xml") { return .ok(Array(sitemap.utf8), type: "application/xml") }
         if path.hasSuffix("/page.html") { return .ok(Array("<!doctype html><title>no picture</title>".utf8)) }
         if path.hasSuffix(".png") { return .ok(TestImages.png(320, 240), headers: [("ETag", "\"1\"")]) }
         guard path.hasSuffix(".jpg"), !path.hasSuffix("/missing.jpg"), let photograph else { return .status(404) }
@@ -56,22 +61,27 @@ import Testing
     }
 
     @Test func `Every guide has commands`() {
-        #expect(Guide.all.count == 13)
+        #expect(Guide.all.count == 14)
         for guide in Guide.all {
             #expect(guide.blocks.contains { ["sh", "console"].contains($0.kind) }, "\(guide.name)")
         }
     }
 
-    /// What needs root, or a whole build.
+    /// What needs root, systemd, or a whole build.
     @Test func `Few blocks are not run, and they are known`() {
         let left = Guide.all.flatMap { guide in
             guide.blocks.filter { $0.kind == "sh no-test" }.map { "\(guide.name): \($0.lines.first ?? "")" }
         }
         let known = [
-            "cron-and-services.md: useradd --system --home-dir /var/lib/worker worker",
+            "cron-and-services.md: cp nightly.yaml /etc/prefetch-worker/jobs/",
+            "cron-and-services.md: sudo -u prefetch-worker worker status --config /etc/prefetch-worker/worker.yaml",
             "embed-in-swift.md: swift build --product SepiaWorker",
-            "install.md: scripts/bootstrap",
+            "install.md: scripts/package",
+            "install.md: sudo -u prefetch-worker worker enqueue https://example.com/a.jpg --config /etc/prefetch-worker/worker.yaml",
+            "install.md: tar -xf prefetch-worker_*.tar.gz",
             "install.md: apt-get install libvips42 libcurl4 libsqlite3-0 libjpeg62-turbo libavif15 libjxl0.7 libwebp7 libwebpmux3 \\",
+            "install.md: scripts/package --output packaging/out",
+            "install.md: scripts/bootstrap",
         ]
         #expect(left == known)
         let kinds = Set(Guide.all.flatMap { $0.blocks.map(\.kind) })

@@ -143,7 +143,7 @@ import Testing
             let folder = try folder(w, 150)
             let limit = 100 * Self.picture(0).count
             let arguments = ["import", folder, "--url-template", w.url("/{name}"), "--json"]
-            let run = try await w.run(arguments + ["--cache-max-size", "\(limit)"])
+            let run = try await w.run(arguments + ["--cache-max-size", "\(limit)B"])
             #expect(try run.json(Counts.self) == Counts(stored: 150))
             #expect(try await Int(w.value("SELECT bytes FROM cache_totals")) ?? .max <= limit)
             #expect((1...100).contains(w.blobs.count))

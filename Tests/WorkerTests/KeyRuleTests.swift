@@ -11,7 +11,7 @@ struct KeyRuleTests {
             // The URL is its own key, whatever becomes of the others.
             try await w.enqueue(w.url("/3.png"))
             try await w.drain()
-            try await w.run("prune", "--older-than", "0")
+            try await w.run("prune", "--older-than", "0", "--yes")
             #expect(try await w.value("SELECT count(*) FROM items") == "0")
             for found in ["/1.png?token=7", "/1.png?token=8", "/2.png?token=9&size=3", "/3.png"] {
                 _ = try await w.path(w.url(found))
@@ -46,7 +46,7 @@ struct KeyRuleTests {
             #expect(try await w.run("cache", "pin", "--show-credentials").lines == Array(urls[0..<2]))
             try await w.run("cache", "unpin", urls[2], expecting: 1)
             try await w.run("cache", "unpin", urls[0])
-            try await w.run("prune", "--older-than", "0")
+            try await w.run("prune", "--older-than", "0", "--yes")
             try await w.run("cache", "gc", "--cache-max-age", "0")
             #expect(w.blobs.count == 1)
             try await w.run("cache", "unpin", urls[1])

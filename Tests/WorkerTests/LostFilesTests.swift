@@ -45,7 +45,7 @@ struct LostFilesTests {
             let bytes = try #require(Int(try await w.value("SELECT sum(size) FROM blobs")))
             let child = try RunningProgram(
                 TestWorker.binary,
-                ["cache", "verify", "--db", w.database, "--cache", w.cache, "--rate", "\(bytes / 4)"],
+                ["cache", "verify", "--db", w.database, "--cache", w.cache, "--rate", "\(bytes / 4)B"],
                 files: ChildProcess.Files(output: w.place("out"), errors: w.place("err")), environment: [:])
             try await w.eventually("it has written down what it found") {
                 try await w.value("SELECT count(*) FROM lost_files") != "0"
@@ -95,7 +95,7 @@ struct LostFilesTests {
             try await w.run("cancel", "2")
             // A job that ended without it hasn't brought it back.
             #expect(try await w.run("cache", "verify", "--json", expecting: 74).output.contains("\"lost\":[{"))
-            try await w.run("cache", "clear")
+            try await w.run("cache", "clear", "--yes")
             try await w.run("cache", "verify")
         }
     }
@@ -143,7 +143,7 @@ struct LostFilesTests {
             #expect(again.output.contains("stay lost while they are on the list"), "\(again.output)")
             #expect(!again.output.contains("queue the lost files"), "\(again.output)")
             #expect(try await w.value("SELECT count(*) FROM jobs") == "2")
-            try await w.run("blacklist", "clear")
+            try await w.run("blacklist", "clear", "--yes")
             #expect(try await w.run("cache", "verify", "--repair", expecting: 74).output.contains("again as job 3"))
             try await w.drain(expecting: 2)
         }

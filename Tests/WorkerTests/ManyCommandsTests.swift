@@ -89,7 +89,7 @@ import Testing
             for round in 0..<14 {
                 let files = ChildProcess.Files(output: w.place("prune.out"), errors: w.place("prune.err"))
                 let child = try RunningProgram(
-                    TestWorker.binary, ["prune", "--older-than", "0s", "--db", w.database], files: files,
+                    TestWorker.binary, ["prune", "--older-than", "0s", "--yes", "--db", w.database], files: files,
                     environment: ["PATH": "/usr/bin:/bin"])
                 try await Task.sleep(for: .milliseconds(30 + 12 * round))
                 child.send(SIGKILL)
@@ -99,7 +99,7 @@ import Testing
                 #expect(try await w.value(Self.recount) == "0", "\(round)")
             }
             #expect(kills > 0)
-            try await w.run("prune", "--older-than", "0s")
+            try await w.run("prune", "--older-than", "0s", "--yes")
             #expect(try await w.value("SELECT count(*), min(id) FROM jobs") == "100|101")
             #expect(try await w.value("SELECT count(*) FROM items") == "10000")
             #expect(try await w.value("PRAGMA integrity_check") == "ok")

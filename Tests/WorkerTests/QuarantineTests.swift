@@ -14,10 +14,10 @@ struct QuarantineTests {
             #expect(found.output.contains("1 files are in quarantine"), "\(found.output)")
             try await w.run("cache", "gc")
             try await w.run("cache", "gc", "--quarantine-age", "never")
-            try await w.run("cache", "clear")
+            try await w.run("cache", "clear", "--yes")
             #expect(fileNames(in: w.cache + "/quarantine").count == 1)
             #expect(try await w.run("cache", "stats").output.contains("1 files in quarantine"))
-            let cleared = try await w.run("cache", "clear", "--quarantine")
+            let cleared = try await w.run("cache", "clear", "--quarantine", "--yes")
             #expect(cleared.output.contains("1 files removed from quarantine"))
             #expect(fileNames(in: w.cache + "/quarantine") == [])
             // By its age, as every run does it.
@@ -37,7 +37,7 @@ struct QuarantineTests {
                     output: w.place("out-\(signal)"), errors: w.place("err-\(signal)"))
                 let child = try RunningProgram(
                     TestWorker.binary,
-                    ["cache", "verify", "--db", w.database, "--cache", w.cache, "--rate", "\(max(1, bytes / 300))"],
+                    ["cache", "verify", "--db", w.database, "--cache", w.cache, "--rate", "\(max(1, bytes / 300))B"],
                     files: files, environment: [:])
                 try await w.eventually("it is ready for signals") { child.handles(signal) }
                 // One that comes while its handler is being put in place is lost.

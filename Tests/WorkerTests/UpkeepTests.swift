@@ -40,7 +40,7 @@ import Testing
                 """)
             let one = Int(try await w.value("SELECT bytes - 1 FROM cache_totals")) ?? 0
             try await w.run(
-                "cache", "gc", "--cache-max-age", "never", "--cache-max-size", "\(one)", "--cache-low-water", "100",
+                "cache", "gc", "--cache-max-age", "never", "--cache-max-size", "\(one)B", "--cache-low-water", "100",
                 "--evict-first", first)
             let left = try await w.value("SELECT sum(is_source), sum(NOT is_source) FROM blobs")
             #expect(left == (first == "sources" ? "1|2" : "2|1"))
@@ -57,12 +57,12 @@ import Testing
                 try await w.drain()
                 let free = try disk.free()
                 // Half of what the pictures take is missing.
-                try await w.run("cache", "gc", "--min-free", "\(free + 20 * 4_096)")
+                try await w.run("cache", "gc", "--min-free", "\(free + 20 * 4_096)B")
                 #expect(try disk.free() >= free + 20 * 4_096)
                 #expect((1..<40).contains(w.blobs.count))
                 // A worker does it by itself.
                 try await w.enqueue(w.url("/77.png"))
-                try await w.drain("--min-free", "\(free + 30 * 4_096)")
+                try await w.drain("--min-free", "\(free + 30 * 4_096)B")
                 #expect(try disk.free() >= free + 30 * 4_096)
                 try disk.giveBack(w.cache)
             }
@@ -90,7 +90,7 @@ import Testing
             try await w.drain()
             let bytes = Int(try await w.value("SELECT bytes FROM cache_totals")) ?? 0
             let start = ContinuousClock.now
-            try await w.run("cache", "verify", "--rate", "\(bytes / 2)")
+            try await w.run("cache", "verify", "--rate", "\(bytes / 2)B")
             #expect(.now - start >= .milliseconds(1_900))
         }
     }

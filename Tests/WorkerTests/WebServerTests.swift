@@ -40,7 +40,7 @@ import Testing
             try await w.run(["--silent", "--fail", "--output", w.place("served"), address], program: "curl")
             #expect(try w.bytes(of: w.place("served")) == w.bytes(of: try await w.path(url, variant: "thumb")))
             // A miss is what the page's last location says.
-            try await w.run("cache", "clear")
+            try await w.run("cache", "clear", "--yes")
             let missed = try await w.run(
                 ["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", address], program: "curl")
             #expect(missed.line == "404")

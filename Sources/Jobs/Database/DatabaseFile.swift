@@ -14,13 +14,30 @@ struct DatabaseFile: Sendable {
     init(path: String) throws(JobsError) {
         name = Self.withoutLinks(path, depth: 0)
         var info = stat()
-        guard stat(name, &info) == 0, Self.isRegular(info), info.st_nlink > 1 else { return }
+        guard stat(name, &info) == 0 else {
+            try Self.checkFolder(of: name, path)
+            return
+        }
+        guard info.st_mode & S_IFMT != S_IFDIR else {
+            throw JobsError(.cannotOpen, "The database \(path) is a folder. Name a file in it: \(path)/worker.db")
+        }
+        guard Self.isRegular(info), info.st_nlink > 1 else { return }
         throw JobsError(
             .cannotOpen,
             """
             The database \(path) has \(info.st_nlink) names (hard links), and SQLite would keep a log for each of them. \
             Remove all but one, or copy it with: worker db backup
             """)
+    }
+
+    /// Says which folder is missing; otherwise the message would be about the lock file.
+    private static func checkFolder(of name: String, _ path: String) throws(JobsError) {
+        let folder = split(name).folder
+        var info = stat()
+        guard stat(folder, &info) != 0, errno == ENOENT else { return }
+        throw JobsError(
+            .cannotOpen, "The folder \(folder) of the database \(path) does not exist. Make it with: mkdir -p \(folder)"
+        )
     }
 
     /// Device and inode; nil if the file does not exist.

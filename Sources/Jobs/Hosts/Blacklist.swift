@@ -40,6 +40,15 @@ public struct Blacklist: Sendable {
         }
     }
 
+    /// How many entries ``remove(_:)`` would remove.
+    public func count(_ selection: Selection) async throws(JobsError) -> Int {
+        try await gate.read { db in
+            let (condition, arguments) = selection.condition
+            return Int(
+                clamping: try db.integer("SELECT count(*) FROM blacklist_entries WHERE \(condition)", arguments) ?? 0)
+        }
+    }
+
     /// Removes entries.
     ///
     /// - Returns: the number of removed entries.

@@ -9,6 +9,19 @@ extension Maintenance {
         public var sources = 0
     }
 
+    /// The jobs and items that ``prune(endedBefore:)`` would remove.
+    public func prunable(endedBefore time: SteadyTime) async throws(JobsError) -> Pruned {
+        try await gate.read { db in
+            let row = try db.row(
+                """
+                SELECT count(*) AS jobs, coalesce(sum(total), 0) AS items FROM jobs LEFT JOIN job_ends ON job = id
+                WHERE state IN ('finished', 'cancelled', 'failed') AND coalesce(ended_at, finished_at) < ?
+                    AND queued + active + delayed = 0
+                """, [time.milliseconds])
+            return Pruned(jobs: row?["jobs"] ?? 0, items: row?["items"] ?? 0)
+        }
+    }
+
     /// Removes jobs that ended before `time` with their items, and source rows without bytes that were last used before
     /// it.
     ///

@@ -1,3 +1,5 @@
+internal import Core
+
 /// A job's options without values, by SDWebImage's names in kebab case.
 public struct JobOptions: OptionSet, Hashable, Sendable {
     public let rawValue: Int
@@ -77,10 +79,7 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
                 continue
             }
             guard let match = Self.names.first(where: { $0.name == word }) else {
-                let known = Self.names.map(\.name).joined(separator: ", ")
-                throw JobsError(
-                    .refused,
-                    "Unknown option '\(word.prefix(64))'. The options are: \(known), \(JobSettings.names).")
+                throw JobsError(.refused, "Unknown option '\(word.prefix(64))'.\(Self.advice(for: String(word)))")
             }
             options.insert(match.option)
         }
@@ -91,6 +90,22 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
             throw JobsError(.refused, "The options from-cache-only and from-loader-only exclude each other.")
         }
         self = options
+    }
+
+    /// The nearest option to an unknown word, or all of them.
+    fileprivate static func advice(for word: String) -> String {
+        if JobSettings.names.contains(where: { $0.hasPrefix(word + "=") }) {
+            let forms = JobSettings.names.filter { $0.hasPrefix(word + "=") }.joined(separator: ", ")
+            return " It needs a value: \(forms)."
+        }
+        let valued = JobSettings.names.map { String($0.prefix { $0 != "=" }) }
+        // Names in SQL are often written with underscores.
+        if let near = NearestWord.find(word.replacing("_", with: "-"), among: names.map(\.name) + valued) {
+            let form = JobSettings.names.first { $0.hasPrefix(near + "=") } ?? near
+            return " Did you mean '\(form)'?"
+        }
+        let known = (names.map(\.name) + JobSettings.names).joined(separator: ", ")
+        return " The options are: \(known)."
     }
 }
 
@@ -115,9 +130,11 @@ public struct JobSettings: Hashable, Sendable {
     public var filter = PictureFilter()
 
     static let names =
-        "max-age=TIME, cache-max-age=TIME, cache-key=drop-query, cache-key=keep:NAME+NAME, cache-key=s/PATTERN/REPLACEMENT/, "
-        + "content-types=TYPE+TYPE, timeout=TIME, connect-timeout=TIME, total-timeout=TIME, retry-delay=TIME, "
-        + "max-tries=N, \(PictureFilter.names)"
+        [
+            "max-age=TIME", "cache-max-age=TIME", "cache-key=drop-query", "cache-key=keep:NAME+NAME",
+            "cache-key=s/PATTERN/REPLACEMENT/", "content-types=TYPE+TYPE", "timeout=TIME", "connect-timeout=TIME",
+            "total-timeout=TIME", "retry-delay=TIME", "max-tries=N",
+        ] + PictureFilter.names
 
     public init(parsing text: String?) throws(JobsError) {
         for word in (text ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
@@ -140,8 +157,12 @@ public struct JobSettings: Hashable, Sendable {
             case "content-types": contentTypes = try Self.types(value)
             case let name where try filter.set(name, to: value): break
             default:
+                let name = String(word[..<equals])
+                guard !JobOptions.names.contains(where: { $0.name == name }) else {
+                    throw JobsError(.refused, "The option '\(name)' has no value: write it without '='.")
+                }
                 throw JobsError(
-                    .refused, "Unknown option '\(word.prefix(64))'. The options with a value are: \(Self.names).")
+                    .refused, "Unknown option '\(word.prefix(64))'.\(JobOptions.advice(for: name))")
             }
         }
     }
@@ -171,7 +192,9 @@ public struct JobSettings: Hashable, Sendable {
         if text == "-1" || text == "never" { return -1 }
         guard let time = milliseconds(text) else {
             throw JobsError(
-                .refused, "\(name) must be a time such as 90s, 12h or 7d, or -1 for ever, not '\(text.prefix(64))'.")
+                .refused,
+                "\(name) must be a time with a unit (ms, s, m, h, d) such as 90s, 12h or 7d, or -1 for ever, not '\(text.prefix(64))'."
+            )
         }
         return time
     }
@@ -182,16 +205,18 @@ public struct JobSettings: Hashable, Sendable {
         guard let time = milliseconds(text), (1...most).contains(time) else {
             throw JobsError(
                 .refused,
-                "\(name) must be a time such as 500ms, 3s or 2m, up to \(most / 3_600_000)h, not '\(text.prefix(64))'.")
+                "\(name) must be a time with a unit (ms, s, m, h, d) such as 500ms, 3s or 2m, up to \(most / 3_600_000)h, not '\(text.prefix(64))'."
+            )
         }
         return time
     }
 
     private static func milliseconds(_ text: String) -> Int64? {
-        let unit = units.first { text.hasSuffix($0.0) }
-        guard let number = Int64(text.dropLast(unit?.0.count ?? 0)), (0...10_000_000).contains(number) else {
-            return nil
-        }
-        return number * (unit?.1 ?? 1_000)
+        // A number without a unit might be meant as days.
+        if text == "0" { return 0 }
+        guard let unit = units.first(where: { text.hasSuffix($0.0) }),
+            let number = Int64(text.dropLast(unit.0.count)), (0...10_000_000).contains(number)
+        else { return nil }
+        return number * unit.1
     }
 }

@@ -12,7 +12,7 @@ public struct PictureFilter: Hashable, Sendable {
     /// Above the largest value of any picture.
     private static let most = 1e15
 
-    static let names = Quantity.allCases.map { "min-\($0.rawValue)=N, max-\($0.rawValue)=N" }.joined(separator: ", ")
+    static let names = Quantity.allCases.flatMap { ["min-\($0.rawValue)=N", "max-\($0.rawValue)=N"] }
 
     /// Applies an option.
     ///

@@ -164,6 +164,7 @@ public struct JobControl: Sendable {
             let state = try Self.requireJob(job, in: db)
             guard state != next else { return }
             guard state.isOpen, state.canMove(to: next) else {
+                guard state.isOpen else { throw JobsError(.refused, "Job \(job) is already \(state.rawValue).") }
                 throw JobsError(.refused, "Job \(job) is \(state.rawValue) and can't be made \(next.rawValue).")
             }
             try db.run(

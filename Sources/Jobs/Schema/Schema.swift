@@ -20,10 +20,20 @@ enum Schema {
                 try db.execute(sql: part)
             }
         }
+        migrator.registerMigration("2-refusals") { db in try db.execute(sql: refusals) }
         return migrator
     }
 
     private static let first = "1-schema"
+
+    /// The names of all triggers that this program makes.
+    static let ownTriggers: Set<String> = {
+        let parts = [
+            jobTables, CacheSchema.tables, hostTables, jobTriggers, ItemSchema.triggers, ItemSchema.checks, views,
+            CacheSchema.nearDuplicates, eventTables, refusals,
+        ]
+        return Set(parts.joined().matches(of: /CREATE TRIGGER (\w+)/).map { String($0.output.1) })
+    }()
 
     /// Refuses a database with migrations that this version does not know.
     ///

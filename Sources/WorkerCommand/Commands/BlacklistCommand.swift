@@ -39,14 +39,14 @@ struct BlacklistCommand: AsyncParsableCommand {
         @OptionGroup var common: CommonOptions
         @OptionGroup var selection: Selection
         @Argument(help: "Only this URL.") var url: String?
-        @Option(help: "How many at most.") var limit = 1_000
+        @Option(Setting.whole("limit", 1_000, in: 1...1_000_000, "How many at most.")) var limit: Int?
         @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.") var showCredentials =
             false
         @Flag(help: "Print JSON.") var json = false
 
         func run() async throws {
             try await reportingErrors {
-                guard limit > 0 else { throw SettingsError("limit must be at least 1, not '\(limit)'.") }
+                let limit = limit ?? 1_000
                 try await common.readingStore { store in
                     let selected = try selection.selection()
                     guard url == nil || selected == nil else {
@@ -124,11 +124,19 @@ struct BlacklistCommand: AsyncParsableCommand {
         )
         @OptionGroup var common: CommonOptions
         @OptionGroup var selection: Selection
+        @OptionGroup var confirmation: Confirmation
 
         func run() async throws {
             try await reportingErrors {
+                let selected = try selection.selection() ?? .all
                 try await common.withStore { store in
-                    Terminal.print("\(try await store.blacklist.remove(try selection.selection() ?? .all)) removed")
+                    let count = try await store.blacklist.count(selected)
+                    let plan = count == 1 ? "1 entry of the blacklist is" : "\(count) entries of the blacklist are"
+                    guard count > 0, try confirmation.allows("\(plan) removed.") else {
+                        if count == 0 { Terminal.print("0 removed") }
+                        return
+                    }
+                    Terminal.print("\(try await store.blacklist.remove(selected)) removed")
                 }
             }
         }

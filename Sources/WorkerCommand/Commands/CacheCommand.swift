@@ -13,7 +13,7 @@ struct CacheCommand: AsyncParsableCommand {
         ])
 
     /// Logs events that are not part of a command's own output.
-    static let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, line: nil) }
+    static let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, format: .usual(), line: nil) }
 }
 
 struct CacheCollectCommand: AsyncParsableCommand {
@@ -59,16 +59,23 @@ struct CacheClearCommand: AsyncParsableCommand {
 
             EXAMPLES:
               worker cache clear
-              worker cache clear --quarantine
+              worker cache clear --quarantine --yes
             """,
     )
     @OptionGroup var common: CommonOptions
     @Flag(help: "Also remove the files in quarantine.") var quarantine = false
+    @OptionGroup var confirmation: Confirmation
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
         try await reportingErrors {
-            let report = try await common.withCache { store, cache in
+            let report = try await common.withCache { store, cache -> Collector.Report? in
+                let totals = try await store.cache.totals()
+                let also = quarantine ? ", and the files in quarantine" : ""
+                let plan =
+                    "Of \(totals.blobs) cached files (\(Output.bytes(totals.bytes))) all are removed that are neither pinned nor in "
+                    + "use\(also)."
+                guard try confirmation.allows(plan) else { return nil }
                 let collector = Collector(
                     store: store, cache: cache, policy: CachePolicy(), logger: CacheCommand.logger)
                 var report = try await collector.clear()
@@ -80,7 +87,7 @@ struct CacheClearCommand: AsyncParsableCommand {
                 }
                 return report
             }
-            try show(report, json: json)
+            if let report { try show(report, json: json) }
         }
     }
 }
@@ -127,7 +134,9 @@ struct CachePinCommand: AsyncParsableCommand {
                         Terminal.print(Terminal.safe(showCredentials ? url : redaction.shown(url)))
                     }
                 } else {
+                    try LookedUpURL.check(urls)
                     try await store.cache.pin(urls)
+                    Terminal.error("\(urls.count) pinned")
                 }
             }
         }
@@ -155,6 +164,7 @@ struct CacheUnpinCommand: AsyncParsableCommand {
                 Terminal.error("worker: none of these URLs is pinned. List them with: worker cache pin")
                 throw ExitCode.notFound
             }
+            Terminal.error("\(count) unpinned")
         }
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ContentCache
 import Jobs
 import PrefetchWorker
 
@@ -48,17 +49,24 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
 
             EXAMPLES:
               worker db rebuild
+              worker db rebuild --yes
               worker db rebuild --adopt --db new.db --cache /var/cache/worker
             """,
     )
     @OptionGroup var common: CommonOptions
     @Flag(help: "Take the cache over, though it is another database's or there is none.") var adopt = false
+    @OptionGroup var confirmation: Confirmation
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
         try await reportingErrors {
             let settings = try common.settings()
             let cache = try common.openCache()
+            let path = try common.databasePath(settings)
+            let plan =
+                "A new database takes the place of \(path), made of what can be read of it and of the files in \(cache.directory); "
+                + "the old one is kept under another name."
+            guard try confirmation.allows(plan) else { return }
             let report = try await Rebuild(database: common.databasePath(settings), cache: cache)
                 .run(adopts: adopt)
             if json {

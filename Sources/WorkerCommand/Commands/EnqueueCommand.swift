@@ -1,7 +1,7 @@
 import ArgumentParser
-import FoundationEssentials
 import Imaging
 import Jobs
+import Lists
 import PrefetchWorker
 import Variants
 
@@ -10,8 +10,11 @@ struct EnqueueCommand: AsyncParsableCommand {
         commandName: "enqueue",
         abstract: "Adds a job.",
         discussion: """
-            Prints the job's number. URLs come from the command line, from a file (one on a line; blank lines and lines \
-            that begin with # are left out), from standard input, or from a manifest.
+            Prints the job's number. URLs come from the command line, from a list (-f), from another SQLite file (--query), or \
+            from a manifest. A list is text with a URL on each line, CSV, TSV, JSON Lines, an XML sitemap or an index of \
+            them, an RSS or Atom feed, or an HTML page; plain, gzip or zstd. What it is taken for is told on standard \
+            error. Other columns of a row become the item's meta. One wrong line, and nothing is enqueued, unless \
+            --skip-invalid leaves such lines out.
 
             A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option]…[,effect]…; either side of x \
             may be empty. docs/reference/variants.md explains the parts:
@@ -27,6 +30,9 @@ struct EnqueueCommand: AsyncParsableCommand {
               worker enqueue -f urls.txt --variant thumb=320x240,cover,webp,q80 --variant card=640x,webp
               generate-urls | worker enqueue -f - --name nightly --option refresh-cached --priority -10
               worker enqueue -f feed.txt --option only-new
+              worker enqueue -f products.csv --column image_url --variant card=640x,webp
+              worker enqueue -f https://example.com/sitemap.xml --host img.example.com --limit 1000
+              worker enqueue --query 'SELECT image AS url, sku FROM products' --from shop.db
               worker enqueue -f urls.txt --variant 'card=640x400,cover,attention,auto,sharpen,round:12'
               worker enqueue -f urls.txt --variant thumb=320x240,cover,webp,@1+@2+@3
               worker enqueue --manifest catalogue.yaml
@@ -39,8 +45,12 @@ struct EnqueueCommand: AsyncParsableCommand {
     @Argument(help: "URLs to fetch.")
     var urls: [String] = []
 
-    @Option(name: .shortAndLong, help: "A file with a URL on each line; - for standard input.")
-    var file: String?
+    @Option(
+        name: .shortAndLong,
+        help: "A list of URLs: a file, an address, or - for standard input; repeatable.")
+    var file: [String] = []
+
+    @OptionGroup(title: "LISTS") var lists: ListOptions
 
     @Option(help: "A YAML or JSON file with urls, variants, options, headers, priority, order, name, dedupe-key.")
     var manifest: String?
@@ -58,8 +68,7 @@ struct EnqueueCommand: AsyncParsableCommand {
     )
     var header: [String] = []
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("-100 to 100, higher first (0).", valueName: "n"))
-    var priority: Int?
+    @Option(Setting.whole("priority", nil, in: -100...100, "-100 to 100, higher first (0).")) var priority: Int?
 
     @Option(help: "fifo or lifo (the worker's own).")
     var order: String?
@@ -85,42 +94,31 @@ struct EnqueueCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let job = try newJob()
-            try await common.withStore(missing: .create) { store in
-                if let id = try await store.queue.enqueue(job) {
-                    if let count = try await store.reports.progress(job: id)?.notNew, count > 0 {
-                        Terminal.error("\(count) URLs were done by earlier jobs, and are left out.")
-                    }
-                    Terminal.print(json ? #"{"job":\#(id),"urls":\#(job.urls.count + job.items.count)}"# : "\(id)")
-                } else {
-                    let key = job.dedupeKey ?? ""
-                    let running = try await store.queue.unfinishedJob(withDedupeKey: key)
-                    Terminal.error(
-                        "Job \(running.map(String.init) ?? "?") with the key '\(key)' is not finished; nothing was added."
-                    )
-                    Terminal.print(json ? #"{"job":\#(running ?? 0),"urls":0}"# : "\(running ?? 0)")
-                }
-            }
+            let manifest = try manifest.map { try Manifest.read($0) }
+            let intake = try await JobIntake(
+                newJob(manifest), files: file + [manifest?.file].compactMap { $0 },
+                from: JobIntake.Source(common: common, lists: lists, meta: metaMembers()))
+            try await common.withStore(missing: .create) { store in try await add(intake, to: store) }
         }
     }
 
-    private func giveColumns(to job: inout NewJob) {
-        job.items = job.urls.map { url in
-            var item = NewItem(url: url)
-            item.meta = meta
-            item.fallbacks = fallback
-            return item
+    private func add(_ intake: JobIntake, to store: JobStore) async throws {
+        guard let id = try await intake.add(to: store, fallbacks: fallback) else {
+            let key = intake.job.dedupeKey ?? ""
+            let running = try await store.queue.unfinishedJob(withDedupeKey: key)
+            Terminal.error(
+                "Job \(running.map(String.init) ?? "?") with the key '\(key)' is not finished; nothing was added.")
+            return Terminal.print(json ? #"{"job":\#(running ?? 0),"urls":0}"# : "\(running ?? 0)")
         }
-        job.urls = []
+        if let count = try await store.reports.progress(job: id)?.notNew, count > 0 {
+            Terminal.error("\(ListIntake.urls(count)) were done by earlier jobs, and are left out.")
+        }
+        Terminal.print(json ? #"{"job":\#(id),"urls":\#(intake.spool.count)}"# : "\(id)")
     }
 
-    private func newJob() throws -> NewJob {
-        var job = try manifest.map { try Manifest.read($0) } ?? NewJob(urls: [])
+    private func newJob(_ manifest: Manifest?) throws -> NewJob {
+        var job = manifest?.job ?? NewJob(urls: [])
         job.urls += urls
-        if let file { job.urls += try URLList.read(file) }
-        guard !job.urls.isEmpty else {
-            throw SettingsError("No URLs: name some, or a file with -f, or standard input with -f -")
-        }
         if !variant.isEmpty { job.variants = try VariantList(variant).text }
         if !option.isEmpty { job.options = option.joined(separator: " ") }
         for header in try HeaderLine.all(header) {
@@ -130,8 +128,25 @@ struct EnqueueCommand: AsyncParsableCommand {
         job.name = name ?? job.name
         job.dedupeKey = dedupeKey ?? job.dedupeKey
         if let order { job.order = try Manifest.order(order) }
-        if meta != nil || !fallback.isEmpty { giveColumns(to: &job) }
+        for (what, text) in [("name", job.name), ("dedupe-key", job.dedupeKey)] where text == "" {
+            throw SettingsError("The \(what) is empty; leave it out, or write one.")
+        }
+        guard fallback.count <= 16 else {
+            throw SettingsError("--fallback can be given 16 times at most, not \(fallback.count) times.")
+        }
+        for url in fallback {
+            guard case .bad(let message) = ListIntake.verdict(argument: url) else { continue }
+            throw SettingsError("--fallback: \(message)")
+        }
         try WorkerJobs.check(job)
         return job
+    }
+
+    private func metaMembers() throws -> [ListMember] {
+        guard let meta else { return [] }
+        guard let members = ListMember.members(of: meta), meta.utf8.count <= 16_384 else {
+            throw SettingsError(#"meta must be a JSON object of at most 16 KiB, such as {"sku":7}"#)
+        }
+        return members
     }
 }

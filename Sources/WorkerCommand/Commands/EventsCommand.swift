@@ -21,7 +21,8 @@ struct EventsCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: "Only this job; the command ends when the job has ended.")
+    @Option(
+        help: "Only this job; the command ends when the job has ended.", transform: { try JobNumber.read($0) })
     var job: Int64?
 
     @Option(Setting.time("since", nil, "Only events of the last so many seconds, 90m, 12h or 7d."))
@@ -95,7 +96,7 @@ private struct CursorFile {
     /// Replaces the file by a new one, so that a crash leaves the old id or the new one.
     func write(_ id: Int64) throws {
         do {
-            try Data("\(id)\n".utf8).write(to: URL(filePath: path), options: .atomic)
+            try OutputFile.replace(path, "\(id)\n")
         } catch {
             throw SettingsError("\(path) can't be written: \(error)")
         }

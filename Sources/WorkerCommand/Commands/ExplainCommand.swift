@@ -27,6 +27,10 @@ struct ExplainCommand: AsyncParsableCommand {
         let tries: [TryRecord]
         /// Why its items wait that a worker has in flight.
         var waits: [Wait] = []
+
+        var isEmpty: Bool {
+            source == nil && variants.isEmpty && blacklisted == nil && items.isEmpty && tries.isEmpty
+        }
     }
 
     struct Wait: Encodable {
@@ -49,6 +53,7 @@ struct ExplainCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            try LookedUpURL.check([url])
             try await common.readingStore { store in
                 let keys = try await store.cache.keys(ofURL: url, everyState: true)
                 var source: SourceRecord?
@@ -77,8 +82,12 @@ struct ExplainCommand: AsyncParsableCommand {
                 }
                 if json {
                     Terminal.print(try Output.json(report, pretty: true))
-                } else {
+                } else if !report.isEmpty {
                     lines(report).forEach { Terminal.print(Terminal.safe($0)) }
+                }
+                if report.isEmpty {
+                    Terminal.error("worker: Nothing is known of \(Terminal.safe(report.url)): no job has asked for it.")
+                    throw ExitCode.notFound
                 }
             }
         }

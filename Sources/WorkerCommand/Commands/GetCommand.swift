@@ -35,6 +35,7 @@ struct GetCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            try LookedUpURL.check([url])
             let settings = try common.settings()
             let others = try settings.list(UpkeepSettings.readOnlyCache, readOnlyCache)
             let (found, cache) = try await common.readingCache { store, cache in

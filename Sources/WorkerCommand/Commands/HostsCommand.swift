@@ -14,12 +14,12 @@ struct HostsCommand: AsyncParsableCommand {
             """,
     )
     @OptionGroup var common: CommonOptions
-    @Option(help: "How many at most.") var limit = 100
+    @Option(Setting.whole("limit", 100, in: 1...1_000_000, "How many at most.")) var limit: Int?
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
         try await reportingErrors {
-            guard limit > 0 else { throw SettingsError("limit must be at least 1, not '\(limit)'.") }
+            let limit = limit ?? 100
             try await common.readingStore { store in
                 let hosts = try await store.hosts.statuses(limit: limit)
                 if json { return Terminal.print(try Output.json(hosts)) }

@@ -40,7 +40,9 @@ struct ImportCommand: AsyncParsableCommand {
             "Only files whose path in the folder is like this, with * and ? for any characters; repeatable.",
             valueName: "pattern"))
     var match: [String] = []
-    @Option(help: ArgumentHelp("Store at most so many; skipped and refused files do not count.", valueName: "n"))
+    @Option(
+        Setting.whole(
+            "limit", nil, in: 1...1_000_000_000, "Store at most so many; skipped and refused files do not count."))
     var limit: Int?
     @Option(RunSettings.transforms) var transforms: Int?
     @Flag(help: "Judge the files, list them with their URLs, and store nothing.") var dryRun = false
@@ -53,7 +55,6 @@ struct ImportCommand: AsyncParsableCommand {
             throw ValidationError("Give either --url-template or --list.")
         }
         guard list == nil || match.isEmpty else { throw ValidationError("--match goes with --url-template.") }
-        if let limit, limit < 1 { throw ValidationError("--limit must be a whole number from 1, not '\(limit)'.") }
     }
 
     func run() async throws {
@@ -79,7 +80,7 @@ struct ImportCommand: AsyncParsableCommand {
 
     private func store<Files: AsyncSequence>(_ files: Files) async throws where Files.Element == NewPicture {
         let line = Terminal.errorIsTerminal && !quiet ? ProgressLine() : nil
-        let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, line: line) }
+        let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, format: .usual(), line: line) }
         let settings = try common.settings()
         let configuration = try writer.configuration(
             common, helpers: settings.optional(RunSettings.transforms, transforms))

@@ -35,7 +35,7 @@ struct CancelCommand: AsyncParsableCommand {
             guard !url.isEmpty || host != nil else { return try await store.control.cancel(job: job) }
             let count = try await store.control.cancel(
                 job: job, urls: Set(url), try JobControl.FailureSelection(at: host))
-            Terminal.error("\(count) items end as cancelled.")
+            Terminal.error(count == 1 ? "1 item ends as cancelled." : "\(count) items end as cancelled.")
         }
     }
 }
@@ -94,7 +94,7 @@ struct ResumeCommand: AsyncParsableCommand {
 
 /// One job, or all of them.
 struct JobChoice: ParsableArguments {
-    @Argument(help: "The job.") var job: Int64?
+    @Argument(help: "The job.", transform: { try JobNumber.read($0) }) var job: Int64?
     @Flag(help: "All jobs.") var all = false
 
     func validate() throws {
@@ -118,7 +118,7 @@ struct RetryCommand: AsyncParsableCommand {
             """,
     )
     @OptionGroup var common: CommonOptions
-    @Argument(help: "The job.") var job: Int64
+    @Argument(help: "The job.", transform: { try JobNumber.read($0) }) var job: Int64
     @Option(name: .customLong("class"), help: "Only this class of failure, such as http-404.") var failure: String?
     @Option(help: "Only this host.") var host: String?
     @Option(Setting.time("since", nil, "Only items that ended in the last so many seconds, 90m, 12h or 7d.")) var since:
@@ -131,7 +131,7 @@ struct RetryCommand: AsyncParsableCommand {
             selection.failure = try failure.map(FailureClass.init(named:))
             selection.since = since.map { store.database.currentTime - $0 }
             let (items, listed) = try await store.control.retry(job: job, selection, takesOffBlacklist: retryFailed)
-            Terminal.error("\(items) items go back into the queue.")
+            Terminal.error(items == 1 ? "1 item goes back into the queue." : "\(items) items go back into the queue.")
             guard listed > 0 else { return }
             Terminal.error(
                 retryFailed
@@ -154,8 +154,16 @@ extension FailureClass {
     /// - Throws: an error that lists the valid names.
     init(named text: String) throws {
         guard let match = FailureClass(rawValue: text) else {
-            let names = FailureClass.allNamed.map(\.rawValue).joined(separator: ", ")
-            throw SettingsError("Unknown class '\(text)'. The classes are: \(names), http-NNN.")
+            let names = FailureClass.allNamed.map(\.rawValue)
+            let habits = [
+                "notfound": "http-404", "not-found": "http-404", "forbidden": "http-403", "ssl": "tls-certificate",
+            ]
+            let isStatus = Int(text).map { (100...599).contains($0) } ?? false
+            let near =
+                isStatus ? "http-\(text)" : habits[text.lowercased()] ?? NearestWord.find(text, among: names)
+            let advice =
+                near.map { "Did you mean '\($0)'?" } ?? "The classes are: \(names.joined(separator: ", ")), http-NNN."
+            throw SettingsError("Unknown class '\(text)'. \(advice)")
         }
         self = match
     }

@@ -22,10 +22,10 @@ struct LimitsCommand: AsyncParsableCommand {
     )
     @OptionGroup var common: CommonOptions
     @Argument(help: "A host's name.") var host: String?
-    @Option(help: "Downloads at once, over all hosts.") var concurrency: Int?
-    @Option(help: "Downloads at once from one host.") var perHost: Int?
-    @Option(help: "Requests a second to one host.") var rate: Double?
-    @Option(help: "Burst size: requests to one host that may follow each other without a pause.") var burst: Int?
+    @Option(LimitSettings.concurrency) var concurrency: Int?
+    @Option(LimitSettings.perHost) var perHost: Int?
+    @Option(LimitSettings.rate) var rate: Double?
+    @Option(LimitSettings.burst) var burst: Int?
     @Option(LimitSettings.silenceTimeout) var silenceTimeout: Int64?
     @Option(LimitSettings.connectTimeout) var connectTimeout: Int64?
     @Option(LimitSettings.totalTimeout) var totalTimeout: Int64?
@@ -33,7 +33,14 @@ struct LimitsCommand: AsyncParsableCommand {
     @Option(LimitSettings.retryDelay) var retryDelay: Int64?
     @Option(LimitSettings.cacheMaxAge) var cacheMaxAge: Int64?
     @Flag(help: "Go back to the limits with which workers were started.") var reset = false
+    @OptionGroup var confirmation: Confirmation
     @Flag(help: "Print JSON.") var json = false
+
+    func validate() throws {
+        guard reset || !confirmation.yes && !confirmation.dryRun else {
+            throw ValidationError("--yes and --dry-run go with --reset.")
+        }
+    }
 
     func run() async throws {
         try await reportingErrors {
@@ -50,27 +57,23 @@ struct LimitsCommand: AsyncParsableCommand {
             if host != nil, let own = Self.workerLimits(of: change).first {
                 throw SettingsError("\(own.name) is over all hosts: leave the host out.")
             }
-            try Self.check(change)
             try await common.withStore { [change] store in
-                if reset, try await !store.hosts.resetLimits(host: name) { throw ExitCode.notFound }
+                if reset { try await reset(name, in: store) }
                 if isChange { try await store.hosts.setLimits(change) }
                 show(try await store.hosts.limits())
             }
         }
     }
 
-    /// The same bounds as the database's. SQLite stores NaN as NULL, so the database cannot refuse NaN.
-    private static func check(_ limits: LimitsRecord) throws(SettingsError) {
-        for (name, value, most) in [
-            ("concurrency", limits.concurrency, 1_000), ("per-host", limits.perHost, 1_000),
-            ("burst", limits.burst, 10_000),
-        ] {
-            guard let value, !(1...most).contains(value) else { continue }
-            throw SettingsError("\(name) must be a whole number from 1 to \(most), not '\(value)'.")
+    /// - Parameter name: the host's; that of the limits of all hosts otherwise.
+    private func reset(_ name: String, in store: JobStore) async throws {
+        let whose = host == nil ? "for all hosts" : "for \(Terminal.safe(name))"
+        guard try await store.hosts.limits().contains(where: { $0.host == name }) else {
+            Terminal.error("worker: No limits are set \(whose). Those that are set are shown by: worker limits")
+            throw ExitCode.notFound
         }
-        if let rate = limits.rate, !(0.0001...100_000).contains(rate) {
-            throw SettingsError("rate must be a number of requests a second, from 0.0001 to 100000, not '\(rate)'.")
-        }
+        guard try confirmation.allows("The limits that are set \(whose) are removed.") else { return }
+        _ = try await store.hosts.resetLimits(host: name)
     }
 
     /// The limits that are set for the worker as a whole.
@@ -97,6 +100,9 @@ struct LimitsCommand: AsyncParsableCommand {
         if json, let text = try? Output.json(limits) { return Terminal.print(text) }  // Cannot fail: numbers and names.
         let number: (Int?) -> String = { $0.map(String.init) ?? "" }
         let ofHosts = limits.filter { $0.concurrency != nil || $0.perHost != nil || $0.rate != nil || $0.burst != nil }
+        guard !limits.isEmpty else {
+            return Terminal.print("No limits are set: workers have those with which they were started.")
+        }
         let rows = ofHosts.map { record in
             [
                 Terminal.safe(record.host), number(record.concurrency), number(record.perHost),
@@ -115,6 +121,11 @@ struct LimitsCommand: AsyncParsableCommand {
 private enum LimitSettings {
     private static let longest = LimitsRecord.longestTime
 
+    static let concurrency = Setting.whole("concurrency", nil, in: 1...1_000, "Downloads at once, over all hosts.")
+    static let perHost = Setting.whole("per-host", nil, in: 1...1_000, "Downloads at once from one host.")
+    static let rate = Setting<Double>.requestsPerSecond(standardText: nil, unlimited: "reset the limits with --reset")
+    static let burst = Setting.whole(
+        "burst", nil, in: 1...10_000, "Burst size: requests to one host that may follow each other without a pause.")
     static let silenceTimeout = Setting.time(
         "silence-timeout", nil, "Idle timeout: longest time without a byte.", in: 1...longest)
     static let connectTimeout = Setting.time("connect-timeout", nil, "Time to connect.", in: 1...longest)

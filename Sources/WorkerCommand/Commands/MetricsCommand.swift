@@ -46,7 +46,7 @@ struct MetricsCommand: AsyncParsableCommand {
                 : metrics.map(Self.lines).joined()
             guard let output else { return Terminal.print(String(text.dropLast())) }
             do {
-                try Data(text.utf8).write(to: URL(filePath: output), options: .atomic)
+                try OutputFile.replace(output, text)
             } catch {
                 throw WorkerError(.cannotCreate, "\(output) can't be written: \(error)")
             }

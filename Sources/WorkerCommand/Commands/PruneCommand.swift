@@ -13,6 +13,8 @@ struct PruneCommand: AsyncParsableCommand {
 
             EXAMPLES:
               worker prune --older-than 30d
+              worker prune --older-than 30d --dry-run
+              worker prune --older-than 30d --yes
             """,
     )
     private static let olderThan = Setting.time("older-than", nil, "How long ago a job must have ended.")
@@ -22,15 +24,28 @@ struct PruneCommand: AsyncParsableCommand {
         name: .customLong(Self.olderThan.name), help: ArgumentHelp(Self.olderThan.help, valueName: "time"),
         transform: { try Self.olderThan.read($0) })
     var age: Int64
+    @OptionGroup var confirmation: Confirmation
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
         try await reportingErrors {
-            let pruned = try await common.withStore { store in
-                let pruned = try await store.maintenance.prune(endedBefore: store.database.cacheTime() - age)
+            let pruned = try await common.withStore { store -> Maintenance.Pruned? in
+                let time = try await store.database.cacheTime() - age
+                let plan = try await store.maintenance.prunable(endedBefore: time)
+                let jobs =
+                    plan.jobs == 1
+                    ? "1 job with \(plan.items) items is" : "\(plan.jobs) jobs with \(plan.items) items are"
+                // Without a job there is nothing that could be missed.
+                if plan.jobs > 0 || confirmation.dryRun,
+                    try !confirmation.allows("\(jobs) removed, with their results.")
+                {
+                    return nil
+                }
+                let pruned = try await store.maintenance.prune(endedBefore: time)
                 try await store.maintenance.checkpoint(threshold: 0)
                 return pruned
             }
+            guard let pruned else { return }
             if json { return Terminal.print(try Output.json(pruned)) }
             Terminal.print(
                 "\(pruned.jobs) jobs with \(pruned.items) items removed, \(pruned.sources) sources forgotten")

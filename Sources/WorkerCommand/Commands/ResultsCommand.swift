@@ -3,7 +3,7 @@ import Core
 import Jobs
 
 struct ResultsCommand: AsyncParsableCommand {
-    enum Format: String, ExpressibleByArgument, CaseIterable { case table, jsonl, csv }
+    enum Format: String, CaseIterable { case table, json, jsonl, csv }
 
     static let configuration = CommandConfiguration(
         commandName: "results",
@@ -16,34 +16,61 @@ struct ResultsCommand: AsyncParsableCommand {
               worker results 7
               worker results 7 --format csv > results.csv
               worker results 7 --format jsonl | jq -r 'select(.variant == "thumb") | .path'
+              worker results 7 --failed --columns url,class,message
             """,
     )
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The job.")
+    @Argument(help: "The job.", transform: { try JobNumber.read($0) })
     var job: Int64
 
     @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.")
     var showCredentials = false
 
-    @Option(help: "table, jsonl or csv.")
-    var format = Format.table
+    @Option(
+        help: "table, json (an array), jsonl (an object on each line) or csv (table).",
+        transform: { try Self.format($0) })
+    var format: Format?
+
+    @Flag(help: "The same as --format json.") var json = false
+    @Flag(help: "Only failures.") var failed = false
+
+    @Option(
+        help: ArgumentHelp("Only these columns, in this order.", valueName: "a,b"),
+        transform: { try ResultColumns.parse($0) })
+    var columns: ResultColumns?
+
+    func validate() throws {
+        if json, let format, format != .json { throw ValidationError("Give either --json or --format.") }
+    }
+
+    private static func format(_ text: String) throws -> Format {
+        let words = Format.allCases.map(\.rawValue)
+        guard let format = Format(rawValue: text.lowercased()) else {
+            throw SettingsError(
+                "There is no format '\(text)'.\(NearestWord.question(text, among: words)) The formats are: "
+                    + words.joined(separator: ", ") + ".")
+        }
+        return format
+    }
 
     func run() async throws {
+        let printer = ResultPrinter(json ? .json : format ?? .table, columns)
         try await reportingErrors {
             try await common.readingStore { store in
                 guard try await store.reports.progress(job: job) != nil else {
                     throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
                 }
                 let redaction = try common.redaction()
-                if format == .csv { Terminal.print(Output.csv(ResultRow.columns.map(\.name))) }
+                try printer.begin()
                 var last: Int64 = 0
                 // Reads pages, so that a job of millions of items needs no more memory than one of ten.
                 while true {
                     let rows = try await store.reports.results(job: job, after: last, limit: 500)
-                    guard let end = rows.last?.item else { return }
-                    try show(rows.map { shown($0, redaction) })
+                    guard let end = rows.last?.item else { return printer.end() }
+                    let meant = failed ? rows.filter { $0.state == .failed } : rows
+                    try printer.show(meant.map { shown($0, redaction) })
                     last = end
                 }
             }
@@ -55,25 +82,5 @@ struct ResultsCommand: AsyncParsableCommand {
     private func shown(_ row: ResultRow, _ redaction: Redaction) -> ResultRow {
         if showCredentials { return row }
         return Terminal.outputIsTerminal ? row.hidden(by: redaction) : row.withoutCredentials
-    }
-
-    private func show(_ rows: [ResultRow]) throws {
-        switch format {
-        case .jsonl:
-            for row in rows { Terminal.print(JSONText.adding("meta", row.meta, to: try Output.json(row))) }
-        case .csv:
-            for row in rows { Terminal.print(Output.csv(ResultRow.columns.map { $0.text(row) })) }
-        case .table:
-            let cells = rows.map { row in
-                let size = row.width.flatMap { width in row.height.map { "\(width)x\($0)" } } ?? ""
-                let what = row.path ?? [row.failure, row.message].compactMap { $0 }.joined(separator: ": ")
-                return [
-                    row.cached ? "cached" : row.state.rawValue, row.variant ?? "", row.format ?? "", size,
-                    row.size.map(Output.bytes) ?? "", Terminal.safe(row.url), Terminal.safe(what),
-                ]
-            }
-            let header = ["state", "variant", "format", "pixels", "size", "url", "path or reason"]
-            Output.table(header, cells, right: [3, 4]).forEach(Terminal.print)
-        }
     }
 }

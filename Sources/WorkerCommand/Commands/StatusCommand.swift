@@ -16,7 +16,8 @@ struct StatusCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "One job; without it, unfinished jobs and the latest others.")
+    @Argument(
+        help: "One job; without it, unfinished jobs and the latest others.", transform: { try JobNumber.read($0) })
     var job: Int64?
 
     @Flag(help: "Show it anew every second, until the job has ended.")

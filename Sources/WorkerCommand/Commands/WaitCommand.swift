@@ -18,7 +18,7 @@ struct WaitCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The jobs.")
+    @Argument(help: "The jobs.", transform: { try JobNumber.read($0) })
     var jobs: [Int64]
 
     @Option(Setting.time("timeout", nil, "How long to wait at most; for ever without it."))

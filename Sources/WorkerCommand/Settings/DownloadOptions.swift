@@ -17,18 +17,31 @@ enum DownloadSettings {
     static let retryDelay = Setting.time(
         "retry-delay", "1s", "Upper bound of the first wait between tries; it doubles with each try.")
     static let userAgent = Setting.text("user-agent", nil, "text", "The User-Agent header, instead of the usual one.")
+        .notEmpty
     static let contact = Setting.text(
-        "contact", nil, "text", "A page or address that the usual User-Agent names, so that hosts can reach you.")
+        "contact", nil, "text", "A page or address that the usual User-Agent names, so that hosts can reach you."
+    ).notEmpty
     static let header = Setting.text(
         "header", nil, "name: value",
         "A header for every request to every host; a job's own of that name replaces it. @FILE reads lines from a file. Repeatable.",
         isSecret: true, separator: "\n")
     static let caFile = Setting.text(
         "ca-file", nil, "file", "Certificate authorities to trust instead of the system's.")
-    static let proxy = Setting.text(
-        "proxy", nil, "url",
-        "A proxy. The usual environment variables are ignored, and --allow-addresses doesn't apply to the addresses that the proxy connects to.",
-        isSecret: true)
+    static let proxy = Setting<String>(
+        name: "proxy",
+        help:
+            "A proxy. The usual environment variables are ignored, and --allow-addresses doesn't apply to the addresses that the proxy connects to.",
+        placeholder: "url", isSecret: true
+    ) { text throws(SettingsError) in
+        let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+        // The message does not repeat the text, which may hold a password.
+        guard let end = text.firstRange(of: "://"), schemes.contains(text[..<end.lowerBound].lowercased()) else {
+            throw SettingsError(
+                "proxy must be a URL with its scheme, such as http://proxy:8080. The schemes are: "
+                    + schemes.joined(separator: ", ") + ".")
+        }
+        return text
+    }
     static let allowFiles = Setting.text(
         "allow-files", nil, "folder", "A folder whose files file: URLs may name; repeatable.")
     static let allowData = Setting.flag("allow-data", "Accept data: URLs, which carry their own picture.")

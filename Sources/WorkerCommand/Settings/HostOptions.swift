@@ -3,14 +3,7 @@ import Download
 import PrefetchWorker
 
 enum HostSettings {
-    static let rate = Setting<Double>(
-        name: "rate", help: "Requests a second to one host.", placeholder: "n", standardText: "no limit"
-    ) { text throws(SettingsError) in
-        guard let rate = Double(text), rate >= 0.0001, rate <= 100_000 else {
-            throw SettingsError("rate must be a number of requests a second, not '\(text)'.")
-        }
-        return rate
-    }
+    static let rate = Setting<Double>.requestsPerSecond(standardText: "no limit", unlimited: "leave --rate out")
     static let burst = Setting.whole(
         "burst", 1, in: 1...10_000, "Burst size: requests to one host that may follow each other without a pause.")
     static let parkAfter = Setting.whole(
@@ -23,6 +16,22 @@ enum HostSettings {
         "How long a host that has never answered is tried, from its first failure on, before its items fail.",
         in: 1...86_400_000)
     static let all: [any NamedSetting] = [rate, burst, parkAfter, parkTime, patience]
+}
+
+extension Setting where Value == Double {
+    /// - Parameter unlimited: what to do for no limit.
+    static func requestsPerSecond(standardText: String?, unlimited: String) -> Setting {
+        Setting(
+            name: "rate", help: "Requests a second to one host.", placeholder: "n", standardText: standardText
+        ) { text throws(SettingsError) in
+            guard let rate = Double(text), rate >= 0.0001, rate <= 100_000 else {
+                let none = Double(text) == 0 ? " For no limit, \(unlimited)." : ""
+                throw SettingsError(
+                    "rate must be a number of requests a second, from 0.0001 to 100000, not '\(text)'.\(none)")
+            }
+            return rate
+        }
+    }
 }
 
 /// How a run treats hosts.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Core
 import Download
 import Glibc
 import Jobs
@@ -35,7 +36,6 @@ enum RunSettings {
 
 /// The most common options of a run.
 struct RunOptions: ParsableArguments {
-    @Flag(help: "End when no work is left, delayed retries included.") var drain = false
     @Option(RunSettings.concurrency) var concurrency: Int?
     @Option(RunSettings.perHost) var perHost: Int?
     @Option(RunSettings.transforms) var transforms: Int?
@@ -53,7 +53,6 @@ struct RunOptions: ParsableArguments {
         let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
         let transforms = try settings.optional(RunSettings.transforms, transforms) ?? cores
         var configuration = WorkerConfiguration(database: database, cache: cache, transforms: transforms)
-        configuration.drains = drain
         configuration.order = try settings.value(RunSettings.order, order)
         configuration.retries.maxTries = try settings.value(RunSettings.maxTries, maxTries)
         configuration.maxAge = try settings.value(RunSettings.maxAge, maxAge)
@@ -66,6 +65,11 @@ struct RunOptions: ParsableArguments {
             try settings.value(RunSettings.progressInterval, progressInterval))
         downloads.addresses = try addresses(settings)
         configuration.downloads = downloads
+        if downloads.perHost > downloads.concurrency, perHost != nil {
+            Terminal.error(
+                "worker: warning: per-host is \(downloads.perHost), and concurrency allows \(downloads.concurrency) downloads at "
+                    + "once, of all hosts together.")
+        }
         return configuration
     }
 
@@ -74,6 +78,20 @@ struct RunOptions: ParsableArguments {
         let ranges = try settings.list(RunSettings.allowAddresses, allowAddresses)
             .flatMap { $0.split(separator: ",") }.map { String($0.filter { $0 != " " }) }
         guard !ranges.isEmpty else { return .publicOnly }
+        return try AddressRanges.policy(ranges)
+    }
+}
+
+/// Parses `--allow-addresses`.
+enum AddressRanges {
+    private static let words = ["loopback", "private", "link-local"]
+    private static let habits = ["localhost": "loopback", "local": "private", "lan": "private", "intranet": "private"]
+
+    static func policy(_ ranges: [String]) throws(SettingsError) -> AddressPolicy {
+        for range in ranges where !range.contains(where: { $0.isNumber || $0 == ":" }) && !words.contains(range) {
+            guard let near = habits[range.lowercased()] ?? NearestWord.find(range, among: words) else { continue }
+            throw SettingsError("allow-addresses: '\(range)' is no range of addresses. Did you mean '\(near)'?")
+        }
         do {
             return try AddressPolicy(allowing: ranges)
         } catch {

@@ -69,23 +69,25 @@ extension Setting where Value == Int {
 }
 
 extension Setting where Value == Int64 {
-    /// A number of bytes: `500`, `64MiB`, `1.5 GB`.
+    /// A number of bytes with its unit: `500B`, `64MiB`, `1.5 GB`. Without a unit, 100 might be meant as GB.
     static func bytes(
         _ name: String, _ standard: String?, _ help: String, atLeast least: Int64 = 0, standardText: String? = nil,
     ) -> Setting {
         Setting(name: name, help: help, placeholder: "bytes", standard: standard, standardText: standardText) {
             text throws(SettingsError) in
             let lower = text.lowercased().filter { $0 != " " }
-            guard let value = Self.amount(lower, in: Self.sizes, plain: 1, below: 9e18) else {
-                throw SettingsError("\(name) must be a number of bytes such as 64MiB, not '\(text)'.")
+            guard let value = Self.amount(lower, in: Self.sizes, below: 9e18) else {
+                throw SettingsError(
+                    "\(name) must be a number of bytes such as 64MiB, not '\(text)'. The units are: B, KiB, MiB, GiB, TiB, kB, "
+                        + "MB, GB, TB.")
             }
             guard value >= least else { throw SettingsError("\(name) must be positive.") }
             return value
         }
     }
 
-    /// Milliseconds, from a number of seconds or a number with the unit `ms`, `s`, `m`, `h` or `d`; a thousand years at
-    /// most.
+    /// Milliseconds, from a number with the unit `ms`, `s`, `m`, `h` or `d`; a thousand years at most. Without a unit, 30
+    /// might be meant as days.
     ///
     /// - Parameter forEver: the words for a time without an end, which is -1.
     static func time(
@@ -95,9 +97,12 @@ extension Setting where Value == Int64 {
         Setting(name: name, help: help, placeholder: "time", standard: standard, standardText: standardText) {
             text throws(SettingsError) in
             if forEver.contains(text) { return -1 }
-            guard let value = Self.amount(text, in: Self.spans, plain: 1_000, below: 3.2e13) else {
+            guard let value = Self.amount(text, in: Self.spans, below: 3.2e13) else {
                 let words = forEver.map { ", or '\($0)' for ever" }.first ?? ""
-                throw SettingsError("\(name) must be a time such as 15s, 500ms or 7d\(words), not '\(text)'.")
+                let near = Self.nearTime(to: text).map { " Did you mean \($0)?" } ?? ""
+                throw SettingsError(
+                    "\(name) must be a time such as 15s, 500ms or 7d\(words), not '\(text)'.\(near) The units are: ms, s, m, "
+                        + "h, d.")
             }
             guard value >= range.lowerBound else {
                 let least = range.lowerBound > 1 ? "at least \(range.lowerBound)ms" : "positive"
@@ -108,6 +113,18 @@ extension Setting where Value == Int64 {
             }
             return value
         }
+    }
+
+    /// `7d` for `7days`.
+    private static func nearTime(to text: String) -> String? {
+        let number = text.prefix { $0.isNumber }
+        let word = text.dropFirst(number.count).drop { $0 == " " }.lowercased()
+        let units = [
+            ("d", ["day", "days"]), ("h", ["hour", "hours", "hr", "hrs"]), ("m", ["min", "mins", "minute", "minutes"]),
+            ("s", ["sec", "secs", "second", "seconds"]), ("ms", ["msec", "millisecond", "milliseconds"]),
+        ]
+        guard !number.isEmpty, let unit = units.first(where: { $0.1.contains(word) }) else { return nil }
+        return number + unit.0
     }
 
     private static var sizes: [(String, Double)] {
@@ -121,14 +138,16 @@ extension Setting where Value == Int64 {
 
     /// Parses a decimal number that isn't negative, and multiplies it by its unit. Infinity and NaN are refused.
     private static func amount(
-        _ text: String, in units: [(String, Double)], plain: Double, below limit: Double,
+        _ text: String, in units: [(String, Double)], below limit: Double,
     ) -> Int64? {
-        let unit = units.first { text.hasSuffix($0.0) }
-        let digits = text.dropLast(unit?.0.count ?? 0)
+        // Nothing is nothing in any unit.
+        if text == "0" { return 0 }
+        guard let unit = units.first(where: { text.hasSuffix($0.0) }) else { return nil }
+        let digits = text.dropLast(unit.0.count)
         guard digits.utf8.allSatisfy({ (48...57).contains($0) || $0 == 46 }), let number = Double(digits) else {
             return nil
         }
-        let value = number * (unit?.1 ?? plain)
+        let value = number * unit.1
         return value <= limit ? Int64(value) : nil
     }
 }
@@ -142,6 +161,20 @@ extension Setting where Value == String {
             name: name, help: help, placeholder: placeholder, standard: standard, isSecret: isSecret,
             separator: separator
         ) { text throws(SettingsError) in text }
+    }
+}
+
+extension Setting where Value == String {
+    /// The same setting, which refuses an empty text.
+    var notEmpty: Setting {
+        var setting = Setting(name: name, help: help, placeholder: placeholder) { [name] text throws(SettingsError) in
+            guard text.contains(where: { !$0.isWhitespace }) else {
+                throw SettingsError("\(name) must not be empty; leave it out for the usual one.")
+            }
+            return text
+        }
+        (setting.standard, setting.standardText, setting.isSecret) = (standard, standardText, isSecret)
+        return setting
     }
 }
 

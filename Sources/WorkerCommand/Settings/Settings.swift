@@ -1,7 +1,7 @@
 import Configuration
+import Core
 import FoundationEssentials
 import Imaging
-internal import Variants
 import Yams
 
 /// The values of settings. A flag overrides the environment, the environment the configuration file, and the file the
@@ -135,7 +135,7 @@ enum SettingNames {
     static let all = Set(AllSettings.list.map(\.name))
 
     static func advice(for name: String) -> String {
-        if let near = Suggestion.nearest(to: name, among: all.sorted()) {
+        if let near = NearestWord.find(name, among: all.sorted()) {
             return "Did you mean '\(near)'? 'worker config show' lists all settings."
         }
         return "The settings are: \(all.sorted().joined(separator: ", "))."

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import PrefetchWorker
 
 enum UpkeepSettings {
@@ -49,6 +50,10 @@ struct UpkeepOptions: ParsableArguments {
         configuration.readOnlyCaches = try settings.list(UpkeepSettings.readOnlyCache, readOnlyCache)
         configuration.memoryTier.bytes = try settings.value(UpkeepSettings.memoryCache, memoryCache)
         if let folder = try settings.optional(UpkeepSettings.backupFolder, backupDir), folder != "" {
+            var status = stat()
+            if stat(folder, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
+                throw SettingsError("backup-dir: \(folder) is a file, and not a folder.")
+            }
             var plan = BackupPlan(folder: folder)
             plan.every = try settings.value(UpkeepSettings.backupEvery, backupEvery)
             plan.keep = try settings.value(UpkeepSettings.backupKeep, backupKeep)

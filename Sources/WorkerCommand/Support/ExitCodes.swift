@@ -1,6 +1,7 @@
 import ArgumentParser
 import ContentCache
 import Jobs
+import Lists
 import PrefetchWorker
 
 /// The exit codes that scripts may rely on; the numbers are those of sysexits(3) if it has one.
@@ -45,12 +46,16 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
         try fail(error)
     } catch let error as SettingsError {
         try fail(WorkerError(.usage, error.message))
+    } catch let error as ListMistake {
+        try fail(WorkerError(.usage, error.description))
     } catch {
         try fail(WorkerError(.internalError, "\(error)"))
     }
 }
 
 private func fail(_ error: WorkerError) throws -> Never {
-    Terminal.error("worker: \(error.message)")
+    // A message may quote a file or a library, line by line.
+    let lines = error.message.split(separator: "\n", omittingEmptySubsequences: false)
+    Terminal.error("worker: " + lines.map { Terminal.safe(String($0)) }.joined(separator: "\n"))
     throw ExitCode(error.code)
 }

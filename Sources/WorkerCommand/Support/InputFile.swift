@@ -15,7 +15,10 @@ enum InputFile {
     }
 
     static func text(_ path: String, as what: String) throws -> String {
-        String(decoding: try read(path, as: what), as: UTF8.self)
+        guard let text = String(validating: try read(path, as: what), as: UTF8.self), !text.contains("\0") else {
+            throw SettingsError("The \(what) \(path == "-" ? "on standard input" : path) is not text in UTF-8.")
+        }
+        return text
     }
 
     private static func read(_ file: FileDescriptor) throws -> [UInt8] {

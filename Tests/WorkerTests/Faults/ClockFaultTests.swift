@@ -149,7 +149,7 @@ struct ClockFaultTests {
             let environment = clock.environment
             let collected = try await w.run("cache", "gc", "--cache-max-age", "7d", environment: environment)
             #expect(collected.output.hasPrefix("0 files evicted"))
-            let pruned = try await w.run("prune", "--older-than", "30d", environment: environment)
+            let pruned = try await w.run("prune", "--older-than", "30d", "--yes", environment: environment)
             #expect(pruned.output.hasPrefix("0 jobs"))
             let last = try await standing(w, clock)
             #expect(last == before)

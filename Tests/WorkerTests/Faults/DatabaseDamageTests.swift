@@ -21,7 +21,7 @@ struct DatabaseDamageTests {
                 // It may not have come across the damage, or have found it and said what to do.
                 #expect([.code(0), .code(2), .code(74)].contains(run.exit), "\(what): \(run.exit) \(run.errors)")
                 if run.exit == .code(74) { #expect(run.errors.contains("worker db rebuild"), "\(what): \(run.errors)") }
-                let rebuilt = try await worker.run("db", "rebuild", expecting: nil)
+                let rebuilt = try await worker.run("db", "rebuild", "--yes", expecting: nil)
                 // It says whether everything was read.
                 #expect(rebuilt.exit == .code(rebuilt.errors.isEmpty ? 0 : 74), "\(what): \(rebuilt.errors)")
                 #expect(try await worker.value("PRAGMA integrity_check") == "ok", "\(what)")
@@ -73,7 +73,7 @@ struct DatabaseDamageTests {
             try await worker.drain()
             try await worker.enqueue(worker.url("/77.png"), "--priority", "7")
             let before = try await worker.rows("SELECT id, state, total, done, priority FROM jobs")
-            let report = try await worker.run("db", "rebuild", "--json")
+            let report = try await worker.run("db", "rebuild", "--yes", "--json")
             #expect(report.output.contains("\"unreadable\":[]"))
             #expect(try await worker.rows("SELECT id, state, total, done, priority FROM jobs") == before)
             #expect(try await worker.outputs() == bench.outputs)
@@ -92,7 +92,7 @@ struct DatabaseDamageTests {
             #expect(integrity.line == "ok")
             #expect(fileNames(in: worker.scratch).filter { $0.hasPrefix("copy") } == ["copy.db"])
             let child = try await worker.startRegistered()
-            try await worker.run("db", "rebuild", expecting: 75)
+            try await worker.run("db", "rebuild", "--yes", expecting: 75)
             child.send(SIGTERM)
             #expect(try await child.wait() == .code(0))
         }

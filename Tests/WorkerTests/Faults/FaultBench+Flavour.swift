@@ -16,7 +16,7 @@ extension FaultBench {
     func arguments(_ flavour: Flavour) -> [String] {
         switch flavour {
         case .plain: []
-        case .limited: ["--links", "tree", "--cache-max-size", "\(limit)"]
+        case .limited: ["--links", "tree", "--cache-max-size", "\(limit)B"]
         }
     }
 

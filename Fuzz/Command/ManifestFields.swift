@@ -1,0 +1,1 @@
+../../Sources/WorkerCommand/Support/ManifestFields.swift

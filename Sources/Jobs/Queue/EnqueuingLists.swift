@@ -1,0 +1,64 @@
+internal import CSQLiteTriggers
+internal import GRDB
+
+/// Adds jobs of any length, row by row.
+extension JobQueue {
+    /// A URL of a list, and a JSON object for `items.meta`, both checked.
+    package typealias ListRow = (url: String, meta: String?)
+
+    /// Adds a job with the rows of a list of any length, or none of them.
+    ///
+    /// The six triggers that check each row of an INSERT take longer than SQLite does for the row. They are off while the
+    /// rows are added, since the caller has checked them, unless the job needs them or a user has triggers of their own.
+    ///
+    /// - Parameters:
+    ///   - job: without URLs and items.
+    ///   - fallbacks: of every item: at most 16 URLs.
+    ///   - rows: calls its argument with each row, from the first, each time it is called.
+    /// - Returns: the job's id; `nil` if an unfinished job has the same `dedupeKey`.
+    package func enqueue(
+        _ job: NewJob, fallbacks: [String] = [], rows: @escaping @Sendable ((ListRow) throws -> Void) throws -> Void,
+    ) async throws(JobsError) -> JobID? {
+        let texts = Texts(urls: nil, headers: try Self.texts(of: job).headers)
+        let needsTriggers = try JobOptions(parsing: job.options).contains(.onlyNew)
+        let fallbacks = fallbacks.isEmpty ? nil : try Self.json(fallbacks)
+        return try await gate.write { db -> JobID? in
+            guard let id = try Self.insert(job, texts, in: db) else { return nil }
+            // As jobs_spread does for `urls`: the items are counted once, at the end.
+            try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
+            let isPlain = try !needsTriggers && !Self.hasTriggersOfUsers(db)
+            if isPlain { try Self.switchTriggers(on: false, db) }
+            // If this fails, the connection adds rows without checks, which views and workers are ready for.
+            defer { if isPlain { try? Self.switchTriggers(on: true, db) } }
+            let statement = try RowStatement(
+                "INSERT INTO items (job, url, meta, fallbacks) VALUES (?, ?, ?, ?)", in: db)
+            try rows { row in try statement.run(id, row.url, row.meta, fallbacks) }
+            if isPlain { try Self.switchTriggers(on: true, db) }
+            try Self.count(id, in: db)
+            return id
+        }
+    }
+
+    private static func count(_ id: JobID, in db: Database) throws {
+        try db.run(
+            """
+            UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, revision = revision + 1
+                FROM (SELECT (SELECT count(*) FROM items WHERE job = ?1) AS n, failed FROM spreading) AS counted
+                WHERE id = ?1
+            """, [id])
+        try db.run("DELETE FROM spreading")
+        try db.run("UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = ? AND queued = 0", [id])
+    }
+
+    private static func hasTriggersOfUsers(_ db: Database) throws -> Bool {
+        let names = try db.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'items'")
+            .map { $0["name"] as String }
+        return !Schema.ownTriggers.isSuperset(of: names)
+    }
+
+    private static func switchTriggers(on isOn: Bool, _ db: Database) throws {
+        guard let connection = db.sqliteConnection else { return }
+        let code = csqlite_switch_triggers(UnsafeMutableRawPointer(connection), isOn ? 1 : 0)
+        guard code == 0 else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+    }
+}

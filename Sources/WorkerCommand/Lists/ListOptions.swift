@@ -1,0 +1,107 @@
+import ArgumentParser
+import Core
+import Download
+import Jobs
+import Lists
+import PrefetchWorker
+
+/// How `enqueue` reads lists, and which of their URLs it takes.
+struct ListOptions: ParsableArguments {
+    static let maxList = Setting.bytes("max-list", "1GiB", "Largest list that is fetched, after unpacking.", atLeast: 1)
+    static let formats = ListFormat.allCases.map(\.rawValue).joined(separator: ", ")
+
+    @Option(
+        help: ArgumentHelp("Read the list as \(Self.formats); without it, it is recognised.", valueName: "format"),
+        transform: { try Self.format($0) })
+    var format: ListFormat?
+
+    @Option(help: ArgumentHelp("The column of CSV or TSV that has the URLs.", valueName: "name|number"))
+    var column: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The way to the URL in objects of JSON Lines: image.url, images[0].src or images[].src.", valueName: "path")
+    )
+    var path: String?
+
+    @Option(help: ArgumentHelp("The address of an HTML page, for its relative URLs.", valueName: "url"))
+    var base: String?
+
+    @Option(help: ArgumentHelp("A query that gives the URLs: the column 'url', else the first.", valueName: "sql"))
+    var query: String?
+
+    @Option(help: ArgumentHelp("The SQLite file of --query, which is only read.", valueName: "file"))
+    var from: String?
+
+    @Flag(help: "Leave out lines without a usable URL, and list them.")
+    var skipInvalid = false
+
+    @Option(Setting.whole("limit", nil, in: 1...1_000_000_000, "Take at most so many URLs.")) var limit: Int?
+
+    @Option(
+        Setting<Double>(name: "sample", help: "Take so many of a hundred URLs, at random.", placeholder: "percent") {
+            text throws(SettingsError) in
+            guard let value = Double(text), value > 0, value <= 100 else {
+                throw SettingsError("sample must be a number above 0 and up to 100, not '\(text)'.")
+            }
+            return value
+        })
+    var sample: Double?
+
+    @Option(
+        help: ArgumentHelp(
+            "Take only URLs like this, with * and ? for any characters; repeatable.", valueName: "pattern"))
+    var match: [String] = []
+
+    @Option(help: "Take only URLs of this host; repeatable.")
+    var host: [String] = []
+
+    @Option(RunSettings.allowAddresses) var allowAddresses: [String] = []
+    @Option(Self.maxList) var maxList: Int64?
+
+    func validate() throws {
+        guard (query == nil) == (from == nil) else {
+            throw ValidationError("--query and --from go together: --query 'SELECT url FROM pictures' --from shop.db")
+        }
+    }
+
+    private static func format(_ text: String) throws -> ListFormat {
+        guard let format = ListFormat(rawValue: text.lowercased()) else {
+            let words = ListFormat.allCases.map(\.rawValue) + ["json", "rss", "atom", "xml", "txt"]
+            let meant = ["json": "jsonl", "rss": "feed", "atom": "feed", "xml": "sitemap' or 'feed", "txt": "text"]
+            let near = NearestWord.find(text, among: words).map { " Did you mean '\(meant[$0] ?? $0)'?" } ?? ""
+            throw SettingsError("There is no format '\(text)'.\(near) The formats are: \(formats).")
+        }
+        return format
+    }
+
+    func selection() throws -> ListSelection {
+        var selection = ListSelection(nameOfHost: HostNames.name(ofURL:))
+        selection.hosts = Set(try host.map(HostNames.parse))
+        selection.patterns = match
+        selection.sample = sample
+        return selection
+    }
+
+    /// - Parameter folder: for temporary files, which have no name.
+    func fetcher(_ common: CommonOptions, _ settings: Settings, folder: String) throws -> ListFetcher {
+        var configuration = WorkerConfiguration(
+            database: try common.databasePath(settings), cache: try common.cachePath(settings), transforms: 1)
+        // As a run is configured by its environment and its file.
+        try DownloadOptions.parse([]).apply(to: &configuration, settings)
+        try HostOptions.parse([]).apply(to: &configuration.downloads, settings)
+        let ranges = try settings.list(RunSettings.allowAddresses, allowAddresses)
+            .flatMap { $0.split(separator: ",") }.map { String($0.filter { $0 != " " }) }
+        if !ranges.isEmpty { configuration.downloads.addresses = try AddressRanges.policy(ranges) }
+        return ListFetcher(configuration.downloads, limit: maxList ?? 1 << 30, folder: folder)
+    }
+
+    func request(_ name: String) -> ListRequest {
+        var request = ListRequest(name: name)
+        request.format = format
+        request.column = column
+        request.path = path
+        request.base = base
+        return request
+    }
+}

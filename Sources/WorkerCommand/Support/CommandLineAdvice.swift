@@ -1,0 +1,158 @@
+import Core
+import Jobs
+
+/// Says what is wrong with words of the command line that no command knows, and what was probably meant.
+///
+/// The argument parser only names the word. This is asked after it has refused the command line, and for `help`, which it
+/// never refuses.
+struct CommandLineAdvice {
+    private let catalogue: CommandCatalogue
+    private let words: [String]
+    private var path: String
+    private var command: CommandCatalogue.Command
+
+    /// - Returns: nil to leave it to the parser's message.
+    static func sentence(for words: [String]) -> String? {
+        guard let catalogue = CommandCatalogue.make() else { return nil }
+        var advice = CommandLineAdvice(catalogue, words)
+        return advice.find().map(Terminal.safe)
+    }
+
+    private init(_ catalogue: CommandCatalogue, _ words: [String]) {
+        self.catalogue = catalogue
+        self.words = words
+        command = catalogue.command
+        path = catalogue.command.commandName
+    }
+
+    private mutating func find() -> String? {
+        for (index, word) in words.enumerated() {
+            if command.children.isEmpty { return leafMistake(Array(words[index...])) }
+            if word.hasPrefix("-") { return earlyFlag(word, words.dropFirst(index + 1)) }
+            if word == "help" { continue }
+            guard let child = command.child(word) else { return unknownCommand(word) }
+            command = child
+            path += " \(word)"
+        }
+        return nil
+    }
+
+    // MARK: - Commands
+
+    private func unknownCommand(_ word: String) -> String? {
+        if let habit = Self.habits["\(path) \(word)"] { return habit }
+        let names = command.children.map(\.commandName)
+        let unknown = "Unknown command '\(path) \(word)'."
+        if word.contains("://") { return "\(unknown) To put URLs into the queue: worker enqueue URL" }
+        if let near = NearestWord.find(word, among: names) { return "\(unknown) Did you mean '\(path) \(near)'?" }
+        let elsewhere = catalogue.commands(named: word)
+        if !elsewhere.isEmpty { return "\(unknown) Did you mean \(Self.list(elsewhere))?" }
+        return "\(unknown) The commands are: \(names.joined(separator: ", "))."
+    }
+
+    /// What other programs call their commands.
+    private static let habits = [
+        "worker version": "Unknown command 'worker version'. It is a flag: worker --version",
+        "worker db restore": """
+        Unknown command 'worker db restore'. To go back to a copy: stop all workers, remove worker.db-wal and \
+        worker.db-shm, and put the copy in the place of worker.db. See: worker db backup --help
+        """,
+        "worker blacklist add": """
+        Unknown command 'worker blacklist add'. A URL is listed when it fails for good; to list one by hand, insert it \
+        into blacklist_entries, as docs/reference/sql.md shows.
+        """,
+        "worker delete": "Unknown command 'worker delete'. Did you mean 'worker cancel' or 'worker prune'?",
+        "worker start": "Unknown command 'worker start'. Did you mean 'worker run'?",
+        "worker add": "Unknown command 'worker add'. Did you mean 'worker enqueue'?",
+        "worker list": "Unknown command 'worker list'. Did you mean 'worker status'?",
+    ]
+
+    /// A flag before the command that it belongs to.
+    private func earlyFlag(_ word: String, _ rest: ArraySlice<String>) -> String? {
+        let flag = String(word.prefix { $0 != "=" })
+        guard command.option(flag) == nil, !Self.isOfParser(flag) else { return nil }
+        let owners = catalogue.commands(with: flag)
+        let written = ([word] + rest.prefix(1)).joined(separator: " ")
+        guard !owners.isEmpty else {
+            return "Unknown option '\(flag)'. Options follow a command: worker COMMAND [OPTIONS]"
+        }
+        let meant = owners.contains("worker run") ? "worker run" : owners[0]
+        if owners.count < 6 { return "The option \(flag) belongs to '\(meant)'. Write: \(meant) \(written)" }
+        return "The option \(flag) follows a command, such as: \(meant) \(written)"
+    }
+
+    private static func isOfParser(_ flag: String) -> Bool {
+        ["-h", "--help", "--version", "--help-hidden", "--generate-completion-script", "--experimental-dump-help"]
+            .contains(flag)
+    }
+
+    // MARK: - Options and arguments of one command
+
+    private func leafMistake(_ words: [String]) -> String? {
+        var positionals = 0
+        let takesAny = command.positionals.contains(where: \.isRepeating)
+        var index = 0
+        while index < words.count {
+            let word = words[index]
+            defer { index += 1 }
+            if word == "--" { return nil }
+            guard word.hasPrefix("-"), word.count > 1 else {
+                positionals += 1
+                if !takesAny, positionals > command.positionals.count { return surplus(word, after: words[..<index]) }
+                continue
+            }
+            let flag = String(word.prefix { $0 != "=" })
+            if Self.isOfParser(flag) { return nil }
+            guard let option = command.option(flag) else { return unknownOption(flag) }
+            if option.kind == .option, !word.contains("=") { index += 1 }
+        }
+        return nil
+    }
+
+    private func unknownOption(_ flag: String) -> String {
+        let unknown = "Unknown option '\(flag)'."
+        if flag.count == 2 {
+            let long = command.flags.filter { $0.hasPrefix("--\(flag.dropFirst())") }.prefix(4)
+            return long.isEmpty
+                ? "\(unknown) See: \(path) --help" : "\(unknown) Did you mean \(Self.list(Array(long)))?"
+        }
+        if let near = NearestWord.find(flag, among: command.flags) { return "\(unknown) Did you mean '\(near)'?" }
+        let name = String(flag.trimmingPrefix("--"))
+        if command.option("--option") != nil {
+            let options = JobOptions.names.map(\.name)
+            if let near = options.first(where: { $0 == name }) ?? options.first(where: { $0.hasPrefix(name) })
+                ?? NearestWord.find(name, among: options)
+            {
+                return "\(unknown) It is an option of the job: --option \(near)"
+            }
+        }
+        let owners = catalogue.commands(with: flag)
+        if !owners.isEmpty { return "\(unknown) It belongs to \(Self.list(Array(owners.prefix(3))))." }
+        return "\(unknown) See: \(path) --help"
+    }
+
+    /// One word more than the command takes.
+    private func surplus(_ word: String, after before: ArraySlice<String>) -> String? {
+        // The unit of a value, as in --max-body 10 MB.
+        if before.count > 1, let option = before.dropLast().last, option.hasPrefix("--"), let number = before.last,
+            Double(number) != nil, !word.isEmpty, word.allSatisfy(\.isLetter)
+        {
+            return "Write the value of \(option) as one word: \(option) \(number)\(word)"
+        }
+        if path == "worker run" {
+            return """
+                'worker run' takes no argument '\(word)': it works on all jobs. Put URLs into the queue first: worker enqueue \
+                URL
+                """
+        }
+        let most = command.positionals.count
+        let takes = most == 0 ? "takes no arguments" : most == 1 ? "takes one argument" : "takes \(most) arguments"
+        return "'\(path)' \(takes); '\(word)' is one too many. See: \(path) --help"
+    }
+
+    private static func list(_ names: [String]) -> String {
+        let quoted = names.map { "'\($0)'" }
+        return quoted.count < 2
+            ? quoted.joined() : quoted.dropLast().joined(separator: ", ") + " or " + (quoted.last ?? "")
+    }
+}

@@ -1,0 +1,24 @@
+import ArgumentParser
+import Lists
+
+/// The arguments of several commands.
+enum JobNumber {
+    /// - Throws: a sentence that says what a job is named by.
+    static func read(_ text: String) throws -> Int64 {
+        guard let number = Int64(text), number > 0 else {
+            throw SettingsError("A job is a number, not '\(text)'. List the jobs with: worker status")
+        }
+        return number
+    }
+}
+
+/// URLs that a command looks up.
+enum LookedUpURL {
+    /// - Throws: `usage` for a word that no job can have as a URL.
+    static func check(_ urls: [String]) throws {
+        for url in urls where !url.contains(":") {
+            guard case .bad(let message) = ListIntake.verdict(argument: url) else { continue }
+            throw SettingsError(message)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Core
+import Testing
+
+@testable import Jobs
+
+/// Jobs whose rows come one by one.
+@Suite(.timeLimit(.minutes(15))) struct ListEnqueueTests {
+    private func enqueue(_ queue: Queue, _ job: NewJob = NewJob(urls: []), _ rows: [JobQueue.ListRow]) async throws
+        -> JobID?
+    {
+        try await queue.store.queue.enqueue(job, fallbacks: ["https://b.example/"]) { row in
+            for each in rows { try row(each) }
+        }
+    }
+
+    private static let rows: [JobQueue.ListRow] = [
+        ("https://a.example/1.jpg", #"{"sku":7}"#), ("https://a.example/2.jpg", nil),
+    ]
+
+    @Test func `All rows are there, counted, and checked by the next statement as ever`() async throws {
+        try await withQueue { queue in
+            let job = try #require(try await enqueue(queue, Self.rows))
+            #expect(try await queue.store.maintenance.inconsistencies() == [])
+            let progress = try await queue.store.reports.progress(job: job)
+            #expect(progress?.total == 2 && progress?.queued == 2 && progress?.state == .queued)
+            let items = try await queue.claim()
+            #expect(items.map(\.own?.meta) == [#"{"sku":7}"#, nil])
+            #expect(items.map(\.own?.fallbacks) == [["https://b.example/"], ["https://b.example/"]])
+            // Triggers are on again.
+            await #expect(throws: JobsError.self) {
+                try await queue.store.database.write { db in
+                    try db.run("INSERT INTO items (job, url, meta) VALUES (?, 'https://a.example/', 'x')", [job])
+                }
+            }
+        }
+    }
+
+    @Test func `An error among the rows adds nothing`() async throws {
+        try await withQueue { queue in
+            struct Broken: Error {}
+            await #expect(throws: JobsError.self) {
+                _ = try await queue.store.queue.enqueue(NewJob(urls: [])) { row in
+                    try row(Self.rows[0])
+                    throw Broken()
+                }
+            }
+            #expect(try await queue.store.reports.progress().isEmpty)
+            #expect(try await queue.store.database.read { try $0.integer("SELECT count(*) FROM spreading") } == 0)
+            #expect(try await enqueue(queue, Self.rows) != nil)
+        }
+    }
+
+    @Test func `A user's own trigger sees each row`() async throws {
+        try await withTemporaryQueue { queue in
+            try await queue.store.database.write { db in
+                try db.execute(sql: "CREATE TABLE seen (url TEXT)")
+                try db.execute(
+                    sql: "CREATE TRIGGER mine AFTER INSERT ON items BEGIN INSERT INTO seen VALUES (NEW.url); END")
+            }
+            _ = try await enqueue(queue, Self.rows)
+            #expect(try await queue.store.database.read { try $0.integer("SELECT count(*) FROM seen") } == 2)
+            #expect(try await queue.store.maintenance.inconsistencies() == [])
+            try await queue.store.database.write { db in try db.execute(sql: "DROP TRIGGER mine; DROP TABLE seen") }
+        }
+    }
+}
