@@ -18,6 +18,7 @@ enum ChromiumFilms {
             const decoder = new ImageDecoder({
                 type, data: await reply.arrayBuffer(), premultiplyAlpha: 'none', colorSpaceConversion: 'none' });
             await decoder.completed;
+            await decoder.tracks.ready;
             const track = decoder.tracks.selectedTrack;
             const plays = track.repetitionCount === Infinity ? 0 : track.repetitionCount + 1;
             for (let frameIndex = 0; frameIndex < track.frameCount; frameIndex++) {
