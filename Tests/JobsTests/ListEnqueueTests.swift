@@ -1,14 +1,15 @@
 import Core
+import GRDB
 import Testing
 
 @testable import Jobs
 
 /// Jobs whose rows come one by one.
 @Suite(.timeLimit(.minutes(15))) struct ListEnqueueTests {
-    private func enqueue(_ queue: Queue, _ job: NewJob = NewJob(urls: []), _ rows: [JobQueue.ListRow]) async throws
+    private func enqueue(_ queue: Queue, _ rows: [JobQueue.ListRow]) async throws
         -> JobID?
     {
-        try await queue.store.queue.enqueue(job, fallbacks: ["https://b.example/"]) { row in
+        try await queue.store.queue.enqueue(NewJob(urls: []), fallbacks: ["https://b.example/"]) { row in
             for each in rows { try row(each) }
         }
     }

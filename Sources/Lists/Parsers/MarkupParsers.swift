@@ -190,10 +190,12 @@ final class HTMLPushParser: ListParser {
     deinit { htmlFreeParserCtxt(context) }
 
     func feed(_ bytes: UnsafeRawBufferPointer) throws {
+        // Where libxml2 2.9 goes on to look for the end of a tag; if a value was cut there, it would never find one.
+        context.pointee.checkIndex = 0
         htmlParseChunk(context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), CInt(bytes.count), 0)
         if let error = box.error { throw error }
-        guard let input = context.pointee.input?.pointee, let end = input.end, let current = input.cur else { return }
-        guard end - current <= Self.longestPart else {
+        guard let input = context.pointee.input?.pointee, let end = input.end, let start = input.base else { return }
+        guard end - start <= Self.longestPart else {
             throw ListMistake(line: box.line, "The comment, value or text that begins here has more than 8 MiB.")
         }
     }

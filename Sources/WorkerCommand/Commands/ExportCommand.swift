@@ -83,7 +83,7 @@ struct ExportCommand: AsyncParsableCommand {
                 Terminal.error("worker: Stopped; nothing was exported.")
                 throw interruption
             }
-            try report(counts ?? JobExport.Counts())
+            if let counts { try report(counts) }
         }
     }
 
