@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test func `An error among the rows adds nothing`() async throws {
-        try await withQueue { queue in
+        try await withQueue { (queue) async throws in
             struct Broken: Error {}
             await #expect(throws: JobsError.self) {
                 _ = try await queue.store.queue.enqueue(NewJob(urls: [])) { row in
