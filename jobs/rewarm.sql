@@ -1,7 +1,7 @@
 -- Asks the origins again for everything that is cached and was fetched more than a day ago. What has not changed costs one
 -- conditional request and no transform. Variants are those of the latest job that ended well for each URL.
 --
---     sqlite3 worker.db < jobs/rewarm.sql         or from cron:  scripts/warm rewarm
+--     sqlite3 worker.db < jobs/rewarm.sql && worker run --drain --quiet
 .bail on
 .timeout 60000
 BEGIN IMMEDIATE;

@@ -18,9 +18,9 @@ struct WorkerCommand: AsyncParsableCommand {
             """,
         version: workerVersion,
         subcommands: [
-            InitCommand.self, EnqueueCommand.self, RunCommand.self, StatusCommand.self, WaitCommand.self,
-            ResultsCommand.self, EventsCommand.self, GetCommand.self, ImportCommand.self, ExplainCommand.self,
-            CancelCommand.self, PauseCommand.self, ResumeCommand.self,
+            InitCommand.self, EnqueueCommand.self, RunCommand.self, WarmCommand.self, StatusCommand.self,
+            WaitCommand.self, ResultsCommand.self, EventsCommand.self, GetCommand.self, ExportCommand.self,
+            ImportCommand.self, ExplainCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
             RetryCommand.self, BlacklistCommand.self, HostsCommand.self, LimitsCommand.self, CacheCommand.self,
             DatabaseCommand.self, PruneCommand.self, MetricsCommand.self, ConfigCommand.self, DoctorCommand.self,
             HelperCommand.self,

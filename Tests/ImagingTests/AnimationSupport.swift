@@ -13,6 +13,8 @@ struct Film {
     /// RGBA of each frame; transparent pixels are black.
     var frames: [[UInt8]] = []
 
+    init(size: PixelSize, loopCount: Int) { (self.size, self.loopCount) = (size, loopCount) }
+
     init(_ file: [UInt8], limits: ImageLimits = ImageLimits()) throws {
         try ImagingRuntime.start()
         (size, loopCount, durations, frames) = try file.withUnsafeBytes { bytes in
@@ -41,6 +43,26 @@ struct Film {
             pixels.replaceSubrange(start..<(start + 4), with: [0, 0, 0, 0])
         }
         return pixels
+    }
+
+    /// Frames, durations and plays of a GIF or a WebP as ImageMagick tells them; its durations are tens of milliseconds.
+    static func byImageMagick(_ file: [UInt8], size: PixelSize) throws -> Film {
+        var film = Film(size: size, loopCount: 1)
+        film.frames = try frames(ofFile: file, byImageMagick: size)
+        try withTemporaryDirectory { directory in
+            let (input, output) = (directory.appending("in"), directory.appending("out"))
+            try write(file, to: input)
+            let files = ChildProcess.Files(output: output.string)
+            #expect(try ChildProcess.run("identify", ["-verbose", input.string], files: files) == 0)
+            for line in String(decoding: try Corpus.bytes(output), as: UTF8.self).split(separator: "\n") {
+                let words = line.split(whereSeparator: { $0 == " " || $0 == "x" })
+                guard words.count > 1, let number = Int(words[1]) else { continue }
+                if words[0] == "Delay:" { film.durations.append(number * 10) }
+                // Not told of a file that plays once.
+                if words[0] == "Iterations:" { film.loopCount = number }
+            }
+        }
+        return film
     }
 
     /// The frames of a file as ImageMagick composes them.

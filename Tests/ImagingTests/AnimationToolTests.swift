@@ -33,7 +33,43 @@ struct AnimationToolTests {
         return zip(one, other).reduce(0) { max($0, abs(Int($1.0) - Int($1.1))) }
     }
 
+    // MARK: - GIF and WebP
+
+    @Test(
+        .enabled(if: isThere("convert", "identify"), "ImageMagick is not installed."),
+        arguments: ["x,gif", "x,webp,lossless", "24x,gif", "24x,webp,lossless"], [0, 1, 2, 9])
+    func `ImageMagick sees what is written as GIF and as WebP`(spec: String, plays: Int) throws {
+        let source = try encoded(
+            48, 40, durations: Self.durations, sink: { try PNGFrameSink($0, size: $1, loopCount: plays) },
+            pixel: AnimationModernTests.ball)
+        let file = try make(one: source, spec)
+        let film = try Film(file)
+        let theirs = try Film.byImageMagick(file, size: film.size)
+        #expect(film.durations == Self.durations && theirs.durations == Self.durations)
+        #expect(film.loopCount == plays && theirs.loopCount == plays)
+        #expect(film.frames.count == 4 && theirs.frames == film.frames)
+    }
+
     // MARK: - AVIF
+
+    /// Of a file with several pictures, libheif 1.15 knows the default one, and its tools take no file of the brand avis.
+    @Test(
+        .enabled(if: isThere("heif-info", "heif-convert"), "heif-convert is not installed (libheif-examples)."),
+        arguments: [(",lossless", 0), (",q95", 3)])
+    func `libheif's tools see the default picture of what is written as AVIF`(options: (String, Int)) throws {
+        let file = try AnimationModernTests.made(
+            .avif, options.0, 48, 40, durations: Self.durations, pixel: AnimationModernTests.ball)
+        let film = try Film(file)
+        try withTemporaryDirectory { directory in
+            let (input, output) = (directory.appending("in.avif"), directory.appending("out.png"))
+            var still = file
+            still.replaceSubrange(8..<12, with: Array("avif".utf8))
+            try Film.write(still, to: input)
+            #expect(try ChildProcess.run("heif-info", [input.string]) == 0)
+            #expect(try ChildProcess.run("heif-convert", [input.string, output.string]) == 0)
+            #expect(try Self.difference(Self.pixels(output), film.frames[0]) <= options.1)
+        }
+    }
 
     @Test(
         .enabled(if: isThere("avifdec"), "avifdec is not installed (libavif-bin)."),

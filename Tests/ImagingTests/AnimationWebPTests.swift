@@ -34,7 +34,7 @@ struct AnimationWebPTests {
 
     private static let size = PixelSize(width: 20, height: 16)
 
-    private static func parts(_ seed: Int, isSoft: Bool = false) -> [Part] {
+    static func parts(_ seed: Int, isSoft: Bool = false) -> [Part] {
         let places = [(0, 0, 20, 16), (2, 4, 9, 7), (10, 8, 10, 8), (0, 0, 5, 16), (18, 14, 2, 2)]
         return places.enumerated().map { number, place in
             Part(
@@ -45,7 +45,7 @@ struct AnimationWebPTests {
         }
     }
 
-    private static func file(_ parts: [Part], loopCount: Int) throws -> [UInt8] {
+    static func file(_ parts: [Part], loopCount: Int) throws -> [UInt8] {
         try withTemporaryDirectory { directory in
             var arguments: [String] = []
             for (number, part) in parts.enumerated() {

@@ -8,7 +8,7 @@ import Testing
 /// Every colour type, depth, filter and odd size, compared with a decoder that shares no line with libpng.
 @Suite(.timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)"))
 struct PNGSuiteTests {
-    private static func files(corrupt: Bool) -> [FilePath] {
+    static func files(corrupt: Bool) -> [FilePath] {
         Corpus.files("pngsuite").filter {
             $0.extension == "png" && $0.lastComponent?.string.hasPrefix("x") == corrupt
         }
@@ -60,7 +60,7 @@ struct PNGSuiteTests {
     }
 
     /// https://www.w3.org/TR/png-3/#apng-frame-based-animation
-    private static func animated(_ still: [UInt8]) -> [UInt8] {
+    static func animated(_ still: [UInt8]) -> [UInt8] {
         var place = 8
         var chunks: [(name: String, data: [UInt8])] = []
         while place + 12 <= still.count {

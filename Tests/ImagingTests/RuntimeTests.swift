@@ -19,7 +19,7 @@ struct RuntimeTests {
 
     @Test func theCoderVersionNamesTheLibrariesThatDecideBytes() {
         let version = ImagingRuntime.coderVersion
-        #expect(version.hasPrefix("vips 8.") && version.hasSuffix("pipeline 12"))
+        #expect(version.hasPrefix("vips 8.") && version.hasSuffix("pipeline 13"))
         #expect([" webp ", " avif ", " aom ", " jxl "].allSatisfy(version.contains))
     }
 }

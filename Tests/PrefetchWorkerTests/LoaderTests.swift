@@ -109,6 +109,64 @@ struct LoaderTests {
         }
     }
 
+    /// Serves what would be an ordinary host, one byte in ten milliseconds, until it is cancelled.
+    private final class Slow: ImageLoader {
+        let host: String
+        let cancelled = Mutex(0)
+        let began = Mutex(0)
+
+        init(host: String) { self.host = host }
+
+        func canLoad(_ url: String) -> Bool { url.hasPrefix("http://\(host)/") }
+
+        func load(_ request: LoaderRequest, into body: any LoaderBody) async throws -> LoaderResponse {
+            guard request.url.hasSuffix("/slow") else {
+                try await body.write(Pictures.jpeg)
+                return LoaderResponse(contentType: "image/jpeg")
+            }
+            began.withLock { $0 += 1 }
+            do {
+                try body.expect(Int64(Pictures.jpeg.count))
+                for byte in Pictures.jpeg {
+                    try await body.write([byte])
+                    try await Task.sleep(for: .milliseconds(10))
+                }
+            } catch {
+                cancelled.withLock { $0 += 1 }
+                throw error
+            }
+            return LoaderResponse()
+        }
+    }
+
+    @Test func `It serves a host without a request, and is cancelled with the job`() async throws {
+        let slow = Slow(host: "pictures.invalid")
+        let stages = Shared<Set<TransferReport.Stage>>([])
+        try await withWorkplace(configure: {
+            $0.loaders = [slow]
+            $0.downloads.progressInterval = .milliseconds(100)
+            $0.onTransfer = { report in
+                if report.origin == .loader, report.received > 0 { stages.withLock { _ = $0.insert(report.stage) } }
+            }
+        }) { (place) async throws in
+            let job = try await place.enqueue(["http://pictures.invalid/slow"])
+            let other = try await place.enqueue(["http://pictures.invalid/quick"])
+            async let run = place.drain()
+            let isRunning = try await eventually {
+                let isOtherDone = try await place.progress(other).done == 1
+                return isOtherDone && slow.began.withLock { $0 } == 1
+            }
+            #expect(isRunning)
+            let isTold = await eventually { stages.withLock { $0.contains(.continued) } }
+            #expect(isTold)
+            try await place.store.control.cancel(job: job)
+            let isCancelled = await eventually { slow.cancelled.withLock { $0 } == 1 }
+            #expect(isCancelled)
+            _ = try await run
+            #expect(try await place.progress(job).cancelled == 1)
+        }
+    }
+
     @Test func `One that takes too long is cancelled, with the time of downloads`() async throws {
         let box = Box(["box:a": Pictures.jpeg], pause: .seconds(60))
         try await withWorkplace(configure: {

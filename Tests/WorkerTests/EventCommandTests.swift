@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -63,9 +64,14 @@ import Testing
         }
     }
 
-    /// 10,000 items, and 100 kills of the workers that end them: a reader that goes on where it was sees each once.
+    /// 10,000 items, and 100 kills of the workers that end them: a reader that goes on where it was sees each once. Each
+    /// worker is killed when some of its items have ended, and while most are still to come.
     @Test func aHundredKillsShowEachEventOnce() async throws {
-        try await withWorker(Pictures.tiny) { w in
+        let isInHaste = Mutex(false)
+        try await withWorker({ request in
+            let reply = Pictures.tiny(request)
+            return isInHaste.withLock { $0 } ? reply : .delayed(milliseconds: 10, then: reply)
+        }) { w in
             try await w.run("init")
             try await w.sql(
                 """
@@ -73,15 +79,20 @@ import Testing
                 INSERT INTO jobs (options, urls) SELECT 'avoid-decode-image',
                     json_group_array('\(w.url("/"))' || i || '.png') FROM n
                 """)
-            var worker = try w.start()
             var seen: [Event] = []
+            var ended = 0
             for _ in 0..<100 {
-                try await Task.sleep(for: .milliseconds(Int.random(in: 20...120)))
+                let worker = try w.start()
+                let enough = ended + .random(in: 1...20)
+                while ended < enough { ended = Int(try await w.value("SELECT done FROM jobs")) ?? 0 }
+                // The reader reads while items end, and the rest after the kill.
+                seen += try await events(w, "--after", "\(seen.last?.id ?? 0)").filter { $0.event != "progress" }
                 worker.send(SIGKILL)
                 _ = try await worker.wait()
-                seen += try await events(w, "--after", "\(seen.last?.id ?? 0)").filter { $0.event != "progress" }
-                worker = try w.start()
             }
+            #expect((100..<10_000).contains(ended), "The last worker was killed when \(ended) items had ended.")
+            isInHaste.withLock { $0 = true }
+            _ = try w.start()
             try await w.untilEnded("1", within: .seconds(120))
             seen += try await events(w, "--after", "\(seen.last?.id ?? 0)").filter { $0.event != "progress" }
             let items = seen.filter { $0.event == "item" }

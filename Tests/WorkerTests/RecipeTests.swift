@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// The batches in `jobs/`, run as a user would, and `scripts/warm`, as cron would.
+/// The batches in `jobs/`, run as a user would.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct RecipeTests {
     private static let root = FilePath(#filePath).removingLastComponent().removingLastComponent()
         .removingLastComponent()
@@ -76,51 +76,6 @@ import Testing
             #expect(try await w.counts("2") == "0|2|0|0|0")
             #expect(w.origin.requests.count == 4)
             #expect(try await w.value("SELECT count(*) FROM variants") == "1")
-        }
-    }
-
-    // MARK: - scripts/warm
-
-    private func warm(_ w: TestWorker, _ batch: String, expecting code: Int32) async throws -> TestWorker.Finished {
-        try await w.run(
-            [Self.root.appending("scripts/warm").string, batch] + TestWorker.quick, program: "/bin/bash",
-            environment: ["WORKER": TestWorker.binary, "WORKER_DB": w.database, "WORKER_CACHE": w.cache],
-            expecting: code)
-    }
-
-    @Test func warmDrainsABatchAndSaysSoInOneLine() async throws {
-        try await withWorker({ $0.path == "/no.png" ? .status(404) : Self.picture($0) }) { w in
-            let batch = try w.file("nightly.txt", "\(w.url("/a.png"))\n\(w.url("/b.png"))\n")
-            let first = try await warm(w, batch, expecting: 0)
-            #expect(first.lines.count == 1)
-            #expect(first.output.contains("2 done, 0 cached, 0 failed"))
-            #expect(try await warm(w, batch, expecting: 0).output.contains("0 done, 2 cached, 0 failed"))
-            let bad = try w.file("bad.txt", w.url("/no.png") + "\n")
-            #expect(try await warm(w, bad, expecting: 2).output.contains("1 failed"))
-            try await w.run(
-                ["-f", w.database + ".warm-nightly.lock", w.database + ".warm-bad.lock"], program: "/bin/rm")
-        }
-    }
-
-    @Test func warmStartedTwiceDoesTheWorkOnce() async throws {
-        try await withWorker({ .delayed(milliseconds: 300, then: Self.picture($0)) }) { w in
-            let batch = try w.file("slow.txt", (0..<12).map { w.url("/\($0).png") }.joined(separator: "\n"))
-            async let first = warm(w, batch, expecting: 0)
-            try await w.eventually("the first has begun") { w.origin.requests.count > 0 }
-            let second = try await warm(w, batch, expecting: 75)
-            #expect(second.output.contains("already running"))
-            #expect(try await first.output.contains("12 done"))
-            #expect(w.origin.requests.count == 12)
-            #expect(try await w.value("SELECT count(*) FROM jobs") == "1")
-            try await w.run(["-f", w.database + ".warm-slow.lock"], program: "/bin/rm")
-        }
-    }
-
-    @Test func warmSaysWhatIsWrong() async throws {
-        try await withWorker { w in
-            try await w.run("init")
-            #expect(
-                try await warm(w, "no-such-batch", expecting: 64).errors.contains("no batch called 'no-such-batch'"))
         }
     }
 }

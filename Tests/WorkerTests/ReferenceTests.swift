@@ -100,8 +100,12 @@ import Testing
         try await withWorker { w in
             try await w.run("init")
             for row in rows {
-                for span in row[2].matches(of: /`([^`]+)`/).map({ String($0.output.1) }) {
-                    try await Self.check(span, in: sources, w)
+                for part in row[2].split(separator: ";") {
+                    let areOptions = part.contains(/\boptions? (such as )?`/)
+                    for span in part.matches(of: /`([^`]+)`/).map({ String($0.output.1) }) {
+                        try await Self.check(span, in: sources, w)
+                        if areOptions, span.wholeMatch(of: /[a-z-]+/) != nil { try await Self.enqueue(option: span, w) }
+                    }
                 }
                 for test in row[3].split(separator: ",").map({ $0.trimmingCharacters(in: .whitespaces) }) {
                     #expect(tests.contains("struct \(test)"), "\(row[1]): there is no \(test)")
@@ -126,6 +130,15 @@ import Testing
             let name = span.split(separator: ".").last.map(String.init) ?? span
             #expect(sources.contains(name), "\(span)")
         }
+    }
+
+    /// A job takes the option, alone or with one of these values.
+    private static func enqueue(option: String, _ w: TestWorker) async throws {
+        for value in ["", "=1", "=1s", "=image/png", "=drop-query"] {
+            let run = try await w.run("enqueue", w.url("/1.png"), "--option", option + value, expecting: nil)
+            if run.exit == .code(0) { return }
+        }
+        Issue.record("There is no option \(option).")
     }
 
     private static func text(ofFilesIn folders: [String]) -> String {

@@ -6,40 +6,73 @@ import Testing
 
 /// `--cache-max-size` holds at every moment: what has a name, what has none yet, and what has lost it and is still open.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct SizeLimitTests {
-    /// Bytes of all files of a cache that take up room, by their inodes.
+    /// Bytes of all files of a cache that take up room.
     struct Sample {
         var named: Int64 = 0
         var unnamed: Int64 = 0
         var total: Int64 { named + unnamed }
     }
 
-    /// Descriptors first: a file that gets its name meanwhile is counted once, and one that is evicted meanwhile, too.
+    /// A file at the moment that it was looked at. An inode's number is used again as soon as its file is gone, so
+    /// the time of its last change is compared as well, and for an open file the descriptor.
+    private struct Seen {
+        var bytes: Int64
+        var isNamed: Bool
+        var changedAt: [Int]
+        /// Processes and their descriptors by which it is open.
+        var openBy: Set<String> = []
+
+        func isTheFile(_ earlier: Seen) -> Bool {
+            changedAt == earlier.changedAt || !openBy.isDisjoint(with: earlier.openBy)
+        }
+    }
+
+    /// The files that existed at one moment, at least: a pass over all processes and folders takes milliseconds, in which one
+    /// file may go and another take its place, so two passes are made, and what both saw was there between them.
     private static func sample(_ cache: String, of processes: [pid_t]) -> Sample {
-        var sizes: [UInt64: (bytes: Int64, isNamed: Bool)] = [:]
+        let earlier = pass(cache, of: processes)
+        let later = pass(cache, of: processes)
+        return earlier.reduce(into: Sample()) { sample, entry in
+            guard let again = later[entry.key], again.isTheFile(entry.value) else { return }
+            let bytes = min(entry.value.bytes, again.bytes)
+            if entry.value.isNamed { sample.named += bytes } else { sample.unnamed += bytes }
+        }
+    }
+
+    /// All files by their inodes. Descriptors first: a file that gets its name meanwhile is seen once, and one that is
+    /// evicted meanwhile, too.
+    private static func pass(_ cache: String, of processes: [pid_t]) -> [UInt64: Seen] {
+        var found: [UInt64: Seen] = [:]
         for process in processes {
             let folder = "/proc/\(process)/fd"
             for name in fileNames(in: folder) {
                 var target = [CChar](repeating: 0, count: 4_096)
                 guard readlink("\(folder)/\(name)", &target, target.count - 1) > 0 else { continue }
                 let path = String(decoding: target.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-                var info = stat()
-                guard path.hasPrefix(cache + "/blobs"), stat("\(folder)/\(name)", &info) == 0,
-                    info.st_mode & S_IFMT == S_IFREG
-                else { continue }
-                sizes[UInt64(info.st_ino)] = (Int64(info.st_size), false)
+                guard path.hasPrefix(cache + "/blobs") else { continue }
+                note("\(folder)/\(name)", isNamed: false, openBy: "\(process)/\(name)", in: &found)
             }
         }
         let root = cache + "/blobs/sha256"
         for shard in fileNames(in: root) {
             for name in fileNames(in: "\(root)/\(shard)") {
-                var info = stat()
-                guard lstat("\(root)/\(shard)/\(name)", &info) == 0 else { continue }
-                sizes[UInt64(info.st_ino)] = (Int64(info.st_size), true)
+                note("\(root)/\(shard)/\(name)", isNamed: true, openBy: nil, in: &found)
             }
         }
-        return sizes.values.reduce(into: Sample()) { sample, file in
-            if file.isNamed { sample.named += file.bytes } else { sample.unnamed += file.bytes }
+        return found
+    }
+
+    private static func note(_ path: String, isNamed: Bool, openBy: String?, in found: inout [UInt64: Seen]) {
+        var info = stat()
+        // A name may be a symbolic link; a descriptor is always one, to the file that is open.
+        guard isNamed ? lstat(path, &info) == 0 : stat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG else {
+            return
         }
+        var seen = Seen(
+            bytes: Int64(info.st_size), isNamed: isNamed, changedAt: [info.st_ctim.tv_sec, info.st_ctim.tv_nsec],
+            openBy: found[UInt64(info.st_ino)]?.openBy ?? [])
+        if let openBy { seen.openBy.insert(openBy) }
+        found[UInt64(info.st_ino)] = seen
     }
 
     /// A picture whose bytes are its own, of about 24 KB that don't compress.
@@ -92,6 +125,8 @@ import Testing
                 try await clock.sleep(for: .milliseconds(20))
             }
             #expect(worst.total <= limit, "\(worst.named) named and \(worst.unnamed) unnamed of \(limit)")
+            // The samples do see what is there: the cache fills up.
+            #expect(worst.total > limit / 4, "\(worst.total) of \(limit)")
             #expect(count > 20)
             for child in children { #expect(try await child.wait(atMost: .seconds(60)) == .code(0)) }
             #expect(try await w.rows("SELECT state, count(*) FROM items GROUP BY state") == ["done|200"])

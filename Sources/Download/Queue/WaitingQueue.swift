@@ -7,7 +7,6 @@
 /// urgent requests delays the others and never starves them.
 struct WaitingQueue {
     static let turnsPerElder = 16
-
     var waiting: [UInt64: Waiting] = [:]
     var hosts: [String: Host] = [:]
     private(set) var heads = CountedHeap<Head>()
@@ -281,7 +280,7 @@ extension WaitingQueue {
         if let until = hosts[host]?.gate.blockedUntil { releases.insert(Release(until: until, host: host)) }
     }
 
-    /// Releases the hosts whose block or pause is over. Without this call ``nextRelease`` would not advance.
+    /// Releases the hosts whose block or pause is over, so that ``nextRelease`` advances.
     mutating func release(_ now: ContinuousClock.Instant) {
         while let release = releases.min, release.until <= now {
             releases.removeMin()

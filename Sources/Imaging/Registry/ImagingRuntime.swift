@@ -58,7 +58,7 @@ public enum ImagingRuntime {
     }
 
     /// Raised with every change that makes other pixels or bytes from the same source and spec.
-    private static let pipeline = 12
+    private static let pipeline = 13
 
     /// The libraries, by name.
     public static var versions: [(name: String, version: String)] {

@@ -1,7 +1,8 @@
 internal import Glibc
 internal import SystemPackage
 
-/// `worker.db.lock`: an exclusive `flock` for the program that writes, and one locked byte for every live worker.
+/// `worker.db.lock`: an exclusive `flock` for the program that writes, one locked byte for every live worker, and one
+/// for every batch that `worker warm` keeps.
 ///
 /// The file has two purposes. The `flock` prevents the WAL-reset race of SQLite 3.7.0–3.51.2, in which a commit during
 /// a second checkpoint can be lost. The byte locks (open-file-description locks, which are independent of `flock`)
@@ -75,9 +76,21 @@ final class LockFile: Sendable {
     /// Whether another open descriptor of the lock file holds the byte of any worker.
     var isAnyWorkerAlive: Bool {
         var lock = range(F_WRLCK, worker: 1)
-        lock.l_len = 0
+        lock.l_len = off_t(Self.firstBatch) - 1
         guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
         return Int32(lock.l_type) != F_UNLCK
+    }
+
+    /// The bytes from here on are for batches.
+    private static let firstBatch: Int64 = 1 << 60
+
+    /// Marks a batch as being warmed until this object goes or the process ends.
+    ///
+    /// - Returns: false if another open descriptor of the lock file holds the mark.
+    func hold(batch key: String) -> Bool {
+        // FNV-1a: the same key has the same byte in every process.
+        let hash = key.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
+        return set(F_WRLCK, worker: Self.firstBatch + Int64(hash))
     }
 
     private func set(_ type: Int32, worker: Int64) -> Bool {

@@ -24,6 +24,8 @@ public struct JobEvent: Hashable, Sendable, Codable {
     public internal(set) var state: String?
     /// The failure's class.
     public internal(set) var failure: String?
+    /// A JSON object in one line, from `items.meta`; it is not among the coded keys, since it is JSON already.
+    public internal(set) var meta: String?
     /// The job's ended items as SDWebImage counts them, including skipped ones.
     public internal(set) var finished: Int?
     /// The finished items that failed.

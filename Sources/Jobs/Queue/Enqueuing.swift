@@ -68,6 +68,11 @@ extension JobQueue {
         try await gate.read { db in try Self.unfinishedJob(withDedupeKey: key, in: db) }
     }
 
+    /// Marks a batch as being kept by this program, until ``close()`` or the end of the process.
+    ///
+    /// - Returns: false if another program keeps it at this moment.
+    public func hold(batch key: String) -> Bool { gate.lockFile.hold(batch: key) }
+
     private static func unfinishedJob(withDedupeKey key: String, in db: Database) throws -> JobID? {
         try db.integer("SELECT id FROM jobs WHERE dedupe_key = ? AND state IN ('queued', 'running', 'paused')", [key])
     }

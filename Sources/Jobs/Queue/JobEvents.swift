@@ -46,7 +46,8 @@ public struct JobEvents: Sendable {
                 """
                 SELECT event_log.id * \(Schema.eventsPerRow) + part.key AS id, \(Schema.iso("at")) AS at,
                     json_extract(part.value, '$[0]') AS item, json_extract(part.value, '$[1]') AS job,
-                    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class, items.url
+                    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class, items.url,
+                    \(Schema.json("items.meta")) AS meta
                 FROM event_log CROSS JOIN json_each(event_log.detail) AS part
                     LEFT JOIN items ON items.id = json_extract(part.value, '$[0]')
                 WHERE event_log.id BETWEEN ? AND ? AND event_log.id * \(Schema.eventsPerRow) + part.key > ?
@@ -57,7 +58,7 @@ public struct JobEvents: Sendable {
                 let item: Int64? = row["item"]
                 return JobEvent(
                     id: row["id"], at: row["at"], event: item == nil ? .job : .item, job: row["job"], item: item,
-                    url: row["url"], state: row["state"], failure: row["class"])
+                    url: row["url"], state: row["state"], failure: row["class"], meta: row["meta"])
             }
             // If all events of these rows were left out or returned before, the caller continues with the next rows.
             let next = max(last, (end + 1) * Int64(Schema.eventsPerRow) - 1)

@@ -104,6 +104,15 @@ public struct JobReports: Sendable {
         }
     }
 
+    /// The classes and URLs of a job's failures, at most `limit`, the first ones.
+    public func failures(job: JobID, limit: Int) async throws(JobsError) -> [(failureClass: String, url: String)] {
+        try await gate.read { db in
+            try db.rows(
+                "SELECT class, url FROM items WHERE job = ? AND state = 'failed' ORDER BY id LIMIT ?", [job, limit]
+            ).map { ($0["class"] ?? "unknown", $0["url"] ?? "") }
+        }
+    }
+
     /// The items of a URL, the latest first.
     public func history(ofURL url: String, limit: Int = 20) async throws(JobsError) -> [ItemRecord] {
         let reading = gate.reading

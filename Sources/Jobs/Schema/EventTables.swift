@@ -16,7 +16,8 @@ extension Schema {
             event_log.id * \(eventsPerRow) + part.key AS id, \(iso("event_log.at")) AS at,
             CASE WHEN json_extract(part.value, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
             json_extract(part.value, '$[1]') AS job, json_extract(part.value, '$[0]') AS item, items.url AS url,
-            json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class
+            json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class,
+            \(json("items.meta")) AS meta
             FROM event_log CROSS JOIN json_each(event_log.detail) AS part
             LEFT JOIN items ON items.id = json_extract(part.value, '$[0]');
 

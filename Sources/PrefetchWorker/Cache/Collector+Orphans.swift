@@ -25,7 +25,8 @@ extension Collector {
     func removeOrphans(_ report: inout Report, of dead: [Int64], myself: Int64?) async throws -> Int64 {
         let now = store.database.currentTime.milliseconds
         // Live workers named their files after they started, and this worker knows its own files.
-        let bound = dead.isEmpty ? Int64.min : min(now, try await store.eviction.earliestStart(butNot: myself) ?? now)
+        let start = try await store.eviction.earliestStart(butNot: myself)
+        let bound = dead.isEmpty ? Int64.min : min(now, start.map { $0 - Self.fileTimeLag } ?? now)
         var left: Int64 = 0
         for shard in 0..<256 {
             if Task.isCancelled { return 0 }
@@ -47,6 +48,9 @@ extension Collector {
         }
         return try await store.eviction.limitReservations(of: dead, to: left)
     }
+
+    /// Milliseconds by which a file's time may be behind the clock: file systems take the time of the kernel's last tick.
+    private static let fileTimeLag: Int64 = 10
 
     private func isLeft(_ name: String, now: Int64, bound: Int64) -> Bool {
         guard let age = BlobHash(name).flatMap({ cache.age(of: $0, now: now) }) else { return false }

@@ -46,6 +46,7 @@ struct Housekeeper: Sendable {
             // After the first round, since leases cannot wait for it.
             if round == 0 { await recount() }
             wakeup.ring()
+            if round == 0 { statistics.noteBeginning() }
             round += 1
             // Best effort: cancellation ends the sleep, and then the loop.
             try? await Task.sleep(for: .milliseconds(100))

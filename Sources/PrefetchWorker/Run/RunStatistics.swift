@@ -20,6 +20,7 @@ public final class RunStatistics: Sendable {
     }
 
     private let state = Mutex((counts: Counts(), jobs: Set<JobID>()))
+    private let begun = Atomic<Bool>(false)
 
     public var counts: Counts { state.withLock { $0.counts } }
 
@@ -28,6 +29,11 @@ public final class RunStatistics: Sendable {
 
     /// The jobs of this run's items; if there were too many, the newest, at least half of the maximum.
     public var jobs: Set<JobID> { state.withLock { $0.jobs } }
+
+    /// Whether the worker is registered and its services run.
+    public var hasBegun: Bool { begun.load(ordering: .relaxed) }
+
+    func noteBeginning() { begun.store(true, ordering: .relaxed) }
 
     func saw(jobs: some Sequence<JobID>) {
         state.withLock { state in

@@ -25,7 +25,7 @@ public final class StopSignal: Sendable {
     }
 
     /// Calls `listener` once, when a stop is requested; immediately if it was requested before.
-    func whenRequested(_ listener: @escaping @Sendable () -> Void) {
+    public func whenRequested(_ listener: @escaping @Sendable () -> Void) {
         let isRequested = state.withLock { state in
             if !state.isRequested { state.listeners.append(listener) }
             return state.isRequested

@@ -13,7 +13,7 @@ struct CacheCommand: AsyncParsableCommand {
         ])
 
     /// Logs events that are not part of a command's own output.
-    static let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, line: nil) }
+    static let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, format: .usual(), line: nil) }
 }
 
 struct CacheCollectCommand: AsyncParsableCommand {

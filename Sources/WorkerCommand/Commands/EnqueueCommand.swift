@@ -81,7 +81,7 @@ struct EnqueueCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A JSON object for all URLs of the call, which results and delegates show.", valueName: "json"))
+            "A JSON object for all URLs of the call, which results, events and delegates show.", valueName: "json"))
     var meta: String?
 
     @Option(
@@ -95,43 +95,16 @@ struct EnqueueCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let manifest = try manifest.map { try Manifest.read($0) }
-            let job = try newJob(manifest)
-            let settings = try common.settings()
-            let folder = try Self.folder(of: common.databasePath(settings))
-            let spool = EntrySpool(folder: folder)
-            try await fill(spool, job, manifest, settings, folder: folder)
-            try await common.withStore(missing: .create) { store in try await add(job, spool, to: store) }
+            let intake = try await JobIntake(
+                newJob(manifest), files: file + [manifest?.file].compactMap { $0 },
+                from: JobIntake.Source(common: common, lists: lists, meta: metaMembers()))
+            try await common.withStore(missing: .create) { store in try await add(intake, to: store) }
         }
     }
 
-    /// Takes the URLs of all sources into the spool.
-    private func fill(
-        _ spool: EntrySpool, _ job: NewJob, _ manifest: Manifest?, _ settings: Settings, folder: String,
-    ) async throws {
-        let fetcher = try lists.fetcher(common, settings, folder: folder)
-        let intake = try ListIntake(
-            lists, common: try metaMembers(), spool: spool, fetcher: fetcher, redaction: common.redaction())
-        do {
-            try intake.take(arguments: job.urls)
-            for list in file + [manifest?.file].compactMap({ $0 }) { try await intake.take(list: list) }
-            if let query = lists.query, let from = lists.from { try intake.take(query: query, from: from) }
-        } catch {
-            await fetcher.close()
-            throw error
-        }
-        await fetcher.close()
-        try intake.finish()
-    }
-
-    private func add(_ job: NewJob, _ spool: EntrySpool, to store: JobStore) async throws {
-        var job = job
-        job.urls = []
-        let id = try await store.queue.enqueue(job, fallbacks: fallback) { row in
-            try spool.rewind()
-            while let entry = try spool.next() { try row(entry) }
-        }
-        guard let id else {
-            let key = job.dedupeKey ?? ""
+    private func add(_ intake: JobIntake, to store: JobStore) async throws {
+        guard let id = try await intake.add(to: store, fallbacks: fallback) else {
+            let key = intake.job.dedupeKey ?? ""
             let running = try await store.queue.unfinishedJob(withDedupeKey: key)
             Terminal.error(
                 "Job \(running.map(String.init) ?? "?") with the key '\(key)' is not finished; nothing was added.")
@@ -140,7 +113,7 @@ struct EnqueueCommand: AsyncParsableCommand {
         if let count = try await store.reports.progress(job: id)?.notNew, count > 0 {
             Terminal.error("\(ListIntake.urls(count)) were done by earlier jobs, and are left out.")
         }
-        Terminal.print(json ? #"{"job":\#(id),"urls":\#(spool.count)}"# : "\(id)")
+        Terminal.print(json ? #"{"job":\#(id),"urls":\#(intake.spool.count)}"# : "\(id)")
     }
 
     private func newJob(_ manifest: Manifest?) throws -> NewJob {
@@ -175,9 +148,5 @@ struct EnqueueCommand: AsyncParsableCommand {
             throw SettingsError(#"meta must be a JSON object of at most 16 KiB, such as {"sku":7}"#)
         }
         return members
-    }
-
-    private static func folder(of path: String) -> String {
-        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     }
 }

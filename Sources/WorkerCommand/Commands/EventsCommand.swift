@@ -62,7 +62,7 @@ struct EventsCommand: AsyncParsableCommand {
         var last = try file?.read() ?? after ?? 0
         if let since { last = try await store.events.last(before: store.database.currentTime - since) }
         for try await event in store.events.events(after: last, job: job, follows: follow) {
-            Terminal.print(try Output.json(shown(event, redaction)))
+            Terminal.print(JSONText.adding("meta", event.meta, to: try Output.json(shown(event, redaction))))
             // Written after the line is printed: after a crash in between, the line is printed again.
             if event.id > last { try file?.write(event.id) }
             last = event.id

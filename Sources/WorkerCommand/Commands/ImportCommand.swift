@@ -80,7 +80,7 @@ struct ImportCommand: AsyncParsableCommand {
 
     private func store<Files: AsyncSequence>(_ files: Files) async throws where Files.Element == NewPicture {
         let line = Terminal.errorIsTerminal && !quiet ? ProgressLine() : nil
-        let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, line: line) }
+        let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, format: .usual(), line: line) }
         let settings = try common.settings()
         let configuration = try writer.configuration(
             common, helpers: settings.optional(RunSettings.transforms, transforms))

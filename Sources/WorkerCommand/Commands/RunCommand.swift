@@ -1,11 +1,9 @@
 import ArgumentParser
-import Core
-import Download
+import Foundation
 import Glibc
 import Jobs
 import Logging
 import PrefetchWorker
-import SystemPackage
 import UnixSignals
 
 struct RunCommand: AsyncParsableCommand {
@@ -30,53 +28,51 @@ struct RunCommand: AsyncParsableCommand {
             """,
     )
 
-    @OptionGroup(title: "DATABASE AND CACHE") var common: CommonOptions
-    @OptionGroup(title: "MOST USED") var options: RunOptions
-    @OptionGroup(title: "MOST USED") var cacheSize: CacheSizeOptions
-    @OptionGroup(title: "ADVANCED: HOSTS") var hosts: HostOptions
-    @OptionGroup(title: "ADVANCED: DOWNLOADS") var downloads: DownloadOptions
-    @OptionGroup(title: "ADVANCED: PICTURES") var pictures: PictureOptions
-    @OptionGroup(title: "ADVANCED: CACHE") var cache: CacheOptions
-    @OptionGroup(title: "ADVANCED: UPKEEP") var upkeep: UpkeepOptions
-    @OptionGroup(title: "ADVANCED: PROGRAMS AND FOLDERS") var programs: ProgramOptions
+    @OptionGroup(title: "MOST USED") var draining: DrainOption
+    @OptionGroup var worker: WorkerOptions
 
     func run() async throws {
         try await reportingErrors {
-            let line = Terminal.errorIsTerminal && !options.quiet ? ProgressLine() : nil
-            let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, line: line) }
-            let worker = Worker(try configuration(), logger: logger)
-            let summary = try await supervise(worker, line: line, logger: logger)
-            try RunSummary(summary, drained: options.drain).report(json: options.json)
+            let summary = try await worker.supervised(drains: draining.drain).run()
+            try RunSummary(summary, drained: draining.drain).report(json: worker.options.json)
         }
     }
+}
 
-    private func configuration() throws -> WorkerConfiguration {
-        let settings = try common.settings()
-        var configuration = try options.configuration(
-            database: common.databasePath(settings), cache: common.cachePath(settings), settings)
-        try hosts.apply(to: &configuration.downloads, settings)
-        try downloads.apply(to: &configuration, settings)
-        try pictures.apply(to: &configuration, settings)
-        configuration.cachePolicy = try cache.policy(cacheSize, settings)
-        try upkeep.apply(to: &configuration, settings)
-        try programs.apply(to: &configuration, settings)
-        do {
-            try configuration.downloads.check()
-        } catch {
-            throw SettingsError(error.message)
-        }
-        return configuration
+struct DrainOption: ParsableArguments {
+    @Flag(help: "End when no work is left, delayed retries included.") var drain = false
+}
+
+/// A worker together with what surrounds it on a command line: its log, its progress display, the signals that stop it,
+/// and the service manager.
+struct SupervisedRun {
+    private let worker: Worker
+    private let database: String
+    private let line: ProgressLine?
+    private let isQuiet: Bool
+    private let logger: Logger
+
+    /// - Parameter line: the progress display, which the log's lines stand above; nil without a terminal.
+    init(_ configuration: WorkerConfiguration, line: ProgressLine?, isQuiet: Bool, log: ConsoleLog) {
+        self.line = line
+        self.isQuiet = isQuiet
+        logger = Logger(label: "worker") { _ in log }
+        database = configuration.database
+        worker = Worker(configuration, logger: logger)
     }
 
-    /// Runs the worker together with its progress display and the handler of the signals that stop it.
-    private func supervise(_ worker: Worker, line: ProgressLine?, logger: Logger) async throws -> Worker.Summary {
+    /// - Parameter isOver: asked a few times a second whether the run can stop although other work is left; nil for a run that
+    ///   goes on until nothing is left or a signal stops it.
+    func run(until isOver: (@Sendable (JobStore) async throws -> Bool)? = nil) async throws -> Worker.Summary {
         let stop = StopSignal()
-        let settings = try common.settings()
-        let store = try await JobStore.opening(path: common.databasePath(settings))
-        let showsProgress = !options.quiet
+        let store = try await JobStore.opening(path: database)
+        let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
+        if let manager { stop.whenRequested { manager.stopping() } }
         let result = await withTaskGroup { group in
-            group.addTask { await watchSignals(stop, logger: logger) }
-            if showsProgress {
+            group.addTask { await watchSignals(stop) }
+            if let manager { group.addTask { await manager.run(worker.statistics, store) } }
+            if let isOver { group.addTask { await watch(store, stop, isOver) } }
+            if !isQuiet {
                 group.addTask { await RunProgress(statistics: worker.statistics, store: store, line: line).run() }
             }
             let result: Result<Worker.Summary, WorkerError>
@@ -93,9 +89,17 @@ struct RunCommand: AsyncParsableCommand {
         return try result.get()
     }
 
+    private func watch(_ store: JobStore, _ stop: StopSignal, _ isOver: (JobStore) async throws -> Bool) async {
+        while !Task.isCancelled {
+            // Best effort: the run itself reports a database that cannot be read, and cancellation ends the sleep.
+            if (try? await isOver(store)) == true { return stop.request() }
+            try? await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
     /// The first signal requests a clean stop, the second ends the process. Nothing is lost either way: the next worker
     /// reclaims the leases.
-    private func watchSignals(_ stop: StopSignal, logger: Logger) async {
+    private func watchSignals(_ stop: StopSignal) async {
         var first: ContinuousClock.Instant?
         for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
             if let first {

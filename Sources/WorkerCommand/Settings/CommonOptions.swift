@@ -41,5 +41,5 @@ struct CommonOptions: ParsableArguments {
 enum AllSettings {
     static let list: [any NamedSetting] =
         CommonSettings.all + RunSettings.all + CacheSizeSettings.all + HostSettings.all + DownloadSettings.all
-        + PictureSettings.all + CacheSettings.all + UpkeepSettings.all + ProgramSettings.all
+        + PictureSettings.all + CacheSettings.all + UpkeepSettings.all + ProgramSettings.all + LogSettings.all
 }

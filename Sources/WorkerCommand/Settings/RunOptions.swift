@@ -36,7 +36,6 @@ enum RunSettings {
 
 /// The most common options of a run.
 struct RunOptions: ParsableArguments {
-    @Flag(help: "End when no work is left, delayed retries included.") var drain = false
     @Option(RunSettings.concurrency) var concurrency: Int?
     @Option(RunSettings.perHost) var perHost: Int?
     @Option(RunSettings.transforms) var transforms: Int?
@@ -54,7 +53,6 @@ struct RunOptions: ParsableArguments {
         let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
         let transforms = try settings.optional(RunSettings.transforms, transforms) ?? cores
         var configuration = WorkerConfiguration(database: database, cache: cache, transforms: transforms)
-        configuration.drains = drain
         configuration.order = try settings.value(RunSettings.order, order)
         configuration.retries.maxTries = try settings.value(RunSettings.maxTries, maxTries)
         configuration.maxAge = try settings.value(RunSettings.maxAge, maxAge)

@@ -44,6 +44,9 @@ enum Output {
         return unit == 0 ? "\(count) B" : "\(fixed(value, 1)) \(units[unit])"
     }
 
+    /// `1 file`, `2 files`.
+    static func count(_ count: Int, _ noun: String) -> String { count == 1 ? "1 \(noun)" : "\(count) \(noun)s" }
+
     static func duration(seconds: Double) -> String {
         let total = Int(min(max(seconds.isFinite ? seconds : 0, 0), 1e12).rounded())
         let (hours, minutes, rest) = (total / 3_600, total / 60 % 60, total % 60)

@@ -517,7 +517,8 @@ WHEN OLD.state = NEW.state AND OLD.finished_at IS NOT NULL
     SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead');
 END;
 CREATE TRIGGER items_end_without_url AFTER INSERT ON items WHEN (typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ 	
--]*') BEGIN
+
+-]*') BEGIN
     UPDATE spreading SET failed = failed + 1 WHERE job = NEW.job;
     UPDATE items SET state = 'failed', class = 'invalid-url',
         message = 'The item has no URL.', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.id;
@@ -735,7 +736,8 @@ CREATE VIEW events AS SELECT
     event_log.id * 1000 + part.key AS id, strftime('%Y-%m-%dT%H:%M:%fZ', event_log.at / 1000.0, 'unixepoch') AS at,
     CASE WHEN json_extract(part.value, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
     json_extract(part.value, '$[1]') AS job, json_extract(part.value, '$[0]') AS item, items.url AS url,
-    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class
+    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class,
+    CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta
     FROM event_log CROSS JOIN json_each(event_log.detail) AS part
     LEFT JOIN items ON items.id = json_extract(part.value, '$[0]');
 CREATE TRIGGER events_of_new_jobs AFTER INSERT ON jobs BEGIN

@@ -112,9 +112,11 @@ final class TestWorker: Sendable {
     func start(_ arguments: String...) throws -> RunningProgram { try start(Self.quick + arguments) }
 
     /// The same with no limits but those named.
-    func start(_ arguments: [String], environment: [String: String] = [:]) throws -> RunningProgram {
+    func start(
+        _ arguments: [String], command: String = "run", environment: [String: String] = [:],
+    ) throws -> RunningProgram {
         let (child, files) = try launch(
-            Self.binary, ["run"] + arguments, input: nil, environment: environment)
+            Self.binary, [command] + arguments, input: nil, environment: environment)
         state.withLock {
             $0.started.append(child)
             $0.errors[child.pid] = files.errors

@@ -66,6 +66,20 @@ import Testing
         }
     }
 
+    @Test func metaComesWithTheEvents() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"), w.url("/no"), "--meta", "{\"sku\": 7,\n \"tags\":[\"a\"]}")
+            try await w.enqueue(w.url("/2.png"))
+            try await w.drain(expecting: 2)
+            let lines = try await w.run("events", "--no-follow").lines.filter { $0.contains(#""event":"item""#) }
+            #expect(lines.count { $0.hasSuffix(#","meta":{"sku":7,"tags":["a"]}}"#) } == 2, "\(lines)")
+            #expect(lines.count { !$0.contains("meta") } == 1)
+            #expect(
+                try await w.rows("SELECT meta ->> 'sku', count(*) FROM events WHERE event = 'item' GROUP BY job")
+                    == ["7|2", "|1"])
+        }
+    }
+
     @Test func aDelegateProgramIsToldTheMeta() async throws {
         try await withWorker { w in
             let path = try w.file(

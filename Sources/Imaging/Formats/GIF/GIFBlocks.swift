@@ -46,8 +46,10 @@ enum GIFBlocks {
         return false
     }
 
-    /// The count of the looping extension; nil if it is another:
+    /// How often the looping extension says that the animation plays, 0 for ever; nil if it is another extension:
     /// https://www.vurdalakov.net/misc/gif/netscape-looping-application-extension
+    ///
+    /// Its count is that of the repetitions after the first time, as browsers and gif2webp read it.
     static func loopCount(at offset: Int, _ reader: ByteReader) -> Int? {
         guard reader.has([GIFBlocks.extension, 0xFF, 11], at: offset),
             loopNames.contains(where: { reader.has(Array($0.utf8), at: offset + 3) })
@@ -56,7 +58,7 @@ enum GIFBlocks {
         while let length = reader.byte(at: block), length > 0 {
             // The lower bits are the sub-block's type; type 2 is a buffer size.
             if length >= 3, let kind = reader.byte(at: block + 1), kind & 7 == 1 {
-                return reader.little(2, at: block + 2)
+                return reader.little(2, at: block + 2).map { $0 == 0 ? 0 : $0 + 1 }
             }
             block += 1 + Int(length)
         }

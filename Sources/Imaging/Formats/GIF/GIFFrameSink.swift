@@ -24,7 +24,7 @@ final class GIFFrameSink: FrameSink {
     private let metadata: AnimationMetadata
 
     /// - Parameters:
-    ///   - loopCount: 0 means for ever; at most 65,535 is written.
+    ///   - loopCount: how often it plays; 0 means for ever, and at most 65,536 is written.
     ///   - colours: maximum colours of a frame, 2 to 256.
     ///   - metadata: a GIF stores XMP, and Artist and Copyright as a comment.
     convenience init(

@@ -63,12 +63,13 @@ final class GIFWriter {
 
     /// Writes the records before all frames.
     ///
-    /// - Parameter loopCount: 0 means for ever; 1 is the meaning of a file without a count.
+    /// - Parameter loopCount: how often it plays; 0 means for ever, 1 is the meaning of a file without a count.
     func begin(_ size: PixelSize, _ colours: [Pixel], loopCount: Int) throws(Failure) {
         let map = try ColourMap(colours)
         let depth = CInt(GifBitSize(CInt(colours.count)))
         try call { EGifPutScreenDesc($0, CInt(size.width), CInt(size.height), depth, 0, map.object) }
-        if loopCount != 1 { try putLoop(min(max(0, loopCount), 65_535)) }
+        // The file counts the repetitions after the first time.
+        if loopCount != 1 { try putLoop(min(max(0, loopCount - 1), 65_535)) }
     }
 
     private func putLoop(_ count: Int) throws(Failure) {

@@ -1,0 +1,191 @@
+import ArgumentParser
+import Core
+import Jobs
+import PrefetchWorker
+
+struct WarmCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "warm",
+        abstract: "Keeps batches warm, from cron or a timer.",
+        discussion: """
+            Enqueues each batch unless its job of an earlier run is unfinished, works until these jobs have ended, and prints \
+            one line for each. A batch is a manifest (.yaml, .yml or .json) or a list of URLs as 'worker enqueue -f' reads it; \
+            lines without a usable URL are listed and left out. Other jobs of the database are worked on meanwhile, by their \
+            priorities, but not waited for.
+
+            The database must exist: make it once with 'worker init'. Started twice with the same batch, the second start \
+            says so and ends with 75.
+
+            EXAMPLES:
+              worker warm jobs/catalogue.yaml
+              worker warm front-page.yaml avatars.yaml --concurrency 12
+              17 3 * * *  cd /srv/images && worker warm catalogue.yaml
+
+            EXIT CODES: those of 'worker run --drain': 0 all well, 2 some items failed, 64 usage, 75 try again later.
+            """,
+    )
+
+    @Argument(help: ArgumentHelp("Manifests, or lists of URLs.", valueName: "batch"))
+    var batches: [String]
+
+    @OptionGroup var worker: WorkerOptions
+
+    func run() async throws {
+        try await reportingErrors {
+            var lists = try ListOptions.parse([])
+            lists.allowAddresses = worker.options.allowAddresses
+            // One bad line is no reason to leave the others cold.
+            lists.skipInvalid = true
+            var batches: [WarmBatch] = []
+            for path in self.batches {
+                batches.append(
+                    try await WarmBatch(path, from: JobIntake.Source(common: worker.common, lists: lists)))
+            }
+            let run = try worker.supervised(drains: true)
+            try await worker.common.withStore { store in
+                for batch in batches where !store.queue.hold(batch: batch.key) {
+                    Terminal.error("worker: \(batch.name) is being warmed by another program; nothing was added.")
+                    throw ExitCode.temporary
+                }
+                var jobs: [(batch: WarmBatch, job: JobID)] = []
+                for batch in batches { jobs.append((batch, try await batch.enqueue(in: store))) }
+                let numbers = Set(jobs.map(\.job))
+                let summary = try await run.run { store in
+                    try await store.reports.summary(jobs: numbers).allSatisfy { !$0.state.isOpen }
+                }
+                try await report(jobs, in: store, summary)
+            }
+        }
+    }
+
+    private func report(
+        _ jobs: [(batch: WarmBatch, job: JobID)], in store: JobStore, _ summary: Worker.Summary,
+    ) async throws {
+        var code = ExitCode.success
+        var reports: [WarmReport] = []
+        for (batch, job) in jobs {
+            guard let progress = try await store.reports.progress(job: job) else { continue }
+            let report = WarmReport(
+                batch.name, progress, try await FailureCounts(of: job, in: store))
+            reports.append(report)
+            if progress.state.isOpen { code = .temporary }
+            if code == .success, report.hasFailures { code = .someFailed }
+        }
+        if case .disk(let reason) = summary.end {
+            Terminal.error("worker: \(Terminal.safe("\(reason)"))")
+            code = .temporary
+        }
+        if worker.options.json {
+            Terminal.print(try Output.json(reports))
+        } else {
+            reports.forEach { Terminal.print($0.line) }
+        }
+        guard code == .success else { throw code }
+    }
+}
+
+/// A file that describes a batch, and the key that its job has in the queue.
+struct WarmBatch {
+    /// The file's name without folder and ending.
+    let name: String
+    private let intake: JobIntake
+
+    /// - Parameter path: a manifest, or a list of URLs of any kind that `worker enqueue -f` reads.
+    init(_ path: String, from source: JobIntake.Source) async throws {
+        let file = path.split(separator: "/").last.map(String.init) ?? path
+        let dot = file.lastIndex(of: ".") ?? file.endIndex
+        let ending = file[dot...].lowercased()
+        let manifest = [".yaml", ".yml", ".json"].contains(ending) ? try Manifest.read(path) : nil
+        name = String(file[..<dot])
+        var job = manifest?.job ?? NewJob(urls: [])
+        job.name = job.name ?? name
+        job.dedupeKey = job.dedupeKey ?? "warm:\(name)"
+        try WorkerJobs.check(job)
+        let files = manifest == nil ? [path] : [manifest?.file].compactMap { $0 }
+        intake = try await JobIntake(job, files: files, from: source)
+    }
+
+    var key: String { intake.job.dedupeKey ?? name }
+
+    /// - Returns: the new job, or the unfinished one of an earlier run.
+    func enqueue(in store: JobStore) async throws -> JobID {
+        if let id = try await intake.add(to: store) { return id }
+        if let id = try await store.queue.unfinishedJob(withDedupeKey: key) { return id }
+        // It has ended between the two statements.
+        guard let id = try await intake.add(to: store) else {
+            throw WorkerError(.tryLater, "Another program keeps adding jobs with the key '\(key)'.")
+        }
+        return id
+    }
+}
+
+/// What became of a batch: a line that a cron mail can use.
+struct WarmReport: Encodable {
+    let batch: String
+    let job: JobProgress
+    let failures: [FailureCounts.Count]
+    private let failureText: String
+
+    enum CodingKeys: String, CodingKey { case batch, job, failures }
+
+    init(_ batch: String, _ job: JobProgress, _ failures: FailureCounts) {
+        self.batch = batch
+        self.job = job
+        self.failures = failures.counts
+        failureText = failures.text
+    }
+
+    var hasFailures: Bool { job.failed + job.blacklisted + job.cancelled > 0 || job.state == .failed }
+
+    var line: String {
+        var parts = ["job \(job.job): \(job.done) done", "\(job.cached) cached", "\(job.failed) failed"]
+        if job.blacklisted > 0 { parts.append("\(job.blacklisted) blacklisted") }
+        if job.cancelled > 0 { parts.append("\(job.cancelled) cancelled") }
+        parts.append("\(Output.bytes(job.bytes)) downloaded")
+        var line = "warm \(Terminal.safe(batch)): " + parts.joined(separator: ", ")
+        if job.state.isOpen {
+            line += "; \(job.total - job.ended) left, it is \(job.state.rawValue): run it again to go on"
+        }
+        if let error = job.error { line += "; \(Terminal.safe(error))" }
+        if job.failed > 0 { line += "; \(failureText); see: worker results \(job.job)" }
+        return line
+    }
+}
+
+/// A job's failures by class and host, the most frequent first.
+struct FailureCounts {
+    struct Count: Encodable {
+        let failureClass: String
+        let host: String
+        let count: Int
+
+        enum CodingKeys: String, CodingKey {
+            case failureClass = "class"
+            case host, count
+        }
+    }
+
+    let counts: [Count]
+    /// Whether only the first failures were counted.
+    private let isCut: Bool
+    private static let maxFailures = 10_000
+
+    init(of job: JobID, in store: JobStore) async throws {
+        let failures = try await store.reports.failures(job: job, limit: Self.maxFailures)
+        isCut = failures.count == Self.maxFailures
+        var numbers: [[String]: Int] = [:]
+        for failure in failures {
+            numbers[[failure.failureClass, HostNames.name(ofURL: failure.url)], default: 0] += 1
+        }
+        counts = numbers.map { Count(failureClass: $0.key[0], host: $0.key[1], count: $0.value) }
+            .sorted { ($1.count, $0.host, $0.failureClass) < ($0.count, $1.host, $1.failureClass) }
+    }
+
+    /// `3 http-404 at a.example, 1 timeout at b.example and 7 others`.
+    var text: String {
+        let shown = counts.prefix(4)
+        let others = counts.dropFirst(4).reduce(0) { $0 + $1.count }
+        let list = shown.map { "\($0.count) \($0.failureClass) at \(Terminal.safe($0.host))" }.joined(separator: ", ")
+        return (isCut ? "of the first \(Self.maxFailures): " : "") + list + (others > 0 ? " and \(others) others" : "")
+    }
+}

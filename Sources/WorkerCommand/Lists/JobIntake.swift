@@ -1,0 +1,57 @@
+import Core
+import Jobs
+import Lists
+
+/// A job whose URLs were taken from arguments and lists, and checked, and that is not added yet.
+struct JobIntake {
+    /// Without its URLs, which are in ``spool``.
+    let job: NewJob
+    let spool: EntrySpool
+
+    /// What the URLs are read with.
+    struct Source {
+        let common: CommonOptions
+        let lists: ListOptions
+        /// Members of the JSON object that each URL gets.
+        var meta: [ListMember] = []
+    }
+
+    /// - Parameter files: lists, in files or at addresses.
+    /// - Throws: `usage` if a URL is wrong and must not be skipped, or there is none.
+    init(_ job: NewJob, files: [String], from source: Source) async throws {
+        let settings = try source.common.settings()
+        let folder = Self.folder(of: try source.common.databasePath(settings))
+        let spool = EntrySpool(folder: folder)
+        let fetcher = try source.lists.fetcher(source.common, settings, folder: folder)
+        let intake = try ListIntake(
+            source.lists, common: source.meta, spool: spool, fetcher: fetcher, redaction: source.common.redaction())
+        do {
+            try intake.take(arguments: job.urls)
+            for list in files { try await intake.take(list: list) }
+            if let query = source.lists.query, let from = source.lists.from {
+                try intake.take(query: query, from: from)
+            }
+        } catch {
+            await fetcher.close()
+            throw error
+        }
+        await fetcher.close()
+        try intake.finish()
+        self.spool = spool
+        var job = job
+        job.urls = []
+        self.job = job
+    }
+
+    /// - Returns: nil if an unfinished job has the same key.
+    func add(to store: JobStore, fallbacks: [String] = []) async throws -> JobID? {
+        try await store.queue.enqueue(job, fallbacks: fallbacks) { row in
+            try spool.rewind()
+            while let entry = try spool.next() { try row(entry) }
+        }
+    }
+
+    private static func folder(of path: String) -> String {
+        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    }
+}

@@ -1,0 +1,52 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// The log lines of a run, for people, for programs and for systemd's journal.
+@Suite(.timeLimit(.minutes(15))) struct LogTests {
+    private struct Line: Decodable {
+        let time, level, message: String
+    }
+
+    /// A run that logs one error: its job names a variant that can't be parsed.
+    private func log(_ w: TestWorker, _ arguments: String...) async throws -> [String] {
+        try await w.run("init")
+        try await w.sql("INSERT INTO jobs (urls, variants) VALUES (json_array('\(w.url("/1.png"))'), 'broken')")
+        let errors = try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick + arguments, expecting: 2).errors
+        return errors.split(separator: "\n").map(String.init).filter { $0.contains("can't be run") }
+    }
+
+    @Test func `Text begins with the level`() async throws {
+        try await withWorker { w in
+            #expect(try await log(w).allSatisfy { $0.hasPrefix("error: Job 1 can't be run. error=") })
+        }
+    }
+
+    @Test func `JSON has time, level and message on each line`() async throws {
+        try await withWorker { w in
+            let lines = try await log(w, "--log-format", "json")
+            let finished = TestWorker.Finished(exit: .code(0), output: lines[0], errors: "")
+            let line = try finished.json(Line.self)
+            #expect((line.level, line.message) == ("error", "Job 1 can't be run."))
+            #expect(line.time.hasPrefix("20") && line.time.hasSuffix("Z"))
+        }
+    }
+
+    @Test func `The journal gets priorities`() async throws {
+        try await withWorker { w in
+            #expect(try await log(w, "--log-format", "journal").allSatisfy { $0.hasPrefix("<3>Job 1 can't be run.") })
+        }
+    }
+
+    @Test func `The level leaves out what is less important`() async throws {
+        try await withWorker { w in
+            let worker = try w.start(TestWorker.quick + ["--log-level", "error", "--quiet"])
+            try await w.enqueue(w.url("/1.png"))
+            try await w.untilEnded("1")
+            worker.send(SIGTERM)
+            #expect(try await worker.wait() == .code(0))
+            #expect(!(try w.errors(of: worker)).contains("Stopping"))
+            try await w.run("run", "--drain", "--log-level", "loud", expecting: 64)
+        }
+    }
+}
