@@ -38,23 +38,20 @@ import Testing
 
     private struct Broken: Error {}
 
+    private static func breakOff(_ row: (JobQueue.ListRow) throws -> Void) throws {
+        try row(rows[0])
+        throw Broken()
+    }
+
     @Test func `An error among the rows adds nothing`() async throws {
         try await withQueue { queue in
-            var isRefused = false
-            do {
-                _ = try await queue.store.queue.enqueue(NewJob(urls: [])) { row in
-                    try row(Self.rows[0])
-                    throw Broken()
-                }
-            } catch {
-                isRefused = true
+            await #expect(throws: JobsError.self) {
+                _ = try await queue.store.queue.enqueue(NewJob(urls: [])) { row in try Self.breakOff(row) }
             }
-            #expect(isRefused)
-            let jobs = try await queue.store.reports.progress().count
-            let spreading = try await queue.store.database.read { try $0.integer("SELECT count(*) FROM spreading") }
-            #expect(jobs == 0 && spreading == 0)
-            let job = try await enqueue(queue, Self.rows)
-            #expect(job != nil)
+            let jobs = try await queue.store.reports.progress()
+            #expect(jobs.isEmpty)
+            #expect(try await queue.store.database.read { try $0.integer("SELECT count(*) FROM spreading") } == 0)
+            #expect(try await enqueue(queue, Self.rows) != nil)
         }
     }
 
