@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func `Every guide has commands`() {
-        #expect(Guide.all.count == 14)
+        #expect(Guide.all.count == 15)
         for guide in Guide.all {
             #expect(guide.blocks.contains { ["sh", "console"].contains($0.kind) }, "\(guide.name)")
         }

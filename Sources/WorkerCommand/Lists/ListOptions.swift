@@ -15,7 +15,9 @@ struct ListOptions: ParsableArguments {
         transform: { try Self.format($0) })
     var format: ListFormat?
 
-    @Option(help: ArgumentHelp("The column of CSV or TSV that has the URLs.", valueName: "name|number"))
+    @Option(
+        help: ArgumentHelp(
+            "The column of CSV or TSV that has the URLs: its name, or its number from 1.", valueName: "column"))
     var column: String?
 
     @Option(
