@@ -24,8 +24,13 @@ import Testing
         return lstat(path, &info) == 0 ? UInt64(info.st_ino) : 0
     }
 
+    /// A picture of its own for each path.
+    private static func picture(_ request: LoopbackOrigin.Request) -> LoopbackReply {
+        .ok(Pictures.png(request.path.utf8.reduce(1) { ($0 * 31 + Int($1)) % 250 }))
+    }
+
     @Test func `A tree has the files, and an index that names them`() async throws {
-        try await withWorker { w in
+        try await withWorker(Self.picture) { w in
             let list = try w.file("list.csv", "url,sku\n\(w.url("/shoes/1.png")),a7\n\(w.url("/2.png?x=1")),b\n")
             try await w.enqueue("-f", list, "--variant", "thumb=16x12,webp")
             try await w.drain()
@@ -70,7 +75,7 @@ import Testing
     }
 
     @Test func `No name leads out of the folder, and none is taken twice`() async throws {
-        try await withWorker { w in
+        try await withWorker(Self.picture) { w in
             let urls = [
                 "/a/%2e%2e/%2e%2e/%2e%2e/etc/1.png", "/..%2f..%2f2.png", "/.hidden/.3.png", "/%00%0a4.png",
                 "/5.png/6.png",
@@ -150,6 +155,10 @@ import Testing
             #expect(told.output.hasPrefix("1 file of 1 picture,"))
             #expect(told.errors.contains("2 files of the job can't be had from the cache any more"))
             try await w.run("export", "9", w.place("none"), expecting: 64)
+            // Fetched anew, so that the cache is whole again.
+            try await w.run("cache", "verify", expecting: 74)
+            try await w.enqueue((1...3).map { w.url("/\($0).png") })
+            try await w.drain()
         }
     }
 

@@ -58,22 +58,25 @@ struct LimitsCommand: AsyncParsableCommand {
                 throw SettingsError("\(own.name) is over all hosts: leave the host out.")
             }
             try await common.withStore { [change] store in
-                if reset { try await reset(name, in: store) }
+                if reset, try await !isReset(name, in: store) { return }
                 if isChange { try await store.hosts.setLimits(change) }
                 show(try await store.hosts.limits())
             }
         }
     }
 
+    /// Resets limits, if the user says so.
+    ///
     /// - Parameter name: the host's; that of the limits of all hosts otherwise.
-    private func reset(_ name: String, in store: JobStore) async throws {
+    private func isReset(_ name: String, in store: JobStore) async throws -> Bool {
         let whose = host == nil ? "for all hosts" : "for \(Terminal.safe(name))"
         guard try await store.hosts.limits().contains(where: { $0.host == name }) else {
             Terminal.error("worker: No limits are set \(whose). Those that are set are shown by: worker limits")
             throw ExitCode.notFound
         }
-        guard try confirmation.allows("The limits that are set \(whose) are removed.") else { return }
+        guard try confirmation.allows("The limits that are set \(whose) are removed.") else { return false }
         _ = try await store.hosts.resetLimits(host: name)
+        return true
     }
 
     /// The limits that are set for the worker as a whole.
