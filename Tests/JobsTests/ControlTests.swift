@@ -115,7 +115,7 @@ struct ControlTests {
             try await queue.end(item, item.completion(clock: queue.clock))
             #expect(try await queue.progress(job).state == .finished)
             let error = await #expect(throws: JobsError.self) { try await queue.store.control.resume(job: job) }
-            #expect(error?.message == "Job \(job) is finished and can't be made queued.")
+            #expect(error?.message == "Job \(job) is already finished.")
         }
     }
 

@@ -1,11 +1,6 @@
 /// Refuses what SQL users write by mistake, with a sentence that says what would be right.
 extension Schema {
     static let refusals = """
-        CREATE TRIGGER jobs_refuse_empty BEFORE INSERT ON jobs
-        WHEN CASE WHEN json_valid(NEW.urls) THEN json_type(NEW.urls) = 'array' AND json_array_length(NEW.urls) = 0
-            ELSE 0 END BEGIN
-            SELECT RAISE(ABORT, 'urls is an empty array; leave urls out to add items of your own');
-        END;
         CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (\(isState("NEW.state"))) BEGIN
             SELECT RAISE(ABORT, 'the states of a job are \(JobState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case');
         END;

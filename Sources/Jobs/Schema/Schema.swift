@@ -12,28 +12,22 @@ enum Schema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration(first) { db in
-            let parts = [
-                jobTables, CacheSchema.tables, hostTables, jobTriggers, ItemSchema.triggers, ItemSchema.checks, views,
-                CacheSchema.nearDuplicates, eventTables,
-            ]
             for part in parts {
                 try db.execute(sql: part)
             }
         }
-        migrator.registerMigration("2-refusals") { db in try db.execute(sql: refusals) }
         return migrator
     }
 
     private static let first = "1-schema"
 
+    private static let parts = [
+        jobTables, CacheSchema.tables, hostTables, jobTriggers, ItemSchema.triggers, ItemSchema.checks, views,
+        CacheSchema.nearDuplicates, eventTables, refusals,
+    ]
+
     /// The names of all triggers that this program makes.
-    static let ownTriggers: Set<String> = {
-        let parts = [
-            jobTables, CacheSchema.tables, hostTables, jobTriggers, ItemSchema.triggers, ItemSchema.checks, views,
-            CacheSchema.nearDuplicates, eventTables, refusals,
-        ]
-        return Set(parts.joined().matches(of: /CREATE TRIGGER (\w+)/).map { String($0.output.1) })
-    }()
+    static let ownTriggers = Set(parts.joined().matches(of: /CREATE TRIGGER (\w+)/).map { String($0.output.1) })
 
     /// Refuses a database with migrations that this version does not know.
     ///

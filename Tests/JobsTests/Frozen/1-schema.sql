@@ -749,4 +749,16 @@ CREATE TRIGGER events_of_jobs AFTER UPDATE OF state ON jobs WHEN OLD.state <> NE
         VALUES (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), json_array(json_array(NULL, NEW.id, NEW.state)));
 END;
 CREATE INDEX blobs_by_lifetime ON blobs (hash) WHERE lifetime IS NOT NULL;
+CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (NEW.state = 'queued' OR NEW.state = 'running' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed') BEGIN
+    SELECT RAISE(ABORT, 'the states of a job are queued, running, paused, finished, cancelled, failed, in lower case');
+END;
+CREATE TRIGGER blacklist_refuse_insert INSTEAD OF INSERT ON blacklist BEGIN
+    SELECT RAISE(ABORT, 'a URL is listed when it fails for good; to list one by hand, insert it into blacklist_entries, as docs/reference/sql.md shows');
+END;
+CREATE TRIGGER limits_refuse_url BEFORE INSERT ON limits WHEN (NEW.host GLOB '*[/ @]*' OR length(NEW.host) - length(replace(NEW.host, ':', '')) = 1) BEGIN
+    SELECT RAISE(ABORT, 'a host is a name without scheme, port and path, as in images.example.com; or * for all');
+END;
+CREATE TRIGGER limits_refuse_url_update BEFORE UPDATE OF host ON limits WHEN (NEW.host GLOB '*[/ @]*' OR length(NEW.host) - length(replace(NEW.host, ':', '')) = 1) BEGIN
+    SELECT RAISE(ABORT, 'a host is a name without scheme, port and path, as in images.example.com; or * for all');
+END;
 COMMIT;
