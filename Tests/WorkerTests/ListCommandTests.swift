@@ -31,6 +31,7 @@ import Testing
         (["--sample", "100"], ["1.jpg", "2.jpg", "3.png"]), (["--host", "a.example", "--limit", "1"], ["1.jpg"]),
     ]) func `A part of a list is taken`(_ arguments: [String], _ names: [String]) async throws {
         try await withWorker { w in
+            try await w.run("init")
             try await w.run(["enqueue", "-f", try w.file("list.csv", Self.csv)] + arguments)
             let urls = try await w.rows("SELECT url FROM items ORDER BY id")
             #expect(urls.map { String($0.split(separator: "/").last ?? "") } == names)
@@ -54,6 +55,7 @@ import Testing
             #expect(refused.errors.contains("line 19: 'a.example/19.jpg' has no scheme."))
             #expect(refused.errors.contains("At least 11 URLs are wrong, and nothing was enqueued."))
             #expect(access(w.database, F_OK) != 0)
+            try await w.run("init")
             let skipped = try await w.run("enqueue", "-f", list, "--skip-invalid")
             #expect(skipped.errors.contains("line 29: 'a.example/29.jpg'"))
             #expect(skipped.errors.contains("15 URLs were left out as invalid."))
@@ -65,6 +67,7 @@ import Testing
 
     @Test func `Standard input, a manifest's file and several lists are read alike`() async throws {
         try await withWorker { w in
+            try await w.run("init")
             try await w.run("enqueue", "-f", "-", input: "{\"url\":\"http://a.example/1.jpg\"}\n")
             let manifest = try w.file("m.yaml", "file: list.csv\nvariants: a=8x8\n")
             _ = try w.file("list.csv", Self.csv)
@@ -78,6 +81,7 @@ import Testing
 
     @Test func `Another database is read by a query`() async throws {
         try await withWorker { w in
+            try await w.run("init")
             let shop = w.place("shop.db")
             try await w.run(
                 [
@@ -125,6 +129,7 @@ import Testing
 
     @Test func `Lists are fetched, indices with the sitemaps that they name`() async throws {
         try await withWorker(Self.site) { w in
+            try await w.run("init")
             let loopback = ["--allow-addresses", "loopback"]
             let index = try await w.run(["enqueue", "-f", w.url("/index.xml")] + loopback)
             #expect(index.errors.contains("index.xml: read as an XML sitemap: 2 sitemaps"))
