@@ -99,7 +99,7 @@ import Testing
         Row("enqueue http://a.example/ --option max-age=7", "max-age must be a time with a unit (ms, s, m, h, d)"),
         Row("enqueue http://a.example/ --option only-new=1", "The option 'only-new' has no value"),
         Row("enqueue http://a.example/ --variant thumb=320*240", "320*240"),
-        Row("enqueue http://a.example/ --variant thumb=320x240,80", "such as q80"),
+        Row("enqueue http://a.example/ --variant thumb=320x240,80", "did you mean q80?"),
         Row("enqueue http://a.example/ --variant thumb=320x240,q", "a quality is q1 to q100"),
         Row("enqueue http://a.example/ --variant thumb=320x240,quality:80", "such as q80"),
         Row("enqueue http://a.example/ --variant thumb=320x240,gray", "did you mean greyscale?"),
