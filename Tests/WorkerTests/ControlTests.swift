@@ -52,7 +52,7 @@ import Testing
             #expect(w.origin.requests.count <= 6)
             #expect(child.exit == nil)
             let late = try await w.run("pause", "1", expecting: 64)
-            #expect(late.errors.contains("Job 1 is cancelled and can't be made paused."))
+            #expect(late.errors.contains("Job 1 is already cancelled."))
             let again = try await w.run("retry", "1")
             #expect(again.errors.contains("items go back into the queue."))
             try await w.untilEnded("1")
