@@ -31,7 +31,7 @@ struct JobPlanTests {
     static let wrong: [(variants: String?, options: String?, part: String)] = [
         ("thumb", nil, "thumb"), ("thumb=widexhigh", nil, "widexhigh"), ("a=10x b=0x", nil, "0x"),
         ("a=10x a=20x", nil, "two variants of the name 'a'"), ("{\"name\":\"a\"", nil, ""),
-        (nil, "retry-faild", "Unknown option 'retry-faild'. The options are: retry-failed, refresh-cached"),
+        (nil, "retry-faild", "Unknown option 'retry-faild'. Did you mean 'retry-failed'?"),
         (nil, "keep-original,discard-original", "exclude each other"),
         (nil, "from-cache-only from-loader-only", "exclude each other"),
     ]

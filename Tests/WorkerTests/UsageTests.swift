@@ -130,7 +130,7 @@ import Testing
             for (text, message) in [
                 ("urls: [http://a/]\nvariant: thumb=1x1", "unknown key 'variant'. The keys are: name, urls,"),
                 ("urls: [http://a/\n", "can't be used"),
-                ("urls: {a: b}", "can't be used"),
+                ("urls: {a: b}", "line 1: urls must be a list, with each URL on a line behind a dash."),
                 ("name: empty", "No URLs"),
                 ("urls: [http://a/]\norder: upside-down", "order must be fifo or lifo, not 'upside-down'."),
             ] {

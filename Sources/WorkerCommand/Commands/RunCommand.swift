@@ -6,7 +6,7 @@ import Logging
 import PrefetchWorker
 import UnixSignals
 
-struct RunCommand: AsyncParsableCommand {
+struct RunCommand: AsyncParsableCommand, WorkerOptions {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Downloads and transforms the queued items.",
@@ -29,12 +29,21 @@ struct RunCommand: AsyncParsableCommand {
     )
 
     @OptionGroup(title: "MOST USED") var draining: DrainOption
-    @OptionGroup var worker: WorkerOptions
+    @OptionGroup(title: "DATABASE AND CACHE") var common: CommonOptions
+    @OptionGroup(title: "MOST USED") var options: RunOptions
+    @OptionGroup(title: "MOST USED") var cacheSize: CacheSizeOptions
+    @OptionGroup(title: "ADVANCED: HOSTS") var hosts: HostOptions
+    @OptionGroup(title: "ADVANCED: DOWNLOADS") var downloads: DownloadOptions
+    @OptionGroup(title: "ADVANCED: PICTURES") var pictures: PictureOptions
+    @OptionGroup(title: "ADVANCED: CACHE") var cache: CacheOptions
+    @OptionGroup(title: "ADVANCED: UPKEEP") var upkeep: UpkeepOptions
+    @OptionGroup(title: "ADVANCED: PROGRAMS AND FOLDERS") var programs: ProgramOptions
+    @OptionGroup(title: "ADVANCED: LOG") var log: LogOptions
 
     func run() async throws {
         try await reportingErrors {
-            let summary = try await worker.supervised(drains: draining.drain).run()
-            try RunSummary(summary, drained: draining.drain).report(json: worker.options.json)
+            let summary = try await supervised(drains: draining.drain).run()
+            try RunSummary(summary, drained: draining.drain).report(json: options.json)
         }
     }
 }

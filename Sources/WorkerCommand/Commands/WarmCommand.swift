@@ -3,7 +3,7 @@ import Core
 import Jobs
 import PrefetchWorker
 
-struct WarmCommand: AsyncParsableCommand {
+struct WarmCommand: AsyncParsableCommand, WorkerOptions {
     static let configuration = CommandConfiguration(
         commandName: "warm",
         abstract: "Keeps batches warm, from cron or a timer.",
@@ -28,21 +28,30 @@ struct WarmCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("Manifests, or lists of URLs.", valueName: "batch"))
     var batches: [String]
 
-    @OptionGroup var worker: WorkerOptions
+    @OptionGroup(title: "DATABASE AND CACHE") var common: CommonOptions
+    @OptionGroup(title: "MOST USED") var options: RunOptions
+    @OptionGroup(title: "MOST USED") var cacheSize: CacheSizeOptions
+    @OptionGroup(title: "ADVANCED: HOSTS") var hosts: HostOptions
+    @OptionGroup(title: "ADVANCED: DOWNLOADS") var downloads: DownloadOptions
+    @OptionGroup(title: "ADVANCED: PICTURES") var pictures: PictureOptions
+    @OptionGroup(title: "ADVANCED: CACHE") var cache: CacheOptions
+    @OptionGroup(title: "ADVANCED: UPKEEP") var upkeep: UpkeepOptions
+    @OptionGroup(title: "ADVANCED: PROGRAMS AND FOLDERS") var programs: ProgramOptions
+    @OptionGroup(title: "ADVANCED: LOG") var log: LogOptions
 
     func run() async throws {
         try await reportingErrors {
             var lists = try ListOptions.parse([])
-            lists.allowAddresses = worker.options.allowAddresses
+            lists.allowAddresses = options.allowAddresses
             // One bad line is no reason to leave the others cold.
             lists.skipInvalid = true
             var batches: [WarmBatch] = []
             for path in self.batches {
                 batches.append(
-                    try await WarmBatch(path, from: JobIntake.Source(common: worker.common, lists: lists)))
+                    try await WarmBatch(path, from: JobIntake.Source(common: common, lists: lists)))
             }
-            let run = try worker.supervised(drains: true)
-            try await worker.common.withStore { store in
+            let run = try supervised(drains: true)
+            try await common.withStore { store in
                 for batch in batches where !store.queue.hold(batch: batch.key) {
                     Terminal.error("worker: \(batch.name) is being warmed by another program; nothing was added.")
                     throw ExitCode.temporary
@@ -75,7 +84,7 @@ struct WarmCommand: AsyncParsableCommand {
             Terminal.error("worker: \(Terminal.safe("\(reason)"))")
             code = .temporary
         }
-        if worker.options.json {
+        if options.json {
             Terminal.print(try Output.json(reports))
         } else {
             reports.forEach { Terminal.print($0.line) }

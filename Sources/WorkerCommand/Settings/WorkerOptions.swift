@@ -3,19 +3,22 @@ import Core
 import Download
 import PrefetchWorker
 
-/// The options of the commands that run a worker, under the titles of their help.
-struct WorkerOptions: ParsableArguments {
-    @OptionGroup(title: "DATABASE AND CACHE") var common: CommonOptions
-    @OptionGroup(title: "MOST USED") var options: RunOptions
-    @OptionGroup(title: "MOST USED") var cacheSize: CacheSizeOptions
-    @OptionGroup(title: "ADVANCED: HOSTS") var hosts: HostOptions
-    @OptionGroup(title: "ADVANCED: DOWNLOADS") var downloads: DownloadOptions
-    @OptionGroup(title: "ADVANCED: PICTURES") var pictures: PictureOptions
-    @OptionGroup(title: "ADVANCED: CACHE") var cache: CacheOptions
-    @OptionGroup(title: "ADVANCED: UPKEEP") var upkeep: UpkeepOptions
-    @OptionGroup(title: "ADVANCED: PROGRAMS AND FOLDERS") var programs: ProgramOptions
-    @OptionGroup(title: "ADVANCED: LOG") var log: LogOptions
+/// A command that runs a worker. Each states the groups of options itself, in the order of its help: groups within a group
+/// would be read anew for every check that the argument parser makes of its definitions in a debug program, a second a start.
+protocol WorkerOptions: ParsableArguments {
+    var common: CommonOptions { get }
+    var options: RunOptions { get }
+    var cacheSize: CacheSizeOptions { get }
+    var hosts: HostOptions { get }
+    var downloads: DownloadOptions { get }
+    var pictures: PictureOptions { get }
+    var cache: CacheOptions { get }
+    var upkeep: UpkeepOptions { get }
+    var programs: ProgramOptions { get }
+    var log: LogOptions { get }
+}
 
+extension WorkerOptions {
     /// - Parameter drains: whether the run ends when no work is left.
     private func configuration(drains: Bool) throws -> WorkerConfiguration {
         let settings = try common.settings()

@@ -15,7 +15,7 @@ struct RaceFaultTests {
             // Some are always on their way, the same pictures again and again.
             for _ in 0..<4 {
                 _ = try await w.startRegistered(
-                    "--cache-max-size", "\(Self.limit)", "--collect-every", "200ms", "--orphan-grace", "0",
+                    "--cache-max-size", "\(Self.limit)B", "--collect-every", "200ms", "--orphan-grace", "0",
                     "--keep-jobs", "5s", "--quiet")
             }
             try await withThrowingTaskGroup { group in
@@ -23,7 +23,7 @@ struct RaceFaultTests {
                 group.addTask {
                     try await Self.repeated(until: end) {
                         try await w.run(
-                            "cache", "gc", "--orphan-grace", "0", "--cache-max-size", "\(Self.limit / 2)")
+                            "cache", "gc", "--orphan-grace", "0", "--cache-max-size", "\(Self.limit / 2)B")
                     }
                 }
                 group.addTask {

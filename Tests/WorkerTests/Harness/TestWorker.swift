@@ -134,7 +134,13 @@ final class TestWorker: Sendable {
         let child = try start(Self.quick + arguments)
         try await eventually("a worker is registered") {
             // There may be no database yet.
-            try await sql("SELECT count(*) FROM workers WHERE pid = \(child.pid)", expecting: nil).line == "1"
+            if try await sql("SELECT count(*) FROM workers WHERE pid = \(child.pid)", expecting: nil).line == "1" {
+                return true
+            }
+            guard child.exit == nil else {
+                throw NeverHappened(description: "The worker ended at once: \(try errors(of: child))")
+            }
+            return false
         }
         return child
     }
