@@ -1,1 +1,1 @@
-../../Sources/WorkerCommand/Support/Manifest.swift
+../../Sources/WorkerCommand/Manifests/Manifest.swift

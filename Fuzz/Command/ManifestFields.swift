@@ -1,1 +1,1 @@
-../../Sources/WorkerCommand/Support/ManifestFields.swift
+../../Sources/WorkerCommand/Manifests/ManifestFields.swift

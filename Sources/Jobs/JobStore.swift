@@ -1,7 +1,7 @@
 public import Core
 internal import Glibc
 
-/// An open database: its queue, cache index, hosts and maintenance.
+/// An open database: its queue, cache index, hosts, schedules and maintenance.
 ///
 /// Each part is an object of its own on the one gate; code that needs one part gets only that.
 public final class JobStore: Sendable {
@@ -15,6 +15,7 @@ public final class JobStore: Sendable {
     public let cache: CacheIndex
     public let eviction: CacheEviction
     public let maintenance: Maintenance
+    public let schedules: ScheduleBook
 
     public init(_ database: DatabaseGate) {
         self.database = database
@@ -27,6 +28,7 @@ public final class JobStore: Sendable {
         cache = CacheIndex(gate: database)
         eviction = CacheEviction(gate: database)
         maintenance = Maintenance(gate: database)
+        schedules = ScheduleBook(gate: database)
     }
 
     /// Opens the database, and creates or upgrades it if needed; see ``DatabaseGate``.

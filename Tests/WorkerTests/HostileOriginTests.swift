@@ -80,7 +80,9 @@ import Testing
     ])
     func isNotEvenConnectedTo(_ url: String, _ failure: String) async throws {
         try await withWorker { w in
-            try await w.enqueue(url)
+            // By SQL, since the command refuses what is no URL.
+            try await w.run("init")
+            try await w.sql("INSERT INTO jobs (urls) VALUES (json_array('\(url)'))")
             try await w.run("run", "--drain", "--min-free", "0", expecting: 2, within: .seconds(5))
             #expect(try await w.value("SELECT class, attempts FROM failures") == "\(failure)|1")
             #expect(try await w.value("SELECT count(*) FROM blacklist") == (failure == "invalid-url" ? "0" : "1"))

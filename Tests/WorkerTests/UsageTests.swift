@@ -128,7 +128,10 @@ import Testing
     @Test func aManifestThatIsWrongIsRefusedWhole() async throws {
         try await withWorker { w in
             for (text, message) in [
-                ("urls: [http://a/]\nvariant: thumb=1x1", "unknown key 'variant'. The keys are: name, urls,"),
+                (
+                    "urls: [http://a/]\nvariant: thumb=1x1",
+                    "unknown key 'variant'. Did you mean 'variants'? The keys are: name, urls,"
+                ),
                 ("urls: [http://a/\n", "can't be used"),
                 ("urls: {a: b}", "line 1: urls must be a list, with each URL on a line behind a dash."),
                 ("name: empty", "No URLs"),

@@ -199,7 +199,7 @@ public struct JobSettings: Hashable, Sendable {
         return time
     }
 
-    private static func time(
+    static func time(
         _ text: String, _ name: String, most: Int64 = 86_400_000,
     ) throws(JobsError) -> Int64 {
         guard let time = milliseconds(text), (1...most).contains(time) else {

@@ -73,7 +73,7 @@ extension JobQueue {
     /// - Returns: false if another program keeps it at this moment.
     public func hold(batch key: String) -> Bool { gate.lockFile.hold(batch: key) }
 
-    private static func unfinishedJob(withDedupeKey key: String, in db: Database) throws -> JobID? {
+    static func unfinishedJob(withDedupeKey key: String, in db: Database) throws -> JobID? {
         try db.integer("SELECT id FROM jobs WHERE dedupe_key = ? AND state IN ('queued', 'running', 'paused')", [key])
     }
 

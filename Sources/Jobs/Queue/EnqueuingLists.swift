@@ -19,27 +19,44 @@ extension JobQueue {
     package func enqueue(
         _ job: NewJob, fallbacks: [String] = [], rows: @escaping @Sendable ((ListRow) throws -> Void) throws -> Void,
     ) async throws(JobsError) -> JobID? {
-        let texts = Texts(urls: nil, headers: try Self.texts(of: job).headers)
-        let needsTriggers = try JobOptions(parsing: job.options).contains(.onlyNew)
-        let fallbacks = fallbacks.isEmpty ? nil : try Self.json(fallbacks)
-        return try await gate.write { db -> JobID? in
-            guard let id = try Self.insert(job, texts, in: db) else { return nil }
+        let addition = try ListAddition(job, fallbacks: fallbacks)
+        return try await gate.write { db in try addition.add(rows, in: db) }
+    }
+
+    /// A job whose rows are added in a transaction.
+    struct ListAddition: Sendable {
+        private let job: NewJob
+        private let texts: Texts
+        private let needsTriggers: Bool
+        /// JSON.
+        private let fallbacks: String?
+
+        init(_ job: NewJob, fallbacks: [String]) throws(JobsError) {
+            self.job = job
+            texts = Texts(urls: nil, headers: try JobQueue.texts(of: job).headers)
+            needsTriggers = try JobOptions(parsing: job.options).contains(.onlyNew)
+            self.fallbacks = fallbacks.isEmpty ? nil : try JobQueue.json(fallbacks)
+        }
+
+        /// - Returns: nil if an unfinished job has the same `dedupeKey`.
+        func add(_ rows: ((ListRow) throws -> Void) throws -> Void, in db: Database) throws -> JobID? {
+            guard let id = try JobQueue.insert(job, texts, in: db) else { return nil }
             // As jobs_spread does for `urls`: the items are counted once, at the end.
             try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
-            let isPlain = try !needsTriggers && !Self.hasTriggersOfUsers(db)
-            if isPlain { try Self.switchTriggers(on: false, db) }
+            let isPlain = try !needsTriggers && !JobQueue.hasTriggersOfUsers(db)
+            if isPlain { try JobQueue.switchTriggers(on: false, db) }
             // If this fails, the connection adds rows without checks, which views and workers are ready for.
-            defer { if isPlain { try? Self.switchTriggers(on: true, db) } }
+            defer { if isPlain { try? JobQueue.switchTriggers(on: true, db) } }
             let statement = try RowStatement(
                 "INSERT INTO items (job, url, meta, fallbacks) VALUES (?, ?, ?, ?)", in: db)
             try rows { row in try statement.run(id, row.url, row.meta, fallbacks) }
-            if isPlain { try Self.switchTriggers(on: true, db) }
-            try Self.count(id, in: db)
+            if isPlain { try JobQueue.switchTriggers(on: true, db) }
+            try JobQueue.count(id, in: db)
             return id
         }
     }
 
-    private static func count(_ id: JobID, in db: Database) throws {
+    fileprivate static func count(_ id: JobID, in db: Database) throws {
         try db.run(
             """
             UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, revision = revision + 1
@@ -50,13 +67,13 @@ extension JobQueue {
         try db.run("UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = ? AND queued = 0", [id])
     }
 
-    private static func hasTriggersOfUsers(_ db: Database) throws -> Bool {
+    fileprivate static func hasTriggersOfUsers(_ db: Database) throws -> Bool {
         let names = try db.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'items'")
             .map { $0["name"] as String }
         return !Schema.ownTriggers.isSuperset(of: names)
     }
 
-    private static func switchTriggers(on isOn: Bool, _ db: Database) throws {
+    fileprivate static func switchTriggers(on isOn: Bool, _ db: Database) throws {
         guard let connection = db.sqliteConnection else { return }
         let code = csqlite_switch_triggers(UnsafeMutableRawPointer(connection), isOn ? 1 : 0)
         guard code == 0 else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }

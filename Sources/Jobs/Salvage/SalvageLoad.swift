@@ -16,6 +16,7 @@ struct SalvageLoad {
         ("lost_files", ["key", "variant"], false), ("limits", ["host"], false), ("tries", ["item", "at"], false),
         ("host_failures", ["host", "class"], false), ("key_rules", ["rule", "key"], false),
         ("suspension", ["id"], true), ("pin_urls", ["url", "key"], false), ("quarantined", ["name"], false),
+        ("schedules", ["name"], false), ("schedule_runs", ["schedule", "due_at"], false),
         // Last, since triggers count the rows.
         ("cache_totals", ["id"], true),
     ]

@@ -23,7 +23,7 @@ enum Schema {
 
     private static let parts = [
         jobTables, CacheSchema.tables, hostTables, jobTriggers, ItemSchema.triggers, ItemSchema.checks, views,
-        CacheSchema.nearDuplicates, eventTables, refusals,
+        CacheSchema.nearDuplicates, eventTables, scheduleTables, refusals,
     ]
 
     /// The names of all triggers that this program makes.

@@ -1,3 +1,5 @@
+internal import Core
+
 /// The kinds of lists that hold URLs.
 public enum ListFormat: String, CaseIterable, Sendable {
     /// A URL on each line; lines that begin with `#` are left out.
@@ -10,6 +12,20 @@ public enum ListFormat: String, CaseIterable, Sendable {
     /// RSS 2.0, RSS 1.0 or Atom.
     case feed
     case html
+
+    /// The names of all formats, for help and messages.
+    public static let names = allCases.map(\.rawValue).joined(separator: ", ")
+
+    /// - Throws: the sentence that names the nearest format.
+    public init(named text: String) throws(ListMistake) {
+        guard let format = ListFormat(rawValue: text.lowercased()) else {
+            let words = ListFormat.allCases.map(\.rawValue) + ["json", "rss", "atom", "xml", "txt"]
+            let meant = ["json": "jsonl", "rss": "feed", "atom": "feed", "xml": "sitemap' or 'feed", "txt": "text"]
+            let near = NearestWord.find(text, among: words).map { " Did you mean '\(meant[$0] ?? $0)'?" } ?? ""
+            throw ListMistake("There is no format '\(text.prefix(40))'.\(near) The formats are: \(Self.names).")
+        }
+        self = format
+    }
 
     /// The words of messages: `a CSV file`.
     public var description: String {

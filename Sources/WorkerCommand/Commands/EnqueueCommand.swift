@@ -52,7 +52,7 @@ struct EnqueueCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "LISTS") var lists: ListOptions
 
-    @Option(help: "A YAML or JSON file with urls, variants, options, headers, priority, order, name, dedupe-key.")
+    @Option(help: "A YAML or JSON file that describes the job; see docs/reference/manifests.md.")
     var manifest: String?
 
     @Option(help: ArgumentHelp("A rendition to make; repeatable.", valueName: "spec"))
@@ -96,7 +96,7 @@ struct EnqueueCommand: AsyncParsableCommand {
         try await reportingErrors {
             let manifest = try manifest.map { try Manifest.read($0) }
             let intake = try await JobIntake(
-                newJob(manifest), files: file + [manifest?.file].compactMap { $0 },
+                newJob(manifest), files: file, sources: manifest?.sources ?? [],
                 from: JobIntake.Source(common: common, lists: lists, meta: metaMembers()))
             try await common.withStore(missing: .create) { store in try await add(intake, to: store) }
         }

@@ -60,13 +60,21 @@ struct SupervisedRun {
     private let line: ProgressLine?
     private let isQuiet: Bool
     private let logger: Logger
+    private let drains: Bool
+    /// What schedules are kept with: the options, and the folder whose lists they may read.
+    private let schedules: (common: CommonOptions, lists: String?)
 
     /// - Parameter line: the progress display, which the log's lines stand above; nil without a terminal.
-    init(_ configuration: WorkerConfiguration, line: ProgressLine?, isQuiet: Bool, log: ConsoleLog) {
+    init(
+        _ configuration: WorkerConfiguration, line: ProgressLine?, isQuiet: Bool, log: ConsoleLog,
+        schedules: (common: CommonOptions, lists: String?),
+    ) {
         self.line = line
         self.isQuiet = isQuiet
         logger = Logger(label: "worker") { _ in log }
         database = configuration.database
+        drains = configuration.drains
+        self.schedules = schedules
         worker = Worker(configuration, logger: logger)
     }
 
@@ -77,8 +85,12 @@ struct SupervisedRun {
         let store = try await JobStore.opening(path: database)
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
         if let manager { stop.whenRequested { manager.stopping() } }
+        let keeper = ScheduleKeeper(store: store, common: schedules.common, lists: schedules.lists, logger: logger)
+        // What becomes due while a run drains is left to the next.
+        if drains, isOver == nil { await keeper.startAllDue() }
         let result = await withTaskGroup { group in
             group.addTask { await watchSignals(stop) }
+            if !drains { group.addTask { await keeper.run() } }
             if let manager { group.addTask { await manager.run(worker.statistics, store) } }
             if let isOver { group.addTask { await watch(store, stop, isOver) } }
             if !isQuiet {

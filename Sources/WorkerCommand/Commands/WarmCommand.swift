@@ -101,17 +101,12 @@ struct WarmBatch {
 
     /// - Parameter path: a manifest, or a list of URLs of any kind that `worker enqueue -f` reads.
     init(_ path: String, from source: JobIntake.Source) async throws {
-        let file = path.split(separator: "/").last.map(String.init) ?? path
-        let dot = file.lastIndex(of: ".") ?? file.endIndex
-        let ending = file[dot...].lowercased()
-        let manifest = [".yaml", ".yml", ".json"].contains(ending) ? try Manifest.read(path) : nil
-        name = String(file[..<dot])
-        var job = manifest?.job ?? NewJob(urls: [])
-        job.name = job.name ?? name
-        job.dedupeKey = job.dedupeKey ?? "warm:\(name)"
-        try WorkerJobs.check(job)
-        let files = manifest == nil ? [path] : [manifest?.file].compactMap { $0 }
-        intake = try await JobIntake(job, files: files, from: source)
+        let endings = [".yaml", ".yml", ".json"]
+        let manifest = endings.contains(where: path.lowercased().hasSuffix) ? try Manifest.read(path) : nil
+        name = Manifest.name(ofFile: path)
+        let job = try (manifest ?? Manifest(parsing: "{}", path)).batch(named: name)
+        intake = try await JobIntake(
+            job, files: manifest == nil ? [path] : [], sources: manifest?.sources ?? [], from: source)
     }
 
     var key: String { intake.job.dedupeKey ?? name }

@@ -1,6 +1,7 @@
 import Core
 import Jobs
 import Lists
+import PrefetchWorker
 
 /// A job whose URLs were taken from arguments and lists, and checked, and that is not added yet.
 struct JobIntake {
@@ -14,20 +15,25 @@ struct JobIntake {
         let lists: ListOptions
         /// Members of the JSON object that each URL gets.
         var meta: [ListMember] = []
+        /// What is told of the lists and their mistakes, a line each.
+        var tell: (String) -> Void = { Terminal.error("worker: \($0)") }
     }
 
-    /// - Parameter files: lists, in files or at addresses.
+    /// - Parameters:
+    ///   - files: lists, in files or at addresses.
+    ///   - sources: lists that have options of their own.
     /// - Throws: `usage` if a URL is wrong and must not be skipped, or there is none.
-    init(_ job: NewJob, files: [String], from source: Source) async throws {
+    init(_ job: NewJob, files: [String] = [], sources: [ManifestSource] = [], from source: Source) async throws {
         let settings = try source.common.settings()
         let folder = Self.folder(of: try source.common.databasePath(settings))
         let spool = EntrySpool(folder: folder)
         let fetcher = try source.lists.fetcher(source.common, settings, folder: folder)
         let intake = try ListIntake(
-            source.lists, common: source.meta, spool: spool, fetcher: fetcher, redaction: source.common.redaction())
+            source, spool: spool, fetcher: fetcher, redaction: source.common.redaction())
         do {
             try intake.take(arguments: job.urls)
             for list in files { try await intake.take(list: list) }
+            for own in sources { try await intake.take(own) }
             if let query = source.lists.query, let from = source.lists.from {
                 try intake.take(query: query, from: from)
             }
@@ -53,5 +59,18 @@ struct JobIntake {
 
     private static func folder(of path: String) -> String {
         path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    }
+}
+
+extension Manifest {
+    /// The job with the name and the key that a batch of this name has unless the manifest states others.
+    ///
+    /// - Throws: `usage` if its variants, options or headers are wrong.
+    func batch(named name: String) throws -> NewJob {
+        var job = job
+        job.name = job.name ?? name
+        job.dedupeKey = job.dedupeKey ?? "warm:\(name)"
+        try WorkerJobs.check(job)
+        return job
     }
 }

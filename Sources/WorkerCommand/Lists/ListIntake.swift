@@ -17,12 +17,16 @@ final class ListIntake {
     private static let mostListed = 100
 
     let spool: EntrySpool
-    private let options: ListOptions
-    private let selection: ListSelection
+    /// Of the list that is being read.
+    private var options: ListOptions
+    private var selection: ListSelection
     private let fetcher: ListFetcher
     private let redaction: Redaction
     /// The members of `--meta`, which each URL gets unless its row has the same.
     private let common: [ListMember]
+    private let tellLine: (String) -> Void
+    /// How many URLs the lists before this one gave, which its limit does not count.
+    private var countBefore = 0
 
     private(set) var mistakes = 0
     private var leftOut = 0
@@ -31,15 +35,14 @@ final class ListIntake {
     private var nested: [(url: String, depth: Int)] = []
     private var nestedCount = 0
 
-    init(_ options: ListOptions, common: [ListMember], spool: EntrySpool, fetcher: ListFetcher, redaction: Redaction)
-        throws
-    {
-        self.options = options
-        self.common = common
+    init(_ source: JobIntake.Source, spool: EntrySpool, fetcher: ListFetcher, redaction: Redaction) throws {
+        options = source.lists
+        common = source.meta
+        tellLine = source.tell
         self.spool = spool
         self.fetcher = fetcher
         self.redaction = redaction
-        selection = try options.selection()
+        selection = try source.lists.selection()
     }
 
     // MARK: - Sources
@@ -54,6 +57,23 @@ final class ListIntake {
             case .good: break
             }
             try untilLimit { try add(ListEntry(url: url)) }
+        }
+    }
+
+    /// Takes a list by its own options.
+    func take(_ source: ManifestSource) async throws {
+        let (options, selection) = (self.options, self.selection)
+        self.options = options.applying(source)
+        self.selection = try self.options.selection()
+        countBefore = spool.count
+        defer {
+            self.options = options
+            self.selection = selection
+            countBefore = 0
+        }
+        switch source.place {
+        case .list(let path): try await take(list: path)
+        case .query(let query, let path): try take(query: query, from: path)
         }
     }
 
@@ -106,7 +126,7 @@ final class ListIntake {
     }
 
     private func takeNested() async throws {
-        while !nested.isEmpty, options.limit.map({ spool.count < $0 }) ?? true {
+        while !nested.isEmpty, options.limit.map({ spool.count - countBefore < $0 }) ?? true {
             let next = nested.removeFirst()
             do {
                 try await take(address: next.url, depth: next.depth)
@@ -199,13 +219,13 @@ final class ListIntake {
             let own = Set(meta.map(\.name))
             meta += common.filter { !own.contains($0.name) }
         }
-        if let limit = options.limit, spool.count >= limit { throw LimitReached() }
+        if let limit = options.limit, spool.count - countBefore >= limit { throw LimitReached() }
         try spool.append(url: entry.url, meta: ListMember.object(meta))
     }
 
     // MARK: - What is told
 
-    private func tell(_ text: String) { Terminal.error("worker: \(Terminal.safe(text))") }
+    private func tell(_ text: String) { tellLine(Terminal.safe(text)) }
 
     private var leftOutText: String { leftOut > 0 ? ", \(leftOut) left out by the selection" : "" }
 

@@ -8,11 +8,10 @@ import PrefetchWorker
 /// How `enqueue` reads lists, and which of their URLs it takes.
 struct ListOptions: ParsableArguments {
     static let maxList = Setting.bytes("max-list", "1GiB", "Largest list that is fetched, after unpacking.", atLeast: 1)
-    static let formats = ListFormat.allCases.map(\.rawValue).joined(separator: ", ")
 
     @Option(
-        help: ArgumentHelp("Read the list as \(Self.formats); without it, it is recognised.", valueName: "format"),
-        transform: { try Self.format($0) })
+        help: ArgumentHelp("Read the list as \(ListFormat.names); without it, it is recognised.", valueName: "format"),
+        transform: { try ListFormat(named: $0) })
     var format: ListFormat?
 
     @Option(
@@ -41,13 +40,9 @@ struct ListOptions: ParsableArguments {
     @Option(Setting.whole("limit", nil, in: 1...1_000_000_000, "Take at most so many URLs.")) var limit: Int?
 
     @Option(
-        Setting<Double>(name: "sample", help: "Take so many of a hundred URLs, at random.", placeholder: "percent") {
-            text throws(SettingsError) in
-            guard let value = Double(text), value > 0, value <= 100 else {
-                throw SettingsError("sample must be a number above 0 and up to 100, not '\(text)'.")
-            }
-            return value
-        })
+        Setting<Double>(
+            name: "sample", help: "Take so many of a hundred URLs, at random.", placeholder: "percent",
+            read: ManifestSource.percentage))
     var sample: Double?
 
     @Option(
@@ -67,14 +62,18 @@ struct ListOptions: ParsableArguments {
         }
     }
 
-    private static func format(_ text: String) throws -> ListFormat {
-        guard let format = ListFormat(rawValue: text.lowercased()) else {
-            let words = ListFormat.allCases.map(\.rawValue) + ["json", "rss", "atom", "xml", "txt"]
-            let meant = ["json": "jsonl", "rss": "feed", "atom": "feed", "xml": "sitemap' or 'feed", "txt": "text"]
-            let near = NearestWord.find(text, among: words).map { " Did you mean '\(meant[$0] ?? $0)'?" } ?? ""
-            throw SettingsError("There is no format '\(text)'.\(near) The formats are: \(formats).")
-        }
-        return format
+    /// With what a source of a manifest states for itself.
+    func applying(_ source: ManifestSource) -> ListOptions {
+        var options = self
+        options.format = source.format ?? format
+        options.column = source.column ?? column
+        options.path = source.path ?? path
+        options.base = source.base ?? base
+        options.limit = source.limit ?? limit
+        options.sample = source.sample ?? sample
+        if !source.match.isEmpty { options.match = source.match }
+        if !source.host.isEmpty { options.host = source.host }
+        return options
     }
 
     func selection() throws -> ListSelection {

@@ -9,6 +9,9 @@ enum ProgramSettings {
     static let previews = Setting.text(
         "previews", nil, "folder",
         "Folder for previews of pictures that are still arriving, of jobs with the option progressive.")
+    static let lists = Setting.text(
+        "lists", nil, "folder", "Folder of the lists that schedules may read; without it, they may read none of a file."
+    )
     static let transformCommand = Setting.text(
         "transform-command", nil, "name=path[@version]",
         "A program that variants may name as command:NAME; repeatable. Without a version, the hash of its file is one.")
@@ -20,7 +23,7 @@ enum ProgramSettings {
         "delegate-command", nil, "path:hook+hook",
         "Delegate program and the hooks it handles: options, allow, request, cache-key, response, bytes, blacklist.")
     static let all: [any NamedSetting] = [
-        assets, previews, transformCommand, commandTimeout, commandOutput, delegateCommand,
+        assets, previews, lists, transformCommand, commandTimeout, commandOutput, delegateCommand,
     ]
 }
 
@@ -28,6 +31,7 @@ enum ProgramSettings {
 struct ProgramOptions: ParsableArguments {
     @Option(ProgramSettings.assets) var assets: String?
     @Option(ProgramSettings.previews) var previews: String?
+    @Option(ProgramSettings.lists) var lists: String?
     @Option(ProgramSettings.transformCommand) var transformCommand: [String] = []
     @Option(ProgramSettings.commandTimeout) var commandTimeout: Int64?
     @Option(ProgramSettings.commandOutput) var commandOutput: Int64?

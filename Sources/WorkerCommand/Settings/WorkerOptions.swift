@@ -42,8 +42,10 @@ extension WorkerOptions {
     /// A run with these options.
     func supervised(drains: Bool) throws -> SupervisedRun {
         let line = Terminal.errorIsTerminal && !options.quiet ? ProgressLine() : nil
+        let settings = try common.settings()
         return SupervisedRun(
             try configuration(drains: drains), line: line, isQuiet: options.quiet,
-            log: try log.handler(try common.settings(), line: line))
+            log: try log.handler(settings, line: line),
+            schedules: (common, try settings.optional(ProgramSettings.lists, programs.lists)))
     }
 }

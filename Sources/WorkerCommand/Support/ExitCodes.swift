@@ -38,18 +38,23 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
         try await body()
     } catch let error as ExitCode {
         throw error
-    } catch let error as JobsError {
-        try fail(WorkerError(error))
-    } catch let error as CacheError {
-        try fail(WorkerError(error))
-    } catch let error as WorkerError {
-        try fail(error)
-    } catch let error as SettingsError {
-        try fail(WorkerError(.usage, error.message))
-    } catch let error as ListMistake {
-        try fail(WorkerError(.usage, error.description))
     } catch {
-        try fail(WorkerError(.internalError, "\(error)"))
+        try fail(WorkerError(ofCommand: error))
+    }
+}
+
+extension WorkerError {
+    /// What a command threw, with the code that it ends with.
+    init(ofCommand error: any Error) {
+        self =
+            switch error {
+            case let error as WorkerError: error
+            case let error as JobsError: WorkerError(error)
+            case let error as CacheError: WorkerError(error)
+            case let error as SettingsError: WorkerError(.usage, error.message)
+            case let error as ListMistake: WorkerError(.usage, error.description)
+            default: WorkerError(.internalError, "\(error)")
+            }
     }
 }
 

@@ -749,6 +749,42 @@ CREATE TRIGGER events_of_jobs AFTER UPDATE OF state ON jobs WHEN OLD.state <> NE
         VALUES (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), json_array(json_array(NULL, NEW.id, NEW.state)));
 END;
 CREATE INDEX blobs_by_lifetime ON blobs (hash) WHERE lifetime IS NOT NULL;
+CREATE TABLE schedules (
+    name TEXT PRIMARY KEY NOT NULL CONSTRAINT "the name of a schedule has 1 to 100 characters"
+        CHECK (typeof(name) = 'text' AND length(name) BETWEEN 1 AND 100),
+    manifest TEXT NOT NULL CONSTRAINT "manifest is a text of at most 16 MiB"
+        CHECK (typeof(manifest) = 'text' AND length(manifest) <= 16777216),
+    origin TEXT,
+    cron TEXT NOT NULL,
+    time_zone TEXT NOT NULL DEFAULT 'UTC',
+    jitter INTEGER NOT NULL DEFAULT 0 CONSTRAINT "jitter is a number of milliseconds, a day at most"
+        CHECK (typeof(jitter) = 'integer' AND jitter BETWEEN 0 AND 86400000),
+    missed TEXT NOT NULL DEFAULT 'once' CONSTRAINT "missed is 'once' or 'skip'"
+        CHECK (missed = 'once' OR missed = 'skip'),
+    paused INTEGER NOT NULL DEFAULT 0 CONSTRAINT "paused is 0 or 1" CHECK (paused IS 0 OR paused IS 1),
+    next_due INTEGER,
+    starts_at INTEGER,
+    error TEXT
+) WITHOUT ROWID;
+CREATE TRIGGER schedules_plan_anew AFTER UPDATE OF cron, time_zone, jitter, paused ON schedules
+WHEN NEW.cron IS NOT OLD.cron OR NEW.time_zone IS NOT OLD.time_zone OR NEW.jitter IS NOT OLD.jitter OR NEW.paused IS NOT OLD.paused BEGIN
+    UPDATE schedules SET next_due = NULL, starts_at = NULL, error = NULL WHERE name = NEW.name;
+END;
+CREATE TABLE schedule_runs (
+    schedule TEXT NOT NULL,
+    due_at INTEGER NOT NULL,
+    taken_at INTEGER NOT NULL,
+    token INTEGER,
+    outcome TEXT,
+    ended_at INTEGER,
+    job INTEGER,
+    message TEXT,
+    PRIMARY KEY (schedule, due_at)
+) WITHOUT ROWID;
+CREATE INDEX schedule_runs_open ON schedule_runs (taken_at) WHERE outcome IS NULL;
+CREATE TRIGGER schedules_delete AFTER DELETE ON schedules BEGIN
+    DELETE FROM schedule_runs WHERE schedule = OLD.name;
+END;
 CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (NEW.state = 'queued' OR NEW.state = 'running' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed') BEGIN
     SELECT RAISE(ABORT, 'the states of a job are queued, running, paused, finished, cancelled, failed, in lower case');
 END;

@@ -81,6 +81,8 @@ extension TestWorker {
     /// Writes a file of the test's own, and gives its path.
     func file(_ name: String, _ text: String) throws -> String {
         let path = place(name)
+        // Its folder may be there already.
+        if name.contains("/") { mkdir(String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)]), 0o755) }
         try write(Array(text.utf8), to: path)
         return path
     }

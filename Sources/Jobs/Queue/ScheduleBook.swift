@@ -1,0 +1,289 @@
+public import Core
+internal import GRDB
+
+/// The schedules: which runs are due, who takes them, and what became of them.
+///
+/// A due run is a row of `schedule_runs`, which exists once. A program that takes it marks the row, reads the sources
+/// without a transaction, and then adds the job and ends the run in one transaction, if the mark is still its own. So each
+/// run has one job however many workers look, and a run whose program died is taken over.
+public struct ScheduleBook: Sendable {
+    let gate: DatabaseGate
+
+    /// Another program takes a run over whose program has not renewed it for so long, in milliseconds.
+    public static let claimDuration: Int64 = 30_000
+    /// A run that is later than this was missed, in milliseconds.
+    static let lateness: Int64 = 60_000
+    /// How many runs of a schedule are kept.
+    static let keptRuns = 100
+    /// How far back missed runs are looked for, in milliseconds: 400 days.
+    private static let longestAbsence: Int64 = 400 * 86_400_000
+
+    // MARK: - Editing
+
+    /// Adds a schedule, or replaces the one of this name.
+    ///
+    /// - Returns: whether it is new, and when its next run is due.
+    /// - Throws: `refused` if it is never due.
+    @discardableResult
+    public func put(_ schedule: NewSchedule) async throws(JobsError) -> (isNew: Bool, nextDue: WallTime) {
+        let now = gate.now()
+        guard let due = schedule.cron.next(after: now, in: schedule.zone) else {
+            throw JobsError(.refused, "The schedule '\(schedule.cron)' is never due.")
+        }
+        let isNew = try await gate.write { db in
+            let isNew = try !db.exists("SELECT 1 FROM schedules WHERE name = ?", [schedule.name])
+            // Not REPLACE, which would delete the runs.
+            try db.run(
+                """
+                INSERT INTO schedules (name, manifest, origin, cron, time_zone, jitter, missed)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                ON CONFLICT (name) DO UPDATE SET manifest = ?2, origin = ?3, cron = ?4, time_zone = ?5, jitter = ?6, missed = ?7
+                """,
+                [
+                    schedule.name, schedule.manifest, schedule.origin, schedule.cron.description,
+                    schedule.zone.description, schedule.jitter, schedule.missed.rawValue,
+                ])
+            try Self.plan(schedule.name, due, jitter: schedule.jitter, in: db)
+            return isNew
+        }
+        return (isNew, due)
+    }
+
+    public func all() async throws(JobsError) -> [ScheduleRecord] {
+        try await gate.read { db in
+            try db.rows(
+                """
+                SELECT schedules.*, run.due_at, run.outcome, run.job, run.message,
+                    (SELECT max(ended_at) FROM schedule_runs WHERE schedule = name AND job IS NOT NULL) AS last_success
+                FROM schedules LEFT JOIN schedule_runs AS run ON run.schedule = name
+                    AND run.due_at = (SELECT max(due_at) FROM schedule_runs WHERE schedule = name)
+                ORDER BY name
+                """
+            ).map(ScheduleRecord.init)
+        }
+    }
+
+    /// - Returns: whether there was one.
+    public func remove(_ name: String) async throws(JobsError) -> Bool {
+        try await gate.write { db in try db.run("DELETE FROM schedules WHERE name = ?", [name]) > 0 }
+    }
+
+    /// Runs that are due during a pause are not made up for.
+    ///
+    /// - Returns: whether there is a schedule of this name.
+    public func setPaused(_ name: String, _ isPaused: Bool) async throws(JobsError) -> Bool {
+        try await gate.write { db in
+            try db.run("UPDATE schedules SET paused = ? WHERE name = ?", [isPaused, name]) > 0
+        }
+    }
+
+    // MARK: - Runs
+
+    /// When there is something to take: now, or the start of the next run; nil without any schedule in force.
+    public func nextTurn() async throws(JobsError) -> WallTime? {
+        let now = gate.now()
+        return try await gate.read { db in
+            let turn = try db.row(
+                """
+                SELECT min(turn) AS turn FROM (
+                    SELECT coalesce(starts_at, 0) AS turn FROM schedules WHERE paused = 0 AND error IS NULL
+                    UNION ALL SELECT taken_at + \(Self.claimDuration) FROM schedule_runs WHERE outcome IS NULL)
+                """)
+            return turn?.wall("turn").map { max($0, now) }
+        }
+    }
+
+    /// Takes a run that is due, or that a program has begun and left.
+    public func take() async throws(JobsError) -> ScheduleRun? {
+        guard let turn = try await nextTurn(), turn <= gate.now() else { return nil }
+        let now = gate.now()
+        return try await gate.write { db in
+            for row in try db.rows("SELECT * FROM schedules WHERE next_due IS NULL AND paused = 0 AND error IS NULL") {
+                try Self.planFirst(of: row, after: now, in: db)
+            }
+            if let run = try Self.takeOver(at: now, in: db) { return run }
+            while let row = try db.row(
+                """
+                SELECT * FROM schedules WHERE paused = 0 AND error IS NULL AND starts_at <= ? ORDER BY starts_at LIMIT 1
+                """, [now.milliseconds])
+            {
+                if let run = try Self.takeDue(row, at: now, in: db) { return run }
+            }
+            return nil
+        }
+    }
+
+    /// Takes a run of this moment, whatever the schedule says.
+    public func takeNow(_ name: String) async throws(JobsError) -> ScheduleRun? {
+        let now = gate.now()
+        return try await gate.write { db in
+            guard let row = try db.row("SELECT * FROM schedules WHERE name = ?", [name]) else { return nil }
+            // Never a whole second, which a run of the schedule itself may be due at.
+            var due = now.milliseconds % 1_000 == 0 ? now + 1 : now
+            while try db.exists(
+                "SELECT 1 FROM schedule_runs WHERE schedule = ? AND due_at = ?", [name, due.milliseconds])
+            {
+                due = due + 1
+            }
+            return try Self.begin(row, due: due, at: now, in: db)
+        }
+    }
+
+    /// Keeps a run that takes its time from being taken over.
+    public func renew(_ run: ScheduleRun) async throws(JobsError) {
+        let now = gate.now()
+        try await gate.write(isDurable: false) { db in
+            try db.run(
+                "UPDATE schedule_runs SET taken_at = ? WHERE schedule = ? AND due_at = ? AND token = ?",
+                [now.milliseconds, run.schedule, run.due.milliseconds, run.token])
+        }
+    }
+
+    /// Adds the job of a run, unless an unfinished job has its key, and ends the run.
+    ///
+    /// - Parameters:
+    ///   - job: with a `dedupeKey`, without URLs and items.
+    ///   - rows: as of ``JobQueue/enqueue(_:fallbacks:rows:)``.
+    package func finish(
+        _ run: ScheduleRun, with job: NewJob,
+        rows: @escaping @Sendable ((JobQueue.ListRow) throws -> Void) throws -> Void,
+    ) async throws(JobsError) -> ScheduleOutcome {
+        let now = gate.now()
+        let addition = try JobQueue.ListAddition(job, fallbacks: [])
+        return try await gate.write { db in
+            guard try Self.isOurs(run, in: db) else { return .lost }
+            if let id = try addition.add(rows, in: db) {
+                try Self.end(run, "enqueued", job: id, nil, at: now, in: db)
+                return .enqueued(id)
+            }
+            let id = try JobQueue.unfinishedJob(withDedupeKey: job.dedupeKey ?? "", in: db) ?? 0
+            try Self.end(run, "joined", job: id, nil, at: now, in: db)
+            return .joined(id)
+        }
+    }
+
+    /// Ends a run whose sources could not be read.
+    public func fail(_ run: ScheduleRun, _ message: String) async throws(JobsError) {
+        let now = gate.now()
+        try await gate.write { db in
+            guard try Self.isOurs(run, in: db) else { return }
+            try Self.end(run, "failed", job: nil, message, at: now, in: db)
+        }
+    }
+
+    // MARK: - Steps
+
+    private static func isOurs(_ run: ScheduleRun, in db: Database) throws -> Bool {
+        try db.exists(
+            "SELECT 1 FROM schedule_runs WHERE schedule = ? AND due_at = ? AND token = ? AND outcome IS NULL",
+            [run.schedule, run.due.milliseconds, run.token])
+    }
+
+    private static func end(
+        _ run: ScheduleRun, _ outcome: String, job: JobID?, _ message: String?, at now: WallTime, in db: Database,
+    ) throws {
+        try db.run(
+            """
+            UPDATE schedule_runs SET outcome = ?, job = ?, message = ?, ended_at = ?, token = NULL
+            WHERE schedule = ? AND due_at = ?
+            """, [outcome, job, message, now.milliseconds, run.schedule, run.due.milliseconds])
+    }
+
+    private static func planFirst(of row: Row, after now: WallTime, in db: Database) throws {
+        let name: String = row["name"]
+        do {
+            let due = try CronExpression(parsing: row["cron"]).next(
+                after: now, in: ScheduleZone(named: row["time_zone"]))
+            guard let due else { throw JobsError(.refused, "The schedule '\(row["cron"] as String)' is never due.") }
+            try plan(name, due, jitter: row["jitter"], in: db)
+        } catch let error as JobsError {
+            // A row that a user's SQL has written. It is planned again when its cron or its time zone is changed.
+            try db.run("UPDATE schedules SET error = ? WHERE name = ?", [error.message, name])
+        }
+    }
+
+    private static func plan(_ name: String, _ due: WallTime, jitter: Int64, in db: Database) throws {
+        try db.run(
+            "UPDATE schedules SET next_due = ?, starts_at = ?, error = NULL WHERE name = ?",
+            [due.milliseconds, start(of: name, due, jitter).milliseconds, name])
+    }
+
+    /// The start of a run, which every worker computes alike: the due time and a part of the jitter.
+    static func start(of name: String, _ due: WallTime, _ jitter: Int64) -> WallTime {
+        guard jitter > 0 else { return due }
+        // FNV-1a, since Swift's own hashes differ from process to process.
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in "\(name) \(due)".utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        return due + Int64((hash >> 11) % UInt64(min(jitter, Schema.longestJitter)))
+    }
+
+    /// Takes the last of a schedule's runs that are due, and plans the one after it.
+    private static func takeDue(_ row: Row, at now: WallTime, in db: Database) throws -> ScheduleRun? {
+        let name: String = row["name"]
+        let jitter: Int64 = row["jitter"]
+        guard let cron = try? CronExpression(parsing: row["cron"]),
+            let zone = try? ScheduleZone(named: row["time_zone"]), let first = row.wall("next_due")
+        else {
+            // It was planned, so only a user's SQL can have come here; the reason is found when it is planned anew.
+            try db.run("UPDATE schedules SET next_due = NULL, starts_at = NULL WHERE name = ?", [name])
+            try planFirst(of: row, after: now, in: db)
+            return nil
+        }
+        var due = first
+        var next = cron.next(after: max(first, now - longestAbsence), in: zone)
+        while let later = next, later <= now, start(of: name, later, jitter) <= now {
+            due = later
+            next = cron.next(after: later, in: zone)
+        }
+        if let next {
+            try plan(name, next, jitter: jitter, in: db)
+        } else {
+            try db.run(
+                "UPDATE schedules SET next_due = NULL, starts_at = NULL, error = 'It is never due again.' WHERE name = ?",
+                [name])
+        }
+        if row["missed"] == MissedRuns.skip.rawValue, now - start(of: name, due, jitter) > lateness {
+            try db.run(
+                """
+                INSERT OR IGNORE INTO schedule_runs (schedule, due_at, taken_at, outcome, ended_at, message)
+                VALUES (?, ?, ?, 'skipped', ?, 'No worker ran when it was due.')
+                """, [name, due.milliseconds, now.milliseconds, now.milliseconds])
+            return nil
+        }
+        return try begin(row, due: due, at: now, in: db)
+    }
+
+    /// - Returns: nil if the run has been taken before.
+    private static func begin(_ row: Row, due: WallTime, at now: WallTime, in db: Database) throws -> ScheduleRun? {
+        let name: String = row["name"]
+        let run = ScheduleRun(
+            schedule: name, due: due, manifest: row["manifest"], origin: row["origin"],
+            token: Int64.random(in: 1...Int64.max))
+        let isNew = try db.run(
+            "INSERT OR IGNORE INTO schedule_runs (schedule, due_at, taken_at, token) VALUES (?, ?, ?, ?)",
+            [name, due.milliseconds, now.milliseconds, run.token])
+        try db.run(
+            """
+            DELETE FROM schedule_runs WHERE schedule = ?1 AND outcome IS NOT NULL AND due_at <=
+                (SELECT due_at FROM schedule_runs WHERE schedule = ?1 ORDER BY due_at DESC LIMIT 1 OFFSET \(keptRuns))
+            """, [name])
+        return isNew > 0 ? run : nil
+    }
+
+    /// A run that a program has begun and not renewed.
+    private static func takeOver(at now: WallTime, in db: Database) throws -> ScheduleRun? {
+        let row = try db.row(
+            """
+            SELECT due_at, schedules.* FROM schedule_runs JOIN schedules ON name = schedule
+            WHERE outcome IS NULL AND taken_at <= ? ORDER BY taken_at LIMIT 1
+            """, [(now - claimDuration).milliseconds])
+        guard let row, let due = row.wall("due_at") else { return nil }
+        let run = ScheduleRun(
+            schedule: row["name"], due: due, manifest: row["manifest"], origin: row["origin"],
+            token: Int64.random(in: 1...Int64.max))
+        try db.run(
+            "UPDATE schedule_runs SET taken_at = ?, token = ? WHERE schedule = ? AND due_at = ?",
+            [now.milliseconds, run.token, run.schedule, due.milliseconds])
+        return run
+    }
+}

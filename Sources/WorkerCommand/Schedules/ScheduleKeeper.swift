@@ -1,0 +1,140 @@
+import ArgumentParser
+import Core
+import Glibc
+import Jobs
+import Lists
+import Logging
+import PrefetchWorker
+import SystemPackage
+
+/// Starts the runs of schedules that are due, beside a worker: reads their lists and adds their jobs.
+struct ScheduleKeeper {
+    let store: JobStore
+    let common: CommonOptions
+    /// The folder whose files schedules may read; nil for none.
+    let lists: String?
+    let logger: Logger
+
+    /// How often schedules are looked for that another program has added: a look costs one query.
+    private static let interval: Duration = .seconds(1)
+
+    func run() async {
+        while !Task.isCancelled {
+            await startAllDue()
+            // Cancellation ends the sleep.
+            try? await Task.sleep(for: Self.interval)
+        }
+    }
+
+    /// Starts runs until none is due.
+    func startAllDue() async {
+        do {
+            while !Task.isCancelled, let run = try await store.schedules.take() { await start(run) }
+        } catch {
+            // The worker itself ends where the database stays unusable.
+            logger.warning("The schedules can't be read: \(error.message)")
+        }
+    }
+
+    private func start(_ run: ScheduleRun) async {
+        let outcome = await withTaskGroup { group in
+            group.addTask {
+                // As long as its lists are read, which may take minutes.
+                while (try? await Task.sleep(for: .milliseconds(ScheduleBook.claimDuration / 3))) != nil {
+                    // Best effort: a run that is taken over in the meantime is added once all the same.
+                    try? await store.schedules.renew(run)
+                }
+            }
+            defer { group.cancelAll() }
+            return await ScheduledJob(run, lists: lists, common: common).enqueue(in: store) {
+                logger.notice("\($0)", metadata: ["schedule": "\(run.schedule)"])
+            }
+        }
+        switch outcome {
+        case .success(.enqueued(let job)):
+            logger.info("A schedule was due.", metadata: ["schedule": "\(run.schedule)", "job": "\(job)"])
+        case .success(.joined(let job)):
+            logger.notice(
+                "A schedule was due while the job of its last run is unfinished; nothing was added.",
+                metadata: ["schedule": "\(run.schedule)", "job": "\(job)"])
+        case .success(.lost): break
+        case .failure(let error):
+            logger.error("A schedule failed: \(error.message)", metadata: ["schedule": "\(run.schedule)"])
+        }
+    }
+}
+
+/// The job of a schedule's run.
+struct ScheduledJob {
+    private let run: ScheduleRun
+    private let lists: String?
+    private let common: CommonOptions
+
+    /// - Parameter lists: the folder whose files may be read.
+    init(_ run: ScheduleRun, lists: String?, common: CommonOptions) {
+        self.run = run
+        self.lists = lists
+        self.common = common
+    }
+
+    /// Reads the lists and adds the job.
+    ///
+    /// - Parameter tell: gets a line on each list and on each URL that is left out.
+    func enqueue(in store: JobStore, tell: @escaping (String) -> Void) async -> Result<ScheduleOutcome, WorkerError> {
+        do {
+            let intake = try await intake(tell)
+            return .success(try await intake.finish(run, in: store))
+        } catch {
+            let error = WorkerError(ofCommand: error)
+            // Best effort: where even this can't be written, the run is taken over later.
+            try? await store.schedules.fail(run, error.message)
+            return .failure(error)
+        }
+    }
+
+    private func intake(_ tell: @escaping (String) -> Void) async throws -> JobIntake {
+        let manifest = try Manifest(parsing: run.manifest, run.origin ?? "of the schedule '\(run.schedule)'")
+        for source in manifest.sources {
+            if let file = source.file { try Self.check(file, isIn: lists) }
+        }
+        var options = try ListOptions.parse([])
+        // One bad line is no reason to leave the others cold.
+        options.skipInvalid = true
+        return try await JobIntake(
+            manifest.batch(named: run.schedule), sources: manifest.sources,
+            from: JobIntake.Source(common: common, lists: options, tell: tell))
+    }
+
+    /// SQL may write a schedule, which must not read any file of the worker's machine.
+    ///
+    /// - Throws: `usage` unless the file is in the folder, wherever links lead.
+    private static func check(_ file: String, isIn folder: String?) throws(SettingsError) {
+        guard let folder else {
+            throw SettingsError(
+                "The schedule reads the file \(file), and this worker was started without --lists. Name the folder of such "
+                    + "files with --lists, or name the list by its address.")
+        }
+        guard let real = realPath(file), let root = realPath(folder) else {
+            throw SettingsError("The list \(file) can't be read, or the folder of --lists, \(folder).")
+        }
+        guard real.starts(with: root), real != root else {
+            throw SettingsError("The list \(file) is not in the folder of --lists, \(folder).")
+        }
+    }
+
+    private static func realPath(_ path: String) -> FilePath? {
+        guard let real = realpath(path, nil) else { return nil }
+        defer { free(real) }
+        return FilePath(String(cString: real))
+    }
+}
+
+extension JobIntake {
+    /// Adds the job of a schedule's run, and ends the run with it.
+    func finish(_ run: ScheduleRun, in store: JobStore) async throws -> ScheduleOutcome {
+        try await store.schedules.finish(run, with: job) { row in
+            try spool.rewind()
+            while let entry = try spool.next() { try row(entry) }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+import Core
+import GRDB
+import Synchronization
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Jobs
+
+/// Each due run is started once, however many workers look, and is not lost with the one that has begun it.
+@Suite("Schedules", .timeLimit(.minutes(15)))
+struct ScheduleTests {
+    private final class Clock: Sendable {
+        private let milliseconds: Mutex<Int64>
+
+        init(_ time: Int64) { milliseconds = Mutex(time) }
+
+        var now: WallTime { WallTime(milliseconds: milliseconds.withLock { $0 }) }
+        func set(_ time: WallTime) { milliseconds.withLock { $0 = time.milliseconds } }
+        func pass(_ time: Int64) { milliseconds.withLock { $0 += time } }
+    }
+
+    /// Two programs on one database, by one clock. It begins on 1 January 2026.
+    private func withTwo(_ body: (JobStore, JobStore, Clock) async throws -> Void) async throws {
+        try await withTemporaryDirectory { folder in
+            let path = folder.appending("worker.db").string
+            let clock = Clock(1_767_225_600_000)
+            let now: @Sendable () -> WallTime = { clock.now }
+            let first = try JobStore(path: path, now: now, syncs: false)
+            let second = try JobStore(path: path, now: now, syncs: false)
+            try await body(first, second, clock)
+            #expect(try await first.maintenance.inconsistencies() == [])
+            try await first.close()
+            try await second.close()
+        }
+    }
+
+    private func schedule(_ name: String, _ cron: String, _ zone: String = "UTC") throws -> NewSchedule {
+        var schedule = NewSchedule(name: name, manifest: "urls: []", cron: try CronExpression(parsing: cron))
+        schedule.zone = try ScheduleZone(named: zone)
+        return schedule
+    }
+
+    private func job(_ run: ScheduleRun) -> NewJob {
+        var job = NewJob(urls: [])
+        job.name = run.schedule
+        job.dedupeKey = "warm:\(run.schedule)"
+        return job
+    }
+
+    /// Adds the run's job, which has no URLs and is finished at once, so that the next run has one of its own.
+    private func finish(_ run: ScheduleRun, in store: JobStore) async throws -> ScheduleOutcome {
+        try await store.schedules.finish(run, with: job(run)) { _ in }
+    }
+
+    /// The clocks of all three zones change on Sundays.
+    @Test func `Two workers and a person start each run of a year once, in three zones`() async throws {
+        let zones = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]
+        try await withTwo { first, second, clock in
+            let begin = clock.now
+            for (index, zone) in zones.enumerated() {
+                try await first.schedules.put(schedule("daily\(index)", "30 1,2 * * sun", zone))
+                try await first.schedules.put(schedule("often\(index)", "15 */4 * * sun", zone))
+            }
+            var started: [String: [WallTime]] = [:]
+            var day = 0
+            let end = begin + 366 * 86_400_000
+            while let turn = try await first.schedules.nextTurn(), turn < end {
+                clock.set(turn)
+                day += 1
+                // Both look at once; now and then a person starts one by hand.
+                for store in day.isMultiple(of: 2) ? [first, second] : [second, first] {
+                    if day.isMultiple(of: 50), let run = try await store.schedules.takeNow("daily0") {
+                        _ = try await finish(run, in: store)
+                    }
+                    while let run = try await store.schedules.take() {
+                        started[run.schedule, default: []].append(run.due)
+                        let outcome = try await finish(run, in: store)
+                        guard case .enqueued = outcome else {
+                            Issue.record("\(run.schedule) at \(run.due): \(outcome)")
+                            return
+                        }
+                    }
+                }
+            }
+            for (index, zone) in zones.enumerated() {
+                for (name, cron) in [("daily\(index)", "30 1,2 * * sun"), ("often\(index)", "15 */4 * * sun")] {
+                    let cron = try CronExpression(parsing: cron)
+                    var due: [WallTime] = []
+                    while let next = try cron.next(after: due.last ?? begin, in: ScheduleZone(named: zone)), next < end
+                    {
+                        due.append(next)
+                    }
+                    let isAsDue = started[name] == due
+                    #expect(isAsDue, "\(name): \(started[name]?.count ?? 0) of \(due.count)")
+                    #expect(due.count > 100)
+                }
+            }
+        }
+    }
+
+    @Test func `Two that look at the same moment get one run`() async throws {
+        try await withTwo { first, second, clock in
+            for number in 0..<20 { try await first.schedules.put(schedule("s\(number)", "* * * * *")) }
+            clock.pass(60_000)
+            let runs = try await withThrowingTaskGroup(of: [String].self) { group in
+                for store in [first, second] {
+                    group.addTask {
+                        var names: [String] = []
+                        while let run = try await store.schedules.take() { names.append(run.schedule) }
+                        return names
+                    }
+                }
+                return try await group.reduce(into: []) { $0 += $1 }
+            }
+            #expect(runs.sorted() == (0..<20).map { "s\($0)" }.sorted())
+        }
+    }
+
+    @Test func `A run whose program has died is taken over, and the dead one adds nothing more`() async throws {
+        try await withTwo { first, second, clock in
+            try await first.schedules.put(schedule("nightly", "0 3 * * *"))
+            clock.pass(3 * 3_600_000)
+            let run = try #require(try await first.schedules.take())
+            #expect(try await second.schedules.take() == nil)
+            clock.pass(ScheduleBook.claimDuration - 1)
+            #expect(try await second.schedules.take() == nil)
+            // Its lists take long.
+            try await first.schedules.renew(run)
+            clock.pass(ScheduleBook.claimDuration - 1)
+            #expect(try await second.schedules.take() == nil)
+            clock.pass(1)
+            let again = try #require(try await second.schedules.take())
+            #expect(again.due == run.due)
+            #expect(try await finish(run, in: first) == .lost)
+            #expect(try await finish(again, in: second) == .enqueued(1))
+            #expect(try await finish(again, in: second) == .lost)
+            #expect(try await second.schedules.take() == nil)
+        }
+    }
+
+    @Test func `While the job of the last run is unfinished, a run joins it`() async throws {
+        try await withTwo { first, _, clock in
+            try await first.schedules.put(schedule("hourly", "@hourly"))
+            clock.pass(3_600_000)
+            var run = try #require(try await first.schedules.take())
+            let rows: @Sendable ((JobQueue.ListRow) throws -> Void) throws -> Void = {
+                try $0((url: "https://a.example/1.jpg", meta: nil))
+            }
+            #expect(try await first.schedules.finish(run, with: job(run), rows: rows) == .enqueued(1))
+            clock.pass(3_600_000)
+            run = try #require(try await first.schedules.take())
+            #expect(try await first.schedules.finish(run, with: job(run), rows: rows) == .joined(1))
+            let record = try #require(try await first.schedules.all().first)
+            #expect(record.last?.outcome == "joined")
+            #expect(record.last?.job == 1)
+        }
+    }
+
+    @Test(arguments: [(MissedRuns.once, 1, "enqueued"), (.skip, 0, "skipped")])
+    func `What was due while no worker ran is made up for once or not at all`(
+        _ missed: MissedRuns, _ count: Int, _ outcome: String,
+    ) async throws {
+        try await withTwo { first, _, clock in
+            var schedule = try schedule("nightly", "0 3 * * *")
+            schedule.missed = missed
+            try await first.schedules.put(schedule)
+            // Ten nights, and a morning.
+            clock.pass(10 * 86_400_000 + 9 * 3_600_000)
+            var runs: [ScheduleRun] = []
+            while let run = try await first.schedules.take() {
+                runs.append(run)
+                _ = try await finish(run, in: first)
+            }
+            #expect(runs.count == count)
+            let record = try #require(try await first.schedules.all().first)
+            #expect(record.last?.outcome == outcome)
+            let zone = ScheduleZone.utc
+            #expect(record.last.map { zone.text(ofMilliseconds: $0.dueAt.milliseconds) } == "2026-01-11 03:00 +00:00")
+            #expect(record.nextDue.map { zone.text(ofMilliseconds: $0.milliseconds) } == "2026-01-12 03:00 +00:00")
+        }
+    }
+
+    @Test func `Starts are spread over the jitter, alike for every worker`() async throws {
+        let due = WallTime(milliseconds: 1_767_225_600_000)
+        let starts = (0..<100).map { ScheduleBook.start(of: "s\($0)", due, 600_000) - due }
+        #expect(starts.allSatisfy { (0..<600_000).contains($0) })
+        #expect(Set(starts).count > 90)
+        #expect(starts.max() ?? 0 > 500_000)
+        try await withTwo { first, second, clock in
+            var schedule = try schedule("nightly", "0 3 * * *")
+            schedule.jitter = 600_000
+            try await first.schedules.put(schedule)
+            let record = try #require(try await second.schedules.all().first)
+            let start = try #require(record.startsAt)
+            clock.set(start - 1)
+            #expect(try await second.schedules.take() == nil)
+            clock.set(start)
+            let run = try #require(try await second.schedules.take())
+            #expect(run.due == record.nextDue)
+        }
+    }
+
+    @Test func `A paused schedule is not due, and goes on with its next time`() async throws {
+        try await withTwo { first, _, clock in
+            try await first.schedules.put(schedule("hourly", "@hourly"))
+            #expect(try await first.schedules.setPaused("hourly", true))
+            clock.pass(10 * 3_600_000)
+            #expect(try await first.schedules.take() == nil)
+            #expect(try await first.schedules.nextTurn() == nil)
+            #expect(try await first.schedules.setPaused("hourly", false))
+            #expect(try await first.schedules.take() == nil)
+            clock.pass(3_600_000)
+            #expect(try await first.schedules.take() != nil)
+            #expect(try await first.schedules.setPaused("nightly", true) == false)
+        }
+    }
+
+    @Test func `A row that SQL has written is planned, or says what is wrong with it`() async throws {
+        try await withTwo { first, _, clock in
+            try await first.database.write { db in
+                for (name, cron, zone) in [
+                    ("good", "@hourly", "UTC"), ("bad", "often", "UTC"), ("lost", "@daily", "Mars"),
+                ] {
+                    try db.run(
+                        "INSERT INTO schedules (name, manifest, cron, time_zone) VALUES (?, 'urls: []', ?, ?)",
+                        [name, cron, zone])
+                }
+            }
+            #expect(try await first.schedules.take() == nil)
+            let records = try await first.schedules.all()
+            #expect(records.map { $0.error?.prefix(22) } == ["'often' is no schedule", nil, "There is no time zone "])
+            clock.pass(3_600_000)
+            #expect(try await first.schedules.take()?.schedule == "good")
+            #expect(try await first.schedules.take() == nil)
+            try await first.database.write { db in
+                try db.run("UPDATE schedules SET cron = '@hourly' WHERE name = 'bad'")
+            }
+            #expect(try await first.schedules.take() == nil)
+            clock.pass(3_600_000)
+            let names = [try await first.schedules.take()?.schedule, try await first.schedules.take()?.schedule]
+            #expect(Set(names) == ["good", "bad"])
+        }
+    }
+
+    @Test func `Replacing keeps the runs, and removing takes them along`() async throws {
+        try await withTwo { first, _, clock in
+            #expect(try await first.schedules.put(schedule("hourly", "@hourly")).isNew)
+            clock.pass(3_600_000)
+            let run = try #require(try await first.schedules.take())
+            #expect(try await finish(run, in: first) == .enqueued(1))
+            #expect(try await first.schedules.put(schedule("hourly", "@daily")).isNew == false)
+            #expect(try await first.schedules.all().first?.last?.job == 1)
+            #expect(try await first.schedules.remove("hourly"))
+            #expect(try await first.schedules.remove("hourly") == false)
+            #expect(try await first.schedules.put(schedule("hourly", "@hourly")).isNew)
+            #expect(try await first.schedules.all().first?.last == nil)
+            let error = await #expect(throws: JobsError.self) {
+                try await first.schedules.put(schedule("never", "0 0 30 2 *"))
+            }
+            #expect(error?.message.contains("is never due") == true)
+        }
+    }
+
+    @Test func `The last hundred runs are kept`() async throws {
+        try await withTwo { first, _, clock in
+            try await first.schedules.put(schedule("often", "* * * * *"))
+            for _ in 0..<120 {
+                clock.pass(60_000)
+                let run = try #require(try await first.schedules.take())
+                _ = try await finish(run, in: first)
+            }
+            let count = try await first.database.read { db in try db.integer("SELECT count(*) FROM schedule_runs") }
+            #expect(count == Int64(ScheduleBook.keptRuns))
+        }
+    }
+}

@@ -1,0 +1,214 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `worker schedule` and `worker manifest check`, and the schedules that a running worker keeps.
+@Suite(.timeLimit(.minutes(15))) struct ScheduleCommandTests {
+    private struct Record: Decodable {
+        struct Last: Decodable {
+            let outcome: String?
+            let job: Int?
+            let message: String?
+        }
+        let name, cron, timeZone: String
+        let paused: Bool
+        let nextDue: Int64?
+        let last: Last?
+    }
+
+    private func list(_ w: TestWorker) async throws -> [Record] {
+        try await w.run("schedule", "list", "--json").json([Record].self)
+    }
+
+    private func manifest(_ w: TestWorker, _ name: String, _ more: String = "") throws -> String {
+        try w.file(name, "urls: ['\(w.url("/1.png"))']\nvariants: thumb=16x12,webp\n\(more)")
+    }
+
+    /// Makes the schedule due now, as if its time had come.
+    private func comes(_ name: String, _ w: TestWorker) async throws {
+        try await w.sql(
+            "UPDATE schedules SET next_due = next_due % 1 + strftime('%s', 'now') * 1000, starts_at = 1 WHERE name = '\(name)'"
+        )
+    }
+
+    @Test func `It is added, listed, paused, resumed and removed`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let file = try manifest(
+                w, "shop.yaml", "schedule: {cron: '17 3 * * *', time-zone: Europe/Berlin, jitter: 5m}\n")
+            let added = try await w.run("schedule", "add", file)
+            #expect(
+                added.output.hasPrefix("added shop; next run at ") && added.output.contains(" 03:17 +0"),
+                "\(added.output)")
+            let replaced = try await w.run("schedule", "add", file, "--cron", "@hourly", "--time-zone", "UTC")
+            #expect(replaced.output.hasPrefix("replaced shop; next run at "))
+            var records = try await list(w)
+            #expect(records.map { [$0.name, $0.cron, $0.timeZone] } == [["shop", "0 * * * *", "UTC"]])
+            try await w.run("schedule", "pause", "shop")
+            records = try await list(w)
+            #expect(records[0].paused && records[0].nextDue == nil)
+            #expect(try await w.run("schedule", "list").output.contains("paused"))
+            try await w.run("schedule", "resume", "shop")
+            let unknown = try await w.run("schedule", "remove", "shp", "shop", expecting: 1)
+            #expect(
+                unknown.errors == "worker: There is no schedule 'shp'. Did you mean 'shop'? See: worker schedule list\n"
+            )
+            #expect(unknown.output == "removed shop\n")
+            #expect(try await w.run("schedule", "list").output.hasPrefix("No schedules."))
+        }
+    }
+
+    @Test func `A running worker enqueues what is due, once, and says what became of it`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            try await w.run("schedule", "add", manifest(w, "shop.yaml"), "--cron", "17 3 * * *")
+            // The two of them look at the same table.
+            _ = try await w.startRegistered()
+            _ = try await w.startRegistered()
+            try await comes("shop", w)
+            try await w.eventually("the run has a job") { try await list(w)[0].last?.job != nil }
+            try await w.untilEnded("1")
+            #expect(try await w.counts("1").hasPrefix("1|"))
+            try await comes("shop", w)
+            try await w.eventually("the next run has one, too") { try await list(w)[0].last?.job == 2 }
+            try await w.untilEnded("2")
+            #expect(try await w.value("SELECT count(*) FROM jobs") == "2")
+            #expect(try await w.value("SELECT group_concat(outcome) FROM schedule_runs") == "enqueued,enqueued")
+            #expect(try await list(w)[0].nextDue != nil)
+            try await w.stopAll()
+        }
+    }
+
+    @Test func `A run that drains begins with what is due`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            try await w.run("schedule", "add", manifest(w, "shop.yaml"), "--cron", "17 3 * * *")
+            try await comes("shop", w)
+            try await w.drain()
+            #expect(try await w.value("SELECT state || done FROM jobs") == "finished1")
+        }
+    }
+
+    @Test func `Files of lists are read from the named folder only`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let urls = try w.file("lists/urls.txt", w.url("/1.png") + "\n")
+            let secret = try w.file("secret.txt", w.url("/2.png") + "\n")
+            let folder = String(urls.dropLast("/urls.txt".count))
+            #expect(symlink(secret, folder + "/link.txt") == 0)
+            for (name, file) in [("inside", urls), ("outside", secret), ("link", folder + "/link.txt")] {
+                let told = try await w.run(
+                    "schedule", "add", w.file("\(name).yaml", "sources: ['\(file)']\nschedule: '@hourly'\n"))
+                #expect(told.errors.contains("is read at each run, by workers that are started with --lists"))
+                try await comes(name, w)
+            }
+            try await w.drain()
+            #expect(
+                try await w.rows("SELECT DISTINCT message LIKE '%started without --lists%' FROM schedule_runs") == ["1"]
+            )
+            for name in ["inside", "outside", "link"] { try await comes(name, w) }
+            try await w.run("run", "--drain", "--allow-addresses", "loopback", "--lists", folder)
+            #expect(
+                try await w.rows(
+                    "SELECT schedule, message LIKE '%is not in the folder%' FROM schedule_runs WHERE outcome = 'failed' AND message NOT LIKE '%started without%' ORDER BY 1"
+                )
+                    == ["link|1", "outside|1"])
+            #expect(try await w.rows("SELECT name FROM jobs") == ["inside"])
+        }
+    }
+
+    @Test func `It can be started by hand, unless the job of its last run is unfinished`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            try await w.run("schedule", "add", manifest(w, "shop.yaml"), "--cron", "@yearly")
+            #expect(try await w.run("schedule", "run", "shop").output == "1\n")
+            let again = try await w.run("schedule", "run", "shop")
+            #expect(
+                again.output == "1\n"
+                    && again.errors.contains("Job 1 of an earlier run is unfinished; nothing was added."))
+            // What warm calls the same batch is the same.
+            let warm = try await w.run(["warm", manifest(w, "shop.yaml")] + TestWorker.quick)
+            #expect(warm.output.hasPrefix("warm shop: job 1: 1 done"))
+            try await w.run("schedule", "run", "nothing", expecting: 1)
+        }
+    }
+
+    @Test(arguments: [
+        ("", "does not say when it is due"),
+        ("schedule: 61 * * * *", "m.yaml, line 3: '61' is no minute of a schedule"),
+        (
+            "schedule: {cron: '@daily', timezone: UTC}",
+            "m.yaml, line 3: unknown key 'timezone'. Did you mean 'time-zone'?"
+        ),
+        (
+            "schedule: {cron: '@daily', time-zone: Berlin}",
+            "line 3: There is no time zone 'Berlin'. Did you mean 'Europe/Berlin'?"
+        ),
+        ("schedule: {cron: '@daily', missed: never}", "line 3: missed must be once or skip, not 'never'."),
+        ("schedule: {time-zone: UTC}", "line 3: schedule needs cron, such as '17 3 * * *'."),
+        ("schedule: {cron: '@daily', jitter: 5}", "line 3: jitter must be a time with a unit"),
+        ("schedule: 0 0 30 2 *", "is never due"), ("schedule: ['@daily']", "line 3: this has to be keys with values"),
+    ]) func `What is wrong with a schedule is told with its line`(_ text: String, _ words: String) async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let refused = try await w.run("schedule", "add", manifest(w, "m.yaml", text + "\n"), expecting: 64)
+            #expect(refused.errors.contains(words), "\(refused.errors)")
+            #expect(try await w.value("SELECT count(*) FROM schedules") == "0")
+        }
+    }
+
+    // MARK: - Manifests
+
+    @Test func `A manifest takes lists, each read in its own way`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            _ = try w.file(
+                "a/products.csv",
+                "sku;page;image\n1;http://p.example/1;http://a.example/1.jpg\n2;http://p.example/2;http://b.example/2.jpg\n"
+            )
+            _ = try w.file("a/more.txt", "http://a.example/3.jpg\nhttp://a.example/4.jpg\nhttp://a.example/5.jpg\n")
+            let file = try w.file(
+                "a/m.yaml",
+                """
+                urls: [http://c.example/0.jpg]
+                sources:
+                  - {file: products.csv, column: image, host: a.example}
+                  - file: more.txt
+                    limit: 2
+                  - more.txt
+                variants:
+                  - thumb=320x240,webp
+                  - card=640x
+                """)
+            let checked = try await w.run("manifest", "check", file)
+            #expect(checked.output == "\(file): 7 URLs, from 3 lists, variants thumb, card\n")
+            #expect(try await w.run("manifest", "check", file, "--offline").output.contains(": 1 URL, from 3 lists, "))
+            try await w.run("enqueue", "--manifest", file)
+            let names = try await w.rows("SELECT url FROM items ORDER BY id").map { $0.suffix(5).prefix(1) }
+            #expect(names == ["0", "1", "3", "4", "3", "4", "5"])
+        }
+    }
+
+    @Test(arguments: [
+        ("sources: list.txt", "m.yaml, line 1: sources must be a list of files and addresses, each behind a dash."),
+        ("sources: [{file: a.csv, colum: x}]", "m.yaml, line 1: unknown key 'colum'. Did you mean 'column'?"),
+        ("sources:\n  - {format: csv}", "m.yaml, line 2: a source is a file, a url, or a query with the database"),
+        ("sources: [{query: SELECT 1}]", "a source is a file, a url, or a query with the database"),
+        ("sources: [{file: a.csv, format: exel}]", "There is no format 'exel'."),
+        ("sources: [{file: a.csv, sample: 200}]", "sample must be a number above 0 and up to 100, not '200'."),
+        ("sources: [{file: a.csv, limit: none}]", "limit must be a whole number from 1 to 1000000000, not 'none'."),
+        ("urls: [http://a.example/1.jpg]\nvariants: thumb=320x240,webpp", "did you mean webp?"),
+        ("urls: [a.example/1.jpg]", "has no scheme"), ("name: x", "has neither urls nor sources"),
+        ("sources: [nowhere.txt]", "nowhere.txt can't be read"), ("urls: [", "it is no YAML"),
+    ]) func `What is wrong with a manifest is told with its line and the nearest key`(
+        _ text: String, _ words: String,
+    ) async throws {
+        try await withWorker { w in
+            let file = try w.file("m.yaml", text + "\n")
+            let good = try manifest(w, "good.yaml")
+            let refused = try await w.run("manifest", "check", file, good, expecting: 64)
+            #expect(refused.errors.contains(words), "\(refused.errors)")
+            #expect(refused.output.hasPrefix("\(good): 1 URL, variants thumb"))
+        }
+    }
+}
