@@ -17,7 +17,15 @@ import Testing
             #expect(enqueued.output == "1\n" && enqueued.errors.isEmpty)
             let ran = try await w.drain(expecting: 2)
             #expect(ran.lines.count == 1 && ran.output.hasPrefix("1 done, 0 cached, 1 failed, "))
-            #expect(ran.errors == "See why with: worker results 1\n")
+            let lines = ran.errors.split(separator: "\n").map(String.init)
+            #expect(lines.first?.hasPrefix("in ") == true && lines.first?.hasSuffix("/s") == true)
+            #expect(
+                lines.dropFirst() == [
+                    "failed: 1 http-404", "worst hosts: 127.0.0.1 (1)", "Try again with: worker retry 1",
+                    "See why with: worker results 1",
+                ])
+            let quiet = try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick)
+            #expect(quiet.errors.isEmpty)
             #expect(!ran.errors.contains("\u{1B}"))
             let json = try await w.run("enqueue", w.url("/2.png"), "--json")
             #expect(json.output == #"{"job":2,"urls":1}"# + "\n")
@@ -63,9 +71,44 @@ import Testing
                 separator: " ")
             let shown = try await w.run(
                 "-qec", "stty cols 120; \(command)", "/dev/null", program: "script", environment: ["TERM": "xterm"])
-            #expect(shown.output.contains("\r\u{1B}[2K["))
-            #expect(shown.output.contains("#"))
+            #expect(shown.output.contains("\r\u{1B}[Jjob 1 ["))
+            #expect(shown.output.contains("\u{1B}[32m#"))
+            #expect(shown.output.contains("\rjob 1 [") == false && shown.output.contains("8/8"))
             #expect(shown.output.contains("8 done, 0 cached, 0 failed"))
+        }
+    }
+
+    @Test(
+        .enabled(if: ChildProcess.find("script") != nil, "script(1) is not installed."),
+        arguments: [(40, ""), (40, "NO_COLOR=1"), (80, "NO_COLOR=1"), (24, "NO_COLOR=1")])
+    func linesFitTheTerminal(_ columns: Int, _ variable: String) async throws {
+        try await withWorker({ request in
+            .delayed(milliseconds: 150, then: request.path == "/3.png" ? .status(404) : Pictures.reply(request))
+        }) { w in
+            try await w.enqueue((0..<12).map { w.url("/\($0).png") } + ["--name", "the-catalogue-of-all-products"])
+            let command = ([TestWorker.binary, "run", "--drain", "--concurrency", "2"] + TestWorker.quick).joined(
+                separator: " ")
+            let shown = try await w.run(
+                "-qec", "stty cols \(columns); env \(variable) \(command)", "/dev/null", program: "script",
+                environment: ["TERM": "xterm"], expecting: 2)
+            #expect(shown.output.contains("\u{1B}[31m") == variable.isEmpty)
+            // What is drawn in place, without its colours.
+            let drawn = shown.output.replacing(/\x1B\[[0-9;]*[A-Za-z]/, with: "")
+                .split(whereSeparator: \.isNewline).flatMap { $0.split(separator: "\r") }
+                .prefix { !$0.hasSuffix("downloaded") }
+            #expect(drawn.contains { $0.hasPrefix("the-cata") })
+            #expect(drawn.allSatisfy { $0.count <= max(columns, 24) }, "\(drawn)")
+        }
+    }
+
+    @Test func whatIsWatchedIsALineWhereThereIsNoTerminal() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"), "--name", "shop")
+            _ = try w.start()
+            let watched = try await w.run("status", "1", "--watch")
+            #expect(watched.lines.first.map { $0.hasPrefix("shop") || $0.hasPrefix("job 1 (shop)") } == true)
+            #expect(watched.lines.contains { $0.hasPrefix("job 1 (shop): finished, 1 of 1 ended") })
+            try await w.stopAll()
         }
     }
 

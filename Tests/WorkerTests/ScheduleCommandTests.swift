@@ -1,4 +1,5 @@
 import Glibc
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -182,10 +183,21 @@ import Testing
                 """)
             let checked = try await w.run("manifest", "check", file)
             #expect(checked.output == "\(file): 7 URLs, from 3 lists, variants thumb, card\n")
-            #expect(try await w.run("manifest", "check", file, "--offline").output.contains(": 1 URL, from 3 lists, "))
+            #expect(
+                try await w.run("manifest", "check", file, "--offline").output.contains(": 1 URL, 3 lists not read, "))
             try await w.run("enqueue", "--manifest", file)
             let names = try await w.rows("SELECT url FROM items ORDER BY id").map { $0.suffix(5).prefix(1) }
             #expect(names == ["0", "1", "3", "4", "3", "4", "5"])
+        }
+    }
+
+    @Test func `The manifests of the folder jobs are right`() async throws {
+        try await withWorker { w in
+            let names = ["avatars", "catalogue", "dataset", "front-page", "sitemap"]
+            let paths = names.map { Guide.root.appending("jobs/\($0).yaml").string }
+            let checked = try await w.run(["manifest", "check", "--offline"] + paths)
+            #expect(checked.lines.count == names.count)
+            #expect(checked.lines.allSatisfy { $0.contains(": 1 list not read, variants ") })
         }
     }
 

@@ -62,7 +62,7 @@ struct ExportCommand: AsyncParsableCommand {
                 tar
                 ? .shards(pictures: perShard ?? 10_000)
                 : .tree(try ExportNames(name ?? ExportNames.usual), by ?? .link, hasPages: html)
-            let line = Terminal.errorIsTerminal && !quiet ? ProgressLine() : nil
+            let line = Terminal.errorIsTerminal && !quiet ? LiveDisplay() : nil
             var drawn = ContinuousClock.now
             let (counts, interruption) = try await stoppable { stop in
                 defer { line?.finish() }

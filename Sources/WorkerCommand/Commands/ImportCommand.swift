@@ -79,7 +79,7 @@ struct ImportCommand: AsyncParsableCommand {
     }
 
     private func store<Files: AsyncSequence>(_ files: Files) async throws where Files.Element == NewPicture {
-        let line = Terminal.errorIsTerminal && !quiet ? ProgressLine() : nil
+        let line = Terminal.errorIsTerminal && !quiet ? LiveDisplay() : nil
         let logger = Logger(label: "worker") { _ in ConsoleLog(logLevel: .notice, format: .usual(), line: line) }
         let settings = try common.settings()
         let configuration = try writer.configuration(
@@ -109,7 +109,7 @@ struct ImportCommand: AsyncParsableCommand {
     }
 
     private func tell(
-        _ file: NewPicture, _ result: Result<CachedPicture, Failure>, _ line: ProgressLine?, _ redaction: Redaction,
+        _ file: NewPicture, _ result: Result<CachedPicture, Failure>, _ line: LiveDisplay?, _ redaction: Redaction,
     ) {
         let name = Terminal.safe(file.name)
         switch result {

@@ -72,7 +72,7 @@ struct ManifestCommand: AsyncParsableCommand {
                 lists.allowAddresses = allowAddresses
                 let intake = try await JobIntake(
                     job, sources: manifest.sources, from: JobIntake.Source(common: common, lists: lists))
-                report.urls = intake.spool.count
+                report.count(intake.spool.count)
             } catch {
                 report.error = WorkerError(ofCommand: error).message
                 // What the lists say of themselves stands above.
@@ -90,12 +90,25 @@ struct ManifestCommand: AsyncParsableCommand {
         var urls = 0
         var nextDue: String?
         var error: String?
+        private var listsWereRead = false
+
+        enum CodingKeys: String, CodingKey { case manifest, name, variants, sources, urls, nextDue, error }
 
         init(manifest: String) { self.manifest = manifest }
 
+        /// How many URLs the lists have, with those of the manifest.
+        mutating func count(_ urls: Int) {
+            self.urls = urls
+            listsWereRead = true
+        }
+
         var line: String {
-            var parts = [ListIntake.urls(urls)]
-            if sources > 0 { parts.append("from \(Output.count(sources, "list"))") }
+            var parts = urls > 0 || listsWereRead ? [ListIntake.urls(urls)] : []
+            if sources > 0 {
+                parts.append(
+                    "\(listsWereRead ? "from " : "")\(Output.count(sources, "list"))\(listsWereRead ? "" : " not read")"
+                )
+            }
             parts.append(variants.isEmpty ? "no variants" : "variants \(variants.joined(separator: ", "))")
             if let nextDue { parts.append("next due at \(nextDue)") }
             return "\(Terminal.safe(manifest)): " + parts.joined(separator: ", ")

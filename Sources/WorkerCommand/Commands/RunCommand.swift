@@ -42,8 +42,8 @@ struct RunCommand: AsyncParsableCommand, WorkerOptions {
 
     func run() async throws {
         try await reportingErrors {
-            let summary = try await supervised(drains: draining.drain).run()
-            try RunSummary(summary, drained: draining.drain).report(json: options.json)
+            let report = try await supervised(drains: draining.drain).run()
+            try RunSummary(report, drained: draining.drain).report(json: options.json, isQuiet: options.quiet)
         }
     }
 }
@@ -52,12 +52,23 @@ struct DrainOption: ParsableArguments {
     @Flag(help: "End when no work is left, delayed retries included.") var drain = false
 }
 
+/// What a run has done.
+struct RunReport {
+    /// The failures of so many jobs are counted.
+    static let mostJobs = 20
+
+    let summary: Worker.Summary
+    /// Seconds.
+    let elapsed: Double
+    let failures: FailureCounts?
+}
+
 /// A worker together with what surrounds it on a command line: its log, its progress display, the signals that stop it,
 /// and the service manager.
 struct SupervisedRun {
     private let worker: Worker
     private let database: String
-    private let line: ProgressLine?
+    private let line: LiveDisplay?
     private let isQuiet: Bool
     private let logger: Logger
     private let drains: Bool
@@ -66,7 +77,7 @@ struct SupervisedRun {
 
     /// - Parameter line: the progress display, which the log's lines stand above; nil without a terminal.
     init(
-        _ configuration: WorkerConfiguration, line: ProgressLine?, isQuiet: Bool, log: ConsoleLog,
+        _ configuration: WorkerConfiguration, line: LiveDisplay?, isQuiet: Bool, log: ConsoleLog,
         schedules: (common: CommonOptions, lists: String?),
     ) {
         self.line = line
@@ -80,7 +91,8 @@ struct SupervisedRun {
 
     /// - Parameter isOver: asked a few times a second whether the run can stop although other work is left; nil for a run that
     ///   goes on until nothing is left or a signal stops it.
-    func run(until isOver: (@Sendable (JobStore) async throws -> Bool)? = nil) async throws -> Worker.Summary {
+    func run(until isOver: (@Sendable (JobStore) async throws -> Bool)? = nil) async throws -> RunReport {
+        let begun = RunProgress.seconds()
         let stop = StopSignal()
         let store = try await JobStore.opening(path: database)
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
@@ -94,7 +106,7 @@ struct SupervisedRun {
             if let manager { group.addTask { await manager.run(worker.statistics, store) } }
             if let isOver { group.addTask { await watch(store, stop, isOver) } }
             if !isQuiet {
-                group.addTask { await RunProgress(statistics: worker.statistics, store: store, line: line).run() }
+                group.addTask { await RunProgress(statistics: worker.statistics, store: store, display: line).run() }
             }
             let result: Result<Worker.Summary, WorkerError>
             do throws(WorkerError) {
@@ -106,8 +118,12 @@ struct SupervisedRun {
             await group.waitForAll()
             return result
         }
+        let elapsed = RunProgress.seconds() - begun
+        // Best effort: the summary does without what can't be counted.
+        let failed = (try? result.get())?.jobs.filter { $0.failed > 0 }.prefix(RunReport.mostJobs).map(\.job) ?? []
+        let failures = failed.isEmpty || isQuiet ? nil : try? await FailureCounts(of: Array(failed), in: store)
         try await store.close()
-        return try result.get()
+        return RunReport(summary: try result.get(), elapsed: elapsed, failures: failures)
     }
 
     private func watch(_ store: JobStore, _ stop: StopSignal, _ isOver: (JobStore) async throws -> Bool) async {

@@ -20,7 +20,7 @@ struct StatusCommand: AsyncParsableCommand {
         help: "One job; without it, unfinished jobs and the latest others.", transform: { try JobNumber.read($0) })
     var job: Int64?
 
-    @Flag(help: "Show it anew every second, until the job has ended.")
+    @Flag(help: "Draw the busy jobs in place, until the job has ended; a line every 10 s where there is no terminal.")
     var watch = false
 
     @Flag(help: "Print JSON: an array, or one object for one job.")
@@ -29,14 +29,38 @@ struct StatusCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             try await common.readingStore { store in
+                if watch, !json {
+                    try await draw(store)
+                    if job != nil { _ = try await show(store) }
+                    return
+                }
                 var isOpen = try await show(store)
                 while watch, isOpen {
                     try await Task.sleep(for: .seconds(1))
-                    if Terminal.outputIsTerminal, !json { Terminal.print("\u{1B}[H\u{1B}[J") }
                     isOpen = try await show(store)
                 }
             }
         }
+    }
+
+    /// Shows a line for each busy job, or for the one that is named, until it has ended.
+    private func draw(_ store: JobStore) async throws {
+        let display = Terminal.outputIsTerminal ? LiveDisplay(isOutput: true) : nil
+        defer { display?.finish() }
+        var screen = JobScreen(job: job)
+        while true {
+            if let job {
+                guard let progress = try await store.reports.progress(job: job) else { throw Self.unknown(job) }
+                guard progress.state.isOpen else { return }
+            }
+            let lines = try await screen.lines(store, width: display?.width ?? 200, .ofOutput)
+            if let display { display.draw(lines) } else { lines.forEach { Terminal.print($0) } }
+            try await Task.sleep(for: display == nil ? .seconds(10) : .milliseconds(500))
+        }
+    }
+
+    private static func unknown(_ job: Int64) -> JobsError {
+        JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
     }
 
     /// - Returns: whether the state may still change.
@@ -60,9 +84,7 @@ struct StatusCommand: AsyncParsableCommand {
             }
             return true
         }
-        guard let progress = try await store.reports.progress(job: job) else {
-            throw JobsError(.notFound, "There is no job \(job). List the jobs with: worker status")
-        }
+        guard let progress = try await store.reports.progress(job: job) else { throw Self.unknown(job) }
         if json {
             Terminal.print(try Output.json(progress))
         } else {

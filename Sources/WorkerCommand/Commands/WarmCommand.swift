@@ -61,7 +61,7 @@ struct WarmCommand: AsyncParsableCommand, WorkerOptions {
                 let numbers = Set(jobs.map(\.job))
                 let summary = try await run.run { store in
                     try await store.reports.summary(jobs: numbers).allSatisfy { !$0.state.isOpen }
-                }
+                }.summary
                 try await report(jobs, in: store, summary)
             }
         }
@@ -75,7 +75,7 @@ struct WarmCommand: AsyncParsableCommand, WorkerOptions {
         for (batch, job) in jobs {
             guard let progress = try await store.reports.progress(job: job) else { continue }
             let report = WarmReport(
-                batch.name, progress, try await FailureCounts(of: job, in: store))
+                batch.name, progress, try await FailureCounts(of: [job], in: store))
             reports.append(report)
             if progress.state.isOpen { code = .temporary }
             if code == .success, report.hasFailures { code = .someFailed }
@@ -153,43 +153,5 @@ struct WarmReport: Encodable {
         if let error = job.error { line += "; \(Terminal.safe(error))" }
         if job.failed > 0 { line += "; \(failureText); see: worker results \(job.job)" }
         return line
-    }
-}
-
-/// A job's failures by class and host, the most frequent first.
-struct FailureCounts {
-    struct Count: Encodable {
-        let failureClass: String
-        let host: String
-        let count: Int
-
-        enum CodingKeys: String, CodingKey {
-            case failureClass = "class"
-            case host, count
-        }
-    }
-
-    let counts: [Count]
-    /// Whether only the first failures were counted.
-    private let isCut: Bool
-    private static let maxFailures = 10_000
-
-    init(of job: JobID, in store: JobStore) async throws {
-        let failures = try await store.reports.failures(job: job, limit: Self.maxFailures)
-        isCut = failures.count == Self.maxFailures
-        var numbers: [[String]: Int] = [:]
-        for failure in failures {
-            numbers[[failure.failureClass, HostNames.name(ofURL: failure.url)], default: 0] += 1
-        }
-        counts = numbers.map { Count(failureClass: $0.key[0], host: $0.key[1], count: $0.value) }
-            .sorted { ($1.count, $0.host, $0.failureClass) < ($0.count, $1.host, $1.failureClass) }
-    }
-
-    /// `3 http-404 at a.example, 1 timeout at b.example and 7 others`.
-    var text: String {
-        let shown = counts.prefix(4)
-        let others = counts.dropFirst(4).reduce(0) { $0 + $1.count }
-        let list = shown.map { "\($0.count) \($0.failureClass) at \(Terminal.safe($0.host))" }.joined(separator: ", ")
-        return (isCut ? "of the first \(Self.maxFailures): " : "") + list + (others > 0 ? " and \(others) others" : "")
     }
 }

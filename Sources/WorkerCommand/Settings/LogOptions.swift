@@ -23,7 +23,7 @@ struct LogOptions: ParsableArguments {
     @Option(LogSettings.level) var logLevel: LogSettings.Level?
     @Option(LogSettings.format) var logFormat: LogFormat?
 
-    func handler(_ settings: Settings, line: ProgressLine?) throws -> ConsoleLog {
+    func handler(_ settings: Settings, line: LiveDisplay?) throws -> ConsoleLog {
         ConsoleLog(
             logLevel: try settings.value(LogSettings.level, logLevel).level,
             format: try settings.optional(LogSettings.format, logFormat) ?? .usual(), line: line)

@@ -41,7 +41,7 @@ extension WorkerOptions {
 
     /// A run with these options.
     func supervised(drains: Bool) throws -> SupervisedRun {
-        let line = Terminal.errorIsTerminal && !options.quiet ? ProgressLine() : nil
+        let line = Terminal.errorIsTerminal && !options.quiet ? LiveDisplay() : nil
         let settings = try common.settings()
         return SupervisedRun(
             try configuration(drains: drains), line: line, isQuiet: options.quiet,

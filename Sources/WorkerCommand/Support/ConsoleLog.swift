@@ -24,7 +24,7 @@ struct ConsoleLog: LogHandler {
     var logLevel: Logger.Level
     var metadata: Logger.Metadata = [:]
     let format: LogFormat
-    let line: ProgressLine?
+    let line: LiveDisplay?
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }

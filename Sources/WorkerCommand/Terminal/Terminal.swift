@@ -21,10 +21,17 @@ enum Terminal {
         write(text, to: .standardError)
     }
 
+    static func outputRaw(_ text: String) {
+        write(text, to: .standardOutput)
+    }
+
     /// Columns of the terminal on standard error; 80 if unknown.
-    static var width: Int {
+    static var width: Int { width(of: STDERR_FILENO) }
+    static var outputWidth: Int { width(of: STDOUT_FILENO) }
+
+    private static func width(of descriptor: CInt) -> Int {
         var size = winsize()
-        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
         return Int(size.ws_col)
     }
 

@@ -8,15 +8,21 @@ struct RunSummary: Encodable {
     let done, cached, failed, blacklisted, retried: Int
     let bytes: Int64
     let bytesSaved: Int64
+    let elapsedSeconds: Double
     let jobs: [JobProgress]
+    private let failures: FailureCounts?
     private let exitCode: ExitCode
 
     enum CodingKeys: String, CodingKey {
         case end, done, cached, failed, blacklisted, retried, bytes, jobs
         case bytesSaved = "bytes_saved"
+        case elapsedSeconds = "elapsed_seconds"
     }
 
-    init(_ summary: Worker.Summary, drained: Bool) {
+    init(_ report: RunReport, drained: Bool) {
+        let summary = report.summary
+        elapsedSeconds = (report.elapsed * 1_000).rounded() / 1_000
+        failures = report.failures
         let counts = summary.counts
         end =
             switch summary.end {
@@ -35,7 +41,7 @@ struct RunSummary: Encodable {
         exitCode = Self.code(summary, drained: drained)
     }
 
-    func report(json: Bool) throws {
+    func report(json: Bool, isQuiet: Bool) throws {
         if json {
             Terminal.print(try Output.json(self))
         } else {
@@ -50,12 +56,34 @@ struct RunSummary: Encodable {
             if exitCode == .temporary, end == "stopped" {
                 Terminal.error("Stopped before all was done; the remaining items are in the queue. Run again to go on.")
             }
+            if !isQuiet { details.forEach(Terminal.error) }
             if failed > 0 {
                 let ids = jobs.filter { $0.failed > 0 }.map { String($0.job) }.joined(separator: ", ")
                 Terminal.error("See why with: worker results \(ids.isEmpty ? "JOB" : ids)")
             }
         }
         if exitCode != .success { throw exitCode }
+    }
+
+    /// The time and the rates, the failures by class and host, and the command that tries them again.
+    private var details: [String] {
+        var lines: [String] = []
+        let ended = done + cached + failed + blacklisted
+        if ended > 0, elapsedSeconds > 0 {
+            let time =
+                elapsedSeconds < 60 ? "\(Output.fixed(elapsedSeconds, 1)) s" : Output.duration(seconds: elapsedSeconds)
+            let bytes = Output.bytes(Int64(Double(self.bytes) / elapsedSeconds))
+            lines.append("in \(time): \(Output.fixed(Double(ended) / elapsedSeconds, 1)) a second, \(bytes)/s")
+        }
+        if let failures, !failures.counts.isEmpty {
+            let colours = Colours.ofError
+            lines.append(colours.red("failed: \(failures.byClass)"))
+            lines.append("worst hosts: \(failures.byHost)")
+            let ids = jobs.filter { $0.failed > 0 }.map(\.job)
+            let more = ids.count > 3 ? ", and so on" : ""
+            lines.append("Try again with: " + ids.prefix(3).map { "worker retry \($0)" }.joined(separator: "; ") + more)
+        }
+        return lines
     }
 
     private static func code(_ summary: Worker.Summary, drained: Bool) -> ExitCode {
