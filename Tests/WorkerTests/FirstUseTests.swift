@@ -169,11 +169,11 @@ import Testing
     static let files = [
         File(
             "run --config FILE", "c1.yaml", "concurency: 3\n",
-            "c1.yaml: unknown setting 'concurency'. Did you mean 'concurrency'?"),
+            "c1.yaml, line 1: unknown setting 'concurency'. Did you mean 'concurrency'?"),
         File("run --config FILE", "c1.yaml", "max_body: 3MiB\n", "Did you mean 'max-body'?"),
         File(
             "run --config FILE", "c2.yaml", "concurrency: six\n",
-            "c2.yaml: concurrency must be a whole number from 1 to 1000"),
+            "c2.yaml, line 1: concurrency must be a whole number from 1 to 1000"),
         File("run --config FILE", "list.gz", bytes: [0x1F, 0x8B, 8, 0, 0xFF, 0xFE], ["list.gz is not text in UTF-8."]),
         File("run --backup-dir FILE", "list.csv", "url\n", "is a file, and not a folder."),
         File("enqueue -f FILE", "empty.txt", "", "empty.txt has no URLs."),

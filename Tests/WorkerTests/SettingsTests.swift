@@ -54,10 +54,10 @@ struct SettingsTests {
     }
 
     @Test(arguments: [
-        ("per-host: many", "worker.yaml: per-host must be a whole number from 1 to 1000, not 'many'."),
-        ("allow-data: perhaps", "worker.yaml: allow-data must be true or false, not 'perhaps'."),
-        ("order: random", "worker.yaml: order must be fifo or lifo, not 'random'."),
-        ("concurrency: {a: 1}", "worker.yaml: 'concurrency' must be one value or a list."),
+        ("per-host: many", "worker.yaml, line 1: per-host must be a whole number from 1 to 1000, not 'many'."),
+        ("allow-data: perhaps", "worker.yaml, line 1: allow-data must be true or false, not 'perhaps'."),
+        ("order: random", "worker.yaml, line 1: order must be fifo or lifo, not 'random'."),
+        ("concurrency: {a: 1}", "worker.yaml, line 1: 'concurrency' must be one value or a list."),
         ("max-redirect: 3", "unknown setting 'max-redirect'. Did you mean 'max-redirects'?"),
         ("colour: blue", "unknown setting 'colour'. The settings are: "),
         ("just words", "must be lines such as 'concurrency: 12'."),

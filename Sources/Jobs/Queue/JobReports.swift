@@ -36,6 +36,18 @@ public struct Backlog: Hashable, Sendable {
     public var isEmpty: Bool { queued + active + delayed == 0 }
 }
 
+/// Numbers of the queue at one moment, for monitoring.
+public struct QueueGauges: Hashable, Sendable {
+    /// Unfinished jobs by their states.
+    public let jobs: [JobState: Int]
+    /// When the oldest job that has waiting items was added; nil if none has.
+    public let oldest: WallTime?
+    public let blacklisted: Int
+    /// Hosts that get no request at this moment.
+    public let parkedHosts: Int
+    public let leases: Int
+}
+
 /// Reports on the queue, for users.
 public struct JobReports: Sendable {
     let gate: DatabaseGate
@@ -73,6 +85,28 @@ public struct JobReports: Sendable {
                 queued: row?["queued"] ?? 0, active: row?["active"] ?? 0, delayed: row?["delayed"] ?? 0,
                 nextDue: row?.steady("next_due"),
             )
+        }
+    }
+
+    public func gauges() async throws(JobsError) -> QueueGauges {
+        let reading = gate.reading
+        return try await gate.read { db in
+            let now = try reading.moment(in: db)
+            let open = try db.rows(
+                "SELECT state, count(*) AS n FROM jobs WHERE state IN ('queued', 'running', 'paused') GROUP BY state")
+            let counts = try db.row(
+                """
+                SELECT (SELECT min(created_at) FROM jobs
+                        WHERE state IN ('queued', 'running', 'paused') AND queued + delayed > 0) AS oldest,
+                    (SELECT count(*) FROM blacklist_entries) AS blacklisted, (SELECT count(*) FROM leases) AS leases,
+                    (SELECT count(*) FROM hosts WHERE not_before > ?) AS parked
+                """, [now.steady.milliseconds])
+            return QueueGauges(
+                jobs: Dictionary(
+                    open.compactMap { row in JobState(rawValue: row["state"]).map { ($0, row["n"] as Int) } },
+                    uniquingKeysWith: +),
+                oldest: counts?.wall("oldest"), blacklisted: counts?["blacklisted"] ?? 0,
+                parkedHosts: counts?["parked"] ?? 0, leases: counts?["leases"] ?? 0)
         }
     }
 

@@ -69,7 +69,7 @@ struct ConfigShowCommand: AsyncParsableCommand {
             do {
                 try setting.check(text)
             } catch {
-                throw SettingsError("\(written.source.description): \(error.message)")
+                throw settings.wrong(setting.name, from: written.source, error)
             }
         }
         let isHidden = setting.isSecret && !showCredentials

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Core
 import FoundationEssentials
+import Glibc
 import Jobs
 import PrefetchWorker
 
@@ -31,13 +32,17 @@ struct MetricsCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            let cache = try common.cachePath(try common.settings())
             let metrics = try await common.readingStore { store in
-                Self.metrics(
+                let now = store.database.currentTime
+                return Self.metrics(
                     try await store.cache.totals(), try await store.reports.backlog(),
                     try await store.queue.workers().count)
                     + Self.origins(try await store.cache.totals())
                     + Self.metrics(try await store.database.longestSlices())
-                    + Self.metrics(try await store.maintenance.logState(), at: store.database.currentTime)
+                    + Self.metrics(try await store.maintenance.logState(), at: now)
+                    + Self.metrics(try await store.reports.gauges(), at: now) + Self.disk(of: cache)
+                    + Self.metrics(try await store.schedules.all())
             }
             let text =
                 json
@@ -63,6 +68,62 @@ struct MetricsCommand: AsyncParsableCommand {
                 help: "How long the oldest reader has kept the log from being cut; 0 when none does.", isCounter: false,
                 value: log.heldSince.map { Double(max(0, now - $0)) / 1_000 } ?? 0),
         ]
+    }
+
+    private static func metrics(_ queue: QueueGauges, at now: WallTime) -> [Metric] {
+        let states = JobState.allCases.filter(\.isOpen).enumerated().map { index, state in
+            Metric(
+                name: "worker_jobs", help: index == 0 ? "Unfinished jobs, by state." : nil, isCounter: false,
+                value: Double(queue.jobs[state] ?? 0), label: "{state=\"\(state.rawValue)\"}")
+        }
+        func gauge(_ name: String, _ help: String, _ value: Double) -> Metric {
+            Metric(name: "worker_\(name)", help: help, isCounter: false, value: value)
+        }
+        return states + [
+            gauge(
+                "queue_oldest_age_seconds",
+                "How long the oldest job with waiting items has been in the queue; 0 without any.",
+                queue.oldest.map { Double(max(0, now - $0)) / 1_000 } ?? 0),
+            gauge("blacklist_entries", "URLs that are not fetched again for a while.", Double(queue.blacklisted)),
+            gauge("hosts_parked", "Hosts that get no request at this moment.", Double(queue.parkedHosts)),
+            gauge("leases", "Groups of items that workers hold.", Double(queue.leases)),
+        ]
+    }
+
+    /// - Parameter cache: the cache's folder; without it there is no number.
+    private static func disk(of cache: String) -> [Metric] {
+        var info = statvfs()
+        guard statvfs(cache, &info) == 0 else { return [] }
+        return [
+            Metric(
+                name: "worker_cache_disk_free_bytes", help: "Free bytes on the disk of the cache.", isCounter: false,
+                value: Double(info.f_bavail) * Double(info.f_frsize))
+        ]
+    }
+
+    private static func metrics(_ schedules: [ScheduleRecord]) -> [Metric] {
+        func each(_ name: String, _ help: String, _ value: (ScheduleRecord) -> Double?) -> [Metric] {
+            schedules.compactMap { schedule in value(schedule).map { (schedule.name, $0) } }.enumerated().map {
+                index, sample in
+                Metric(
+                    name: "worker_schedule_\(name)", help: index == 0 ? help : nil, isCounter: false, value: sample.1,
+                    label: "{schedule=\"\(escaped(sample.0))\"}")
+            }
+        }
+        return each("last_success_timestamp_seconds", "When a run of the schedule last ended in a job.") {
+            $0.lastSuccess.map { Double($0.milliseconds) / 1_000 }
+        }
+            + each("last_run_failed", "Whether the last run of the schedule has failed.") {
+                $0.last.map { $0.outcome == "failed" ? 1 : 0 }
+            }
+            + each("next_run_timestamp_seconds", "When the schedule is due next.") {
+                $0.startsAt.map { Double($0.milliseconds) / 1_000 }
+            }
+    }
+
+    /// A label's value, as the text format has it.
+    private static func escaped(_ text: String) -> String {
+        text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
     }
 
     private static func lines(_ metric: Metric) -> String {

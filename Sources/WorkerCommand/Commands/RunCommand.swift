@@ -48,21 +48,6 @@ struct RunCommand: AsyncParsableCommand, WorkerOptions {
     }
 }
 
-struct DrainOption: ParsableArguments {
-    @Flag(help: "End when no work is left, delayed retries included.") var drain = false
-}
-
-/// What a run has done.
-struct RunReport {
-    /// The failures of so many jobs are counted.
-    static let mostJobs = 20
-
-    let summary: Worker.Summary
-    /// Seconds.
-    let elapsed: Double
-    let failures: FailureCounts?
-}
-
 /// A worker together with what surrounds it on a command line: its log, its progress display, the signals that stop it,
 /// and the service manager.
 struct SupervisedRun {
@@ -118,12 +103,9 @@ struct SupervisedRun {
             await group.waitForAll()
             return result
         }
-        let elapsed = RunProgress.seconds() - begun
-        // Best effort: the summary does without what can't be counted.
-        let failed = (try? result.get())?.jobs.filter { $0.failed > 0 }.prefix(RunReport.mostJobs).map(\.job) ?? []
-        let failures = failed.isEmpty || isQuiet ? nil : try? await FailureCounts(of: Array(failed), in: store)
+        let report = try await RunReport.of(result, since: begun, in: store, countsFailures: !isQuiet)
         try await store.close()
-        return RunReport(summary: try result.get(), elapsed: elapsed, failures: failures)
+        return report
     }
 
     private func watch(_ store: JobStore, _ stop: StopSignal, _ isOver: (JobStore) async throws -> Bool) async {

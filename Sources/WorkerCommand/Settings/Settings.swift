@@ -30,11 +30,14 @@ struct Settings {
     private let environment: EnvironmentVariablesProvider
     private let file: InMemoryProvider
     private let path: String
+    /// The lines of the file on which settings stand, by their names.
+    private let lines: [String: Int]
 
     init(configFile: String?, environment: [String: String] = ProcessInfo.processInfo.environment) throws {
         self.environment = EnvironmentVariablesProvider(environmentVariables: environment)
         path = configFile ?? environment["WORKER_CONFIG"] ?? ""
-        let values = path.isEmpty ? [:] : try Self.read(path)
+        let (values, lines) = path.isEmpty ? ([:], [:]) : try Self.read(path)
+        self.lines = lines
         file = InMemoryProvider(
             name: path,
             values: Dictionary(
@@ -99,31 +102,44 @@ struct Settings {
         do {
             return try setting.read(text)
         } catch {
-            throw SettingsError(source == .standard ? error.message : "\(source.description): \(error.message)")
+            throw wrong(setting.name, from: source, error)
+        }
+    }
+
+    /// A mistake in a value, with where it stands.
+    func wrong(_ name: String, from source: Source, _ error: SettingsError) -> SettingsError {
+        switch source {
+        case .standard: error
+        case .environment(let variable): SettingsError("\(variable): \(error.message)")
+        case .file(let path):
+            SettingsError("\(path)\(lines[name].map { ", line \($0)" } ?? ""): \(error.message)")
         }
     }
 
     // MARK: - The file
 
     /// A flat YAML (or JSON) file, spelled like the flags: `concurrency: 12`.
-    private static func read(_ path: String) throws -> [String: [String]] {
+    private static func read(_ path: String) throws -> (values: [String: [String]], lines: [String: Int]) {
         let text = try InputFile.text(path, as: "configuration file")
         do {
-            guard let node = try Yams.compose(yaml: text) else { return [:] }
+            guard let node = try Yams.compose(yaml: text) else { return ([:], [:]) }
             guard let mapping = node.mapping else {
                 throw SettingsError("The configuration file \(path) must be lines such as 'concurrency: 12'.")
             }
             var values: [String: [String]] = [:]
+            var lines: [String: Int] = [:]
             for (key, value) in mapping {
                 let name = key.string ?? "?"
+                lines[name] = key.mark?.line
+                let place = key.mark.map { "\(path), line \($0.line)" } ?? path
                 guard SettingNames.all.contains(name) else {
-                    throw SettingsError("\(path): unknown setting '\(name)'. \(SettingNames.advice(for: name))")
+                    throw SettingsError("\(place): unknown setting '\(name)'. \(SettingNames.advice(for: name))")
                 }
                 guard let texts = value.sequence.map({ $0.compactMap(\.string) }) ?? value.scalar.map({ [$0.string] })
-                else { throw SettingsError("\(path): '\(name)' must be one value or a list.") }
+                else { throw SettingsError("\(place): '\(name)' must be one value or a list.") }
                 values[name] = texts
             }
-            return values
+            return (values, lines)
         } catch let error as YamlError {
             throw SettingsError("The configuration file \(path) is not YAML: \(error).")
         }

@@ -49,3 +49,7 @@ extension WorkerOptions {
             schedules: (common, try settings.optional(ProgramSettings.lists, programs.lists)))
     }
 }
+
+struct DrainOption: ParsableArguments {
+    @Flag(help: "End when no work is left, delayed retries included.") var drain = false
+}

@@ -2,6 +2,29 @@ import ArgumentParser
 import Jobs
 import PrefetchWorker
 
+/// What a run has done.
+struct RunReport {
+    /// The failures of so many jobs are counted.
+    private static let mostJobs = 20
+
+    let summary: Worker.Summary
+    /// Seconds.
+    let elapsed: Double
+    let failures: FailureCounts?
+
+    /// - Parameter begun: when the run began, by ``RunProgress/seconds()``.
+    static func of(
+        _ result: Result<Worker.Summary, WorkerError>, since begun: Double, in store: JobStore, countsFailures: Bool,
+    ) async throws(WorkerError) -> RunReport {
+        let elapsed = RunProgress.seconds() - begun
+        let summary = try result.get()
+        let failed = summary.jobs.filter { $0.failed > 0 }.prefix(mostJobs).map(\.job)
+        // Best effort: the summary does without what can't be counted.
+        let failures = failed.isEmpty || !countsFailures ? nil : try? await FailureCounts(of: Array(failed), in: store)
+        return RunReport(summary: summary, elapsed: elapsed, failures: failures)
+    }
+}
+
 /// The last output of a run: one line or one JSON object, and the exit code.
 struct RunSummary: Encodable {
     let end: String

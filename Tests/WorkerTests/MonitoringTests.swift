@@ -1,0 +1,63 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+/// What `worker metrics` prints and the alert rules, as Prometheus' own tool judges them.
+@Suite(.timeLimit(.minutes(15))) struct MonitoringTests {
+    private static let folder = Guide.root.appending("packaging/monitoring")
+
+    @Test(.enabled(if: ChildProcess.find("promtool") != nil, "promtool is not installed."))
+    func `promtool finds nothing wrong with the metrics`() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"), w.url("/missing"))
+            try await w.drain(expecting: 2)
+            // A name that has to be escaped.
+            let manifest = try w.file("m.yaml", "urls: ['\(w.url("/1.png"))']\nschedule: '@hourly'\n")
+            try await w.run("schedule", "add", manifest, "--name", #"the "nightly" one\"#)
+            try await w.run("schedule", "run", #"the "nightly" one\"#)
+            try await w.enqueue(w.url("/2.png"))
+            let metrics = try await w.run("metrics").output
+            let checked = try await w.run(
+                "-c", "promtool check metrics < \(w.file("m.prom", metrics))", program: "bash", expecting: nil)
+            #expect(checked.exit == .code(0), "\(checked.output)\(checked.errors)")
+            #expect(checked.errors.isEmpty && checked.output.isEmpty, "\(checked.output)\(checked.errors)")
+            for line in [
+                "worker_items_queued 2", #"worker_jobs{state="queued"} 2"#, "worker_blacklist_entries 1",
+                #"worker_schedule_last_run_failed{schedule="the \"nightly\" one\\"} 0"#,
+            ] {
+                #expect(metrics.contains("\n\(line)\n"), "\(line)")
+            }
+            let names = metrics.split(separator: "\n").filter { !$0.hasPrefix("#") }.map {
+                $0.prefix { $0 != " " && $0 != "{" }
+            }
+            #expect(names.contains("worker_cache_disk_free_bytes") && names.contains("worker_queue_oldest_age_seconds"))
+        }
+    }
+
+    @Test(.enabled(if: ChildProcess.find("promtool") != nil, "promtool is not installed."))
+    func `The alert rules fire when they should`() async throws {
+        try await withWorker { w in
+            for arguments in [
+                ["check", "rules", Self.folder.appending("alerts.yaml").string],
+                ["test", "rules", Self.folder.appending("alerts-test.yaml").string],
+            ] {
+                try await w.run(arguments, program: "promtool")
+            }
+        }
+    }
+
+    /// Rules and the dashboard ask for what is printed.
+    @Test(arguments: ["alerts.yaml", "grafana.json"])
+    func `Only metrics that exist are asked for`(_ name: String) async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            try await w.run("schedule", "add", w.file("m.yaml", "urls: ['http://a.example/']\nschedule: '@hourly'\n"))
+            try await w.run("schedule", "run", "m")
+            let metrics = try await w.run("metrics").output
+            let text = String(decoding: try w.bytes(of: Self.folder.appending(name).string), as: UTF8.self)
+            let asked = Set(text.matches(of: /worker_[a-z_]+/).map { String($0.output) })
+            #expect(asked.count > 5)
+            for metric in asked { #expect(metrics.contains("# TYPE \(metric) "), "\(metric)") }
+        }
+    }
+}
