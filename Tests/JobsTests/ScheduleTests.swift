@@ -139,6 +139,63 @@ struct ScheduleTests {
         }
     }
 
+    @Test func `A run that is given up is taken at once, and one that nobody finishes fails`() async throws {
+        try await withTwo { first, second, clock in
+            try await first.schedules.put(schedule("nightly", "0 3 * * *"))
+            clock.pass(3 * 3_600_000)
+            let run = try #require(try await first.schedules.take())
+            try await first.schedules.release(run)
+            for _ in 0..<ScheduleBook.mostTakers {
+                let again = try await second.schedules.take()
+                #expect(again?.due == run.due)
+                clock.pass(ScheduleBook.claimDuration)
+            }
+            #expect(try await second.schedules.take() == nil)
+            let record = try #require(try await first.schedules.all().first)
+            #expect(record.last?.outcome == "failed")
+            #expect(record.last?.message?.contains("none came to an end") == true)
+            #expect(try await second.schedules.nextTurn() == record.startsAt)
+        }
+    }
+
+    @Test func `After years without a worker the last run is found, whatever the schedule`() async throws {
+        let cases = [
+            ("* * * * *", "2036-01-01 00:00 +00:00"), ("7 */6 * * mon", "2035-12-31 18:07 +00:00"),
+            ("* * * 1 *", "2036-01-01 00:00 +00:00"), ("0 0 29 2 *", "2032-02-29 00:00 +00:00"),
+        ]
+        try await withTwo { first, _, clock in
+            for (number, (cron, _)) in cases.enumerated() {
+                try await first.schedules.put(schedule("s\(number)", cron))
+            }
+            clock.set(WallTime(milliseconds: 2_082_758_400_000))
+            var found: [String: String] = [:]
+            while let run = try await first.schedules.take() {
+                #expect(found[run.schedule] == nil)
+                found[run.schedule] = ScheduleZone.utc.text(ofMilliseconds: run.due.milliseconds)
+                _ = try await finish(run, in: first)
+            }
+            for (number, (cron, due)) in cases.enumerated() { #expect(found["s\(number)"] == due, "\(cron)") }
+        }
+    }
+
+    @Test func `What was planned by a clock that was ahead is planned anew, and no run is made twice`() async throws {
+        try await withTwo { first, _, clock in
+            let now = clock.now
+            clock.set(now + 3_650 * 86_400_000)
+            try await first.schedules.put(schedule("hourly", "@hourly"))
+            clock.set(now)
+            try await first.schedules.planAnew()
+            #expect(try await first.schedules.all().first?.nextDue == now + 3_600_000)
+            clock.set(now + 3_600_000)
+            let run = try #require(try await first.schedules.take())
+            _ = try await finish(run, in: first)
+            // Set back by a second.
+            clock.pass(-1_000)
+            try await first.schedules.planAnew()
+            #expect(try await first.schedules.all().first?.nextDue == now + 7_200_000)
+        }
+    }
+
     @Test func `While the job of the last run is unfinished, a run joins it`() async throws {
         try await withTwo { first, _, clock in
             try await first.schedules.put(schedule("hourly", "@hourly"))

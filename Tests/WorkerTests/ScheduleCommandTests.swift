@@ -90,6 +90,26 @@ import Testing
         }
     }
 
+    /// By the addresses that this worker allows, as of its items.
+    @Test func `Lists at addresses are fetched under the worker's own guard`() async throws {
+        try await withWorker({ request in
+            request.path == "/list.txt"
+                ? .ok(Array("http://\(request.header("host") ?? "")/1.png\n".utf8)) : Pictures.reply(request)
+        }) { w in
+            try await w.run("init")
+            let file = try w.file("m.yaml", "sources: ['\(w.url("/list.txt"))']\nschedule: '@hourly'\n")
+            try await w.run("schedule", "add", file)
+            try await comes("m", w)
+            try await w.run("run", "--drain")
+            #expect(
+                try await w.value("SELECT outcome || (message LIKE '%can''t be fetched%') FROM schedule_runs")
+                    == "failed1")
+            try await comes("m", w)
+            try await w.drain()
+            #expect(try await w.value("SELECT state || done FROM jobs") == "finished1")
+        }
+    }
+
     @Test func `Files of lists are read from the named folder only`() async throws {
         try await withWorker { w in
             try await w.run("init")

@@ -59,7 +59,7 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
         var mask: UInt64 = 0
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
             let halves = part.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-            let step = halves.count == 2 ? Int(halves[1]) : 1
+            let step = halves.count == 2 ? number(halves[1]) : 1
             guard let values = values(String(halves[0]), range, names, isStepped: halves.count == 2),
                 let step, (1...range.upperBound).contains(step)
             else {
@@ -114,6 +114,26 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
             }
         }
         return nil
+    }
+
+    /// The last due time up to another: found by halving the time between, so that a worker that was away for years finds
+    /// it as quickly.
+    ///
+    /// - Parameter due: a due time that is not after `end`.
+    func last(from due: WallTime, through end: WallTime, in zone: ScheduleZone) -> WallTime {
+        var (last, end) = (due, end)
+        // Due times are whole minutes of UTC.
+        while end - last >= 60_000 {
+            let middle = last + (end - last) / 2
+            if let next = next(after: middle, in: zone), next <= end {
+                last = next
+            } else if let next = next(after: last, in: zone), next <= middle {
+                (last, end) = (next, middle)
+            } else {
+                return last
+            }
+        }
+        return last
     }
 
     private func matches(_ day: Int64) -> Bool {

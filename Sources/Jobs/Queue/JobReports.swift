@@ -191,11 +191,14 @@ public struct JobReports: Sendable {
 
 private func progressRow(_ row: Row) -> JobProgress {
     let state: String = row["state"]
+    // Whatever SQL has written: sums and small multiples of these don't overflow.
+    func items(_ column: String) -> Int { min(row.count(column), 1 << 48) }
     return JobProgress(
         job: row["job"], name: row["name"], state: JobState(rawValue: state) ?? .failed, priority: row["priority"],
-        total: row["total"], ended: row["ended"], queued: row["queued"], active: row["active"], delayed: row["delayed"],
-        done: row["done"], cached: row["cached"], failed: row["failed"], blacklisted: row["blacklisted"],
-        cancelled: row["cancelled"], bytes: row["bytes"], percent: row["percent"], notNew: row["not_new"],
+        total: items("total"), ended: items("ended"), queued: items("queued"), active: items("active"),
+        delayed: items("delayed"), done: items("done"), cached: items("cached"), failed: items("failed"),
+        blacklisted: items("blacklisted"), cancelled: items("cancelled"),
+        bytes: max(0, min(row["bytes"], 1 << 60)), percent: row["percent"], notNew: items("not_new"),
         createdAt: row["created_at"],
         startedAt: row["started_at"], finishedAt: row["finished_at"], error: row["error"],
     )

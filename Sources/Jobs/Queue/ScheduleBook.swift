@@ -15,8 +15,8 @@ public struct ScheduleBook: Sendable {
     static let lateness: Int64 = 60_000
     /// How many runs of a schedule are kept.
     static let keptRuns = 100
-    /// How far back missed runs are looked for, in milliseconds: 400 days.
-    private static let longestAbsence: Int64 = 400 * 86_400_000
+    /// A run fails whose sources so many programs have begun to read and none has finished: they may have died of it.
+    static let mostTakers = 3
 
     // MARK: - Editing
 
@@ -77,6 +77,26 @@ public struct ScheduleBook: Sendable {
         }
     }
 
+    /// Plans schedules earlier that were planned while the machine's clock was ahead.
+    public func planAnew() async throws(JobsError) {
+        let now = gate.now()
+        try await gate.write { db in
+            for row in try db.rows("SELECT * FROM schedules WHERE next_due IS NOT NULL") {
+                // Rows that a user's SQL has spoilt are told of when they are taken.
+                guard let cron = try? CronExpression(parsing: row["cron"]),
+                    let zone = try? ScheduleZone(named: row["time_zone"]), let planned = row.wall("next_due"),
+                    let due = cron.next(after: now, in: zone), due < planned
+                else { continue }
+                let name: String = row["name"]
+                // A clock that was set back by a little must not have a run started twice.
+                let isDone = try db.exists(
+                    "SELECT 1 FROM schedule_runs WHERE schedule = ? AND due_at >= ? AND due_at < ?",
+                    [name, due.milliseconds, planned.milliseconds])
+                if !isDone { try Self.plan(name, due, jitter: row["jitter"], in: db) }
+            }
+        }
+    }
+
     // MARK: - Runs
 
     /// When there is something to take: now, or the start of the next run; nil without any schedule in force.
@@ -87,7 +107,8 @@ public struct ScheduleBook: Sendable {
                 """
                 SELECT min(turn) AS turn FROM (
                     SELECT coalesce(starts_at, 0) AS turn FROM schedules WHERE paused = 0 AND error IS NULL
-                    UNION ALL SELECT taken_at + \(Self.claimDuration) FROM schedule_runs WHERE outcome IS NULL)
+                    UNION ALL SELECT taken_at + \(Self.claimDuration) FROM schedule_runs
+                        WHERE outcome IS NULL AND schedule IN (SELECT name FROM schedules))
                 """)
             return turn?.wall("turn").map { max($0, now) }
         }
@@ -101,7 +122,9 @@ public struct ScheduleBook: Sendable {
             for row in try db.rows("SELECT * FROM schedules WHERE next_due IS NULL AND paused = 0 AND error IS NULL") {
                 try Self.planFirst(of: row, after: now, in: db)
             }
-            if let run = try Self.takeOver(at: now, in: db) { return run }
+            while let row = try Self.abandoned(at: now, in: db) {
+                if let run = try Self.takeOver(row, at: now, in: db) { return run }
+            }
             while let row = try db.row(
                 """
                 SELECT * FROM schedules WHERE paused = 0 AND error IS NULL AND starts_at <= ? ORDER BY starts_at LIMIT 1
@@ -136,6 +159,17 @@ public struct ScheduleBook: Sendable {
             try db.run(
                 "UPDATE schedule_runs SET taken_at = ? WHERE schedule = ? AND due_at = ? AND token = ?",
                 [now.milliseconds, run.schedule, run.due.milliseconds, run.token])
+        }
+    }
+
+    /// Gives a run up, so that another program takes it at once.
+    public func release(_ run: ScheduleRun) async throws(JobsError) {
+        try await gate.write { db in
+            try db.run(
+                """
+                UPDATE schedule_runs SET taken_at = 0, token = NULL, takers = takers - 1
+                WHERE schedule = ? AND due_at = ? AND token = ?
+                """, [run.schedule, run.due.milliseconds, run.token])
         }
     }
 
@@ -229,8 +263,10 @@ public struct ScheduleBook: Sendable {
             try planFirst(of: row, after: now, in: db)
             return nil
         }
-        var due = first
-        var next = cron.next(after: max(first, now - longestAbsence), in: zone)
+        // What was due before this has started, whatever its part of the jitter is.
+        let started = now - jitter
+        var due = first < started ? cron.last(from: first, through: started, in: zone) : first
+        var next = cron.next(after: due, in: zone)
         while let later = next, later <= now, start(of: name, later, jitter) <= now {
             due = later
             next = cron.next(after: later, in: zone)
@@ -270,20 +306,30 @@ public struct ScheduleBook: Sendable {
         return isNew > 0 ? run : nil
     }
 
-    /// A run that a program has begun and not renewed.
-    private static func takeOver(at now: WallTime, in db: Database) throws -> ScheduleRun? {
-        let row = try db.row(
+    /// A run that a program has begun and not renewed, with its schedule.
+    private static func abandoned(at now: WallTime, in db: Database) throws -> Row? {
+        try db.row(
             """
-            SELECT due_at, schedules.* FROM schedule_runs JOIN schedules ON name = schedule
+            SELECT due_at, takers, schedules.* FROM schedule_runs JOIN schedules ON name = schedule
             WHERE outcome IS NULL AND taken_at <= ? ORDER BY taken_at LIMIT 1
             """, [(now - claimDuration).milliseconds])
-        guard let row, let due = row.wall("due_at") else { return nil }
+    }
+
+    /// - Returns: nil if too many have taken it before; it has failed then.
+    private static func takeOver(_ row: Row, at now: WallTime, in db: Database) throws -> ScheduleRun? {
         let run = ScheduleRun(
-            schedule: row["name"], due: due, manifest: row["manifest"], origin: row["origin"],
+            schedule: row["name"], due: row.wall("due_at") ?? now, manifest: row["manifest"], origin: row["origin"],
             token: Int64.random(in: 1...Int64.max))
+        guard row["takers"] < mostTakers else {
+            try end(
+                run, "failed", job: nil,
+                "\(mostTakers) programs have begun to read its lists, and none came to an end.",
+                at: now, in: db)
+            return nil
+        }
         try db.run(
-            "UPDATE schedule_runs SET taken_at = ?, token = ? WHERE schedule = ? AND due_at = ?",
-            [now.milliseconds, run.token, run.schedule, due.milliseconds])
+            "UPDATE schedule_runs SET taken_at = ?, token = ?, takers = takers + 1 WHERE schedule = ? AND due_at = ?",
+            [now.milliseconds, run.token, run.schedule, run.due.milliseconds])
         return run
     }
 }

@@ -28,13 +28,14 @@ extension Schema {
             UPDATE schedules SET next_due = NULL, starts_at = NULL, error = NULL WHERE name = NEW.name;
         END;
 
-        -- outcome: null while a program reads the sources, whose mark is token; then enqueued, joined (the job of an
+        -- outcome: null while a program reads the sources, whose mark is token; takers: how many have begun to; then enqueued, joined (the job of an
         -- earlier run was unfinished), failed or skipped. Times by the machine's clock.
         CREATE TABLE schedule_runs (
             schedule TEXT NOT NULL,
             due_at INTEGER NOT NULL,
             taken_at INTEGER NOT NULL,
             token INTEGER,
+            takers INTEGER NOT NULL DEFAULT 1,
             outcome TEXT,
             ended_at INTEGER,
             job INTEGER,

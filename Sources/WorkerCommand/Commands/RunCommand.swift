@@ -48,8 +48,8 @@ struct RunCommand: AsyncParsableCommand, WorkerOptions {
     }
 }
 
-/// A worker together with what surrounds it on a command line: its log, its progress display, the signals that stop it,
-/// and the service manager.
+/// A worker together with what surrounds it on a command line: its log, its progress display, the schedules that it keeps,
+/// the signals that stop it, and the service manager.
 struct SupervisedRun {
     private let worker: Worker
     private let database: String
@@ -57,20 +57,19 @@ struct SupervisedRun {
     private let isQuiet: Bool
     private let logger: Logger
     private let drains: Bool
-    /// What schedules are kept with: the options, and the folder whose lists they may read.
-    private let schedules: (common: CommonOptions, lists: String?)
+    private let access: ListAccess
 
     /// - Parameter line: the progress display, which the log's lines stand above; nil without a terminal.
     init(
         _ configuration: WorkerConfiguration, line: LiveDisplay?, isQuiet: Bool, log: ConsoleLog,
-        schedules: (common: CommonOptions, lists: String?),
+        access: ListAccess,
     ) {
         self.line = line
         self.isQuiet = isQuiet
         logger = Logger(label: "worker") { _ in log }
         database = configuration.database
         drains = configuration.drains
-        self.schedules = schedules
+        self.access = access
         worker = Worker(configuration, logger: logger)
     }
 
@@ -82,7 +81,7 @@ struct SupervisedRun {
         let store = try await JobStore.opening(path: database)
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
         if let manager { stop.whenRequested { manager.stopping() } }
-        let keeper = ScheduleKeeper(store: store, common: schedules.common, lists: schedules.lists, logger: logger)
+        let keeper = ScheduleKeeper(store: store, access: access, logger: logger)
         // What becomes due while a run drains is left to the next.
         if drains, isOver == nil { await keeper.startAllDue() }
         let result = await withTaskGroup { group in

@@ -129,6 +129,7 @@ struct ScheduleCommand: AsyncParsableCommand {
         private static func next(_ schedule: ScheduleRecord) -> String {
             if schedule.paused { return "paused" }
             if let error = schedule.error { return Terminal.safe(error) }
+            // A zone that is none stands in `error` as soon as a worker has seen it.
             guard let due = schedule.startsAt, let zone = try? ScheduleZone(named: schedule.timeZone) else {
                 return "when a worker runs"
             }
@@ -208,6 +209,7 @@ struct ScheduleCommand: AsyncParsableCommand {
         )
         @OptionGroup var common: CommonOptions
         @Argument(help: "A schedule's name.") var name: String
+        @Option(RunSettings.allowAddresses) var allowAddresses: [String] = []
         @Flag(help: "Print JSON.") var json = false
 
         func run() async throws {
@@ -218,7 +220,8 @@ struct ScheduleCommand: AsyncParsableCommand {
                         throw ExitCode.notFound
                     }
                     // The user of this command may read what it names.
-                    let job = ScheduledJob(run, lists: "/", common: common)
+                    let access = ListAccess(common: common, folder: "/", addresses: allowAddresses)
+                    let job = ScheduledJob(run, access: access)
                     switch try await job.enqueue(in: store, tell: { Terminal.error("worker: \($0)") }).get() {
                     case .enqueued(let job): Terminal.print(json ? #"{"job":\#(job),"added":true}"# : "\(job)")
                     case .joined(let job):

@@ -10,16 +10,17 @@ import SystemPackage
 /// Starts the runs of schedules that are due, beside a worker: reads their lists and adds their jobs.
 struct ScheduleKeeper {
     let store: JobStore
-    let common: CommonOptions
-    /// The folder whose files schedules may read; nil for none.
-    let lists: String?
+    let access: ListAccess
     let logger: Logger
 
     /// How often schedules are looked for that another program has added: a look costs one query.
     private static let interval: Duration = .seconds(1)
 
     func run() async {
-        while !Task.isCancelled {
+        for look in 0... {
+            guard !Task.isCancelled else { return }
+            // At the start and every hour. Best effort: what is planned stays as it is.
+            if look.isMultiple(of: 3_600) { try? await store.schedules.planAnew() }
             await startAllDue()
             // Cancellation ends the sleep.
             try? await Task.sleep(for: Self.interval)
@@ -46,7 +47,7 @@ struct ScheduleKeeper {
                 }
             }
             defer { group.cancelAll() }
-            return await ScheduledJob(run, lists: lists, common: common).enqueue(in: store) {
+            return await ScheduledJob(run, access: access).enqueue(in: store) {
                 logger.notice("\($0)", metadata: ["schedule": "\(run.schedule)"])
             }
         }
@@ -64,17 +65,23 @@ struct ScheduleKeeper {
     }
 }
 
+/// Which lists the runs of schedules may read.
+struct ListAccess {
+    let common: CommonOptions
+    /// The folder whose files may be read; nil for none.
+    let folder: String?
+    /// Ranges of addresses that are not public and may be connected to, as of `--allow-addresses`.
+    let addresses: [String]
+}
+
 /// The job of a schedule's run.
 struct ScheduledJob {
     private let run: ScheduleRun
-    private let lists: String?
-    private let common: CommonOptions
+    private let access: ListAccess
 
-    /// - Parameter lists: the folder whose files may be read.
-    init(_ run: ScheduleRun, lists: String?, common: CommonOptions) {
+    init(_ run: ScheduleRun, access: ListAccess) {
         self.run = run
-        self.lists = lists
-        self.common = common
+        self.access = access
     }
 
     /// Reads the lists and adds the job.
@@ -85,8 +92,13 @@ struct ScheduledJob {
             let intake = try await intake(tell)
             return .success(try await intake.finish(run, in: store))
         } catch {
-            let error = WorkerError(ofCommand: error)
             // Best effort: where even this can't be written, the run is taken over later.
+            if Task.isCancelled {
+                // The worker stops, which is no fault of the lists.
+                try? await store.schedules.release(run)
+                return .success(.lost)
+            }
+            let error = WorkerError(ofCommand: error)
             try? await store.schedules.fail(run, error.message)
             return .failure(error)
         }
@@ -95,14 +107,15 @@ struct ScheduledJob {
     private func intake(_ tell: @escaping (String) -> Void) async throws -> JobIntake {
         let manifest = try Manifest(parsing: run.manifest, run.origin ?? "of the schedule '\(run.schedule)'")
         for source in manifest.sources {
-            if let file = source.file { try Self.check(file, isIn: lists) }
+            if let file = source.file { try Self.check(file, isIn: access.folder) }
         }
         var options = try ListOptions.parse([])
         // One bad line is no reason to leave the others cold.
         options.skipInvalid = true
+        options.allowAddresses = access.addresses
         return try await JobIntake(
             manifest.batch(named: run.schedule), sources: manifest.sources,
-            from: JobIntake.Source(common: common, lists: options, tell: tell))
+            from: JobIntake.Source(common: access.common, lists: options, tell: tell))
     }
 
     /// SQL may write a schedule, which must not read any file of the worker's machine.

@@ -46,7 +46,9 @@ extension WorkerOptions {
         return SupervisedRun(
             try configuration(drains: drains), line: line, isQuiet: options.quiet,
             log: try log.handler(settings, line: line),
-            schedules: (common, try settings.optional(ProgramSettings.lists, programs.lists)))
+            access: ListAccess(
+                common: common, folder: try settings.optional(ProgramSettings.lists, programs.lists),
+                addresses: options.allowAddresses))
     }
 }
 

@@ -44,6 +44,8 @@ enum Output {
         return unit == 0 ? "\(count) B" : "\(fixed(value, 1)) \(units[unit])"
     }
 
+    static func bytes(perSecond rate: Double) -> String { "\(bytes(Int64(min(max(rate, 0), 1e18))))/s" }
+
     /// `1 file`, `2 files`.
     static func count(_ count: Int, _ noun: String) -> String { count == 1 ? "1 \(noun)" : "\(count) \(noun)s" }
 

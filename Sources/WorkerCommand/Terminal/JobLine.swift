@@ -53,7 +53,7 @@ struct JobLine {
         if job.cached > 0 { all.append(("\(job.cached) cached", .cached)) }
         if failed > 0 { all.append(("\(failed) failed", .failed)) }
         all.append(("\(Output.fixed(rate.items, rate.items < 10 ? 1 : 0))/s", .rate))
-        if rate.bytes >= 1 { all.append(("\(Output.bytes(Int64(rate.bytes)))/s", .bytes)) }
+        if rate.bytes >= 1 { all.append((Output.bytes(perSecond: rate.bytes), .bytes)) }
         if let left { all.append(("\(left) left", .left)) }
         return all.filter { parts.contains($0.1) }
     }

@@ -25,7 +25,7 @@ struct RunProgress {
             // Cancellation cuts the nap short and ends the loop.
             try? await Task.sleep(for: .milliseconds(250))
         }
-        // The items that ended since.
+        // The items that ended since; best effort as above.
         if let lines = try? await screen.lines(store, width: display.width, .ofError, isLast: true) {
             display.draw(lines)
         }
@@ -58,7 +58,7 @@ struct RunProgress {
         let rate = seconds > 0 ? Double(counts.ended - before.counts.ended) / seconds : 0
         let bytes = seconds > 0 ? Double(counts.bytes - before.counts.bytes) / seconds : 0
         var parts = ["\(counts.ended)/\(counts.ended + left)", "\(Output.fixed(rate, 1))/s"]
-        if bytes >= 1 { parts.append("\(Output.bytes(Int64(bytes)))/s") }
+        if bytes >= 1 { parts.append(Output.bytes(perSecond: bytes)) }
         if counts.cached > 0 { parts.append("\(counts.cached) cached") }
         if counts.failed + counts.blacklisted > 0 { parts.append("\(counts.failed + counts.blacklisted) failed") }
         if let short = waits.short {

@@ -95,8 +95,8 @@ struct RunSummary: Encodable {
         if ended > 0, elapsedSeconds > 0 {
             let time =
                 elapsedSeconds < 60 ? "\(Output.fixed(elapsedSeconds, 1)) s" : Output.duration(seconds: elapsedSeconds)
-            let bytes = Output.bytes(Int64(Double(self.bytes) / elapsedSeconds))
-            lines.append("in \(time): \(Output.fixed(Double(ended) / elapsedSeconds, 1)) a second, \(bytes)/s")
+            let bytes = Output.bytes(perSecond: Double(self.bytes) / elapsedSeconds)
+            lines.append("in \(time): \(Output.fixed(Double(ended) / elapsedSeconds, 1)) a second, \(bytes)")
         }
         if let failures, !failures.counts.isEmpty {
             let colours = Colours.ofError

@@ -775,6 +775,7 @@ CREATE TABLE schedule_runs (
     due_at INTEGER NOT NULL,
     taken_at INTEGER NOT NULL,
     token INTEGER,
+    takers INTEGER NOT NULL DEFAULT 1,
     outcome TEXT,
     ended_at INTEGER,
     job INTEGER,
