@@ -14,9 +14,12 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
@@ -100,10 +103,31 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
+        // The pages and their data, over HTTP.
+        .target(
+            name: "Dashboard",
+            dependencies: [
+                "Core", "Jobs", "ContentCache", "PrefetchWorker",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+            // Parts of the program, so that it stays one file.
+            resources: [
+                .embedInCode("Web/index.html"), .embedInCode("Web/login.html"), .embedInCode("Web/wrong.html"),
+                .embedInCode("Web/style.css"), .embedInCode("Web/app.js"), .embedInCode("Web/views.js"),
+                .embedInCode("Web/charts.js"), .embedInCode("Web/icon.svg"),
+            ],
+        ),
         .executableTarget(
             name: "WorkerCommand",
             dependencies: [
-                "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache", "Lists",
+                "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache", "Lists", "Dashboard",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -140,6 +164,7 @@ let package = Package(
             dependencies: [
                 "Core", "Jobs", "TestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
             exclude: ["Frozen"],

@@ -4,9 +4,12 @@ public struct BlobHash: Hashable, Sendable, CustomStringConvertible {
 
     /// - Returns: `nil` unless `hex` is 64 lowercase hexadecimal digits, so that no path is made from anything else.
     public init?(_ hex: String) {
-        guard hex.utf8.count == 64, hex.utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) }) else {
-            return nil
+        var hex = hex
+        // Read in place: it is checked several times for each item.
+        let isHash = hex.withUTF8 { bytes in
+            bytes.count == 64 && bytes.allSatisfy { ($0 &- 48) < 10 || ($0 &- 97) < 6 }
         }
+        guard isHash else { return nil }
         self.hex = hex
     }
 

@@ -9,7 +9,12 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     /// The origin's `Retry-After`, 0 s to 1 h.
     public var retryAfter: Duration?
     /// The HTTP response; nil if the request failed before it came.
-    public var response: DownloadResponse?
+    public var response: DownloadResponse? {
+        get { answer?.response }
+        set { answer = newValue.map(Answer.init) }
+    }
+    /// Behind a reference: an error is returned in place, so every function that may throw it sets aside as much room.
+    private var answer: Answer?
     /// False if no request was made, as for a host whose circuit is open. Only requests count among the host's
     /// failures.
     public var hasAsked = true
@@ -31,7 +36,15 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
         self.message = MessageText.tidied(message)
         self.host = host
         self.retryAfter = retryAfter
-        self.response = response
+        answer = response.map(Answer.init)
+    }
+
+    private final class Answer: Sendable, Equatable {
+        let response: DownloadResponse
+
+        init(_ response: DownloadResponse) { self.response = response }
+
+        static func == (one: Answer, other: Answer) -> Bool { one.response == other.response }
     }
 
     /// The worker is stopping, or the item was cancelled. The item goes back to the queue, and the lease's fence

@@ -16,6 +16,7 @@ public final class JobStore: Sendable {
     public let eviction: CacheEviction
     public let maintenance: Maintenance
     public let schedules: ScheduleBook
+    public let activity: ActivityBook
 
     public init(_ database: DatabaseGate) {
         self.database = database
@@ -29,6 +30,7 @@ public final class JobStore: Sendable {
         eviction = CacheEviction(gate: database)
         maintenance = Maintenance(gate: database)
         schedules = ScheduleBook(gate: database)
+        activity = ActivityBook(gate: database)
     }
 
     /// Opens the database, and creates or upgrades it if needed; see ``DatabaseGate``.

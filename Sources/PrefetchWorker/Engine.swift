@@ -83,10 +83,11 @@ struct Engine: Sendable {
                 store: store, cache: cache, disk: disk, logger: logger, budget: files.budget,
                 patience: configuration.drains ? 30 : .max, limits: settings.limits),
             delegate: delegate,
-            hosts: BlockedHosts(downloader: downloader, shedHosts: ShedHosts(), now: configuration.now),
-            failures: FailurePolicy(
-                settings: settings, downloader: downloader, disk: disk, budget: files.budget),
-            transfers: transfers, settings: settings)
+            rules: StageRules(
+                hosts: BlockedHosts(downloader: downloader, shedHosts: ShedHosts(), now: configuration.now),
+                failures: FailurePolicy(
+                    settings: settings, downloader: downloader, disk: disk, budget: files.budget),
+                transfers: transfers, settings: settings))
     }
 
     private static func downloader(

@@ -114,6 +114,15 @@ public struct Worker: Sendable {
                     }
                 },
                 Part { await cancelWhenGracefulShutdown { await cache.run() } },
+                Part {
+                    [
+                        activity = ActivityKeeper(
+                            book: engine.store.activity, statistics: statistics, helpers: engine.helpers, logger: logger
+                        )
+                    ] in
+                    await cancelWhenGracefulShutdown { await activity.run() }
+                    await activity.keep()
+                },
                 Part { await hosts.end(await cancelWhenGracefulShutdown { await hosts.run(ledger) }) },
                 Part { [housekeeper = housekeeper(engine, tasks, signals, worker: worker)] in
                     await cancelWhenGracefulShutdown { await housekeeper.run() }

@@ -23,7 +23,8 @@ struct WorkerCommand: AsyncParsableCommand {
             WaitCommand.self, ResultsCommand.self, EventsCommand.self, GetCommand.self, ExportCommand.self,
             ImportCommand.self, ExplainCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
             RetryCommand.self, BlacklistCommand.self, HostsCommand.self, LimitsCommand.self, CacheCommand.self,
-            DatabaseCommand.self, PruneCommand.self, MetricsCommand.self, ConfigCommand.self, DoctorCommand.self,
+            DatabaseCommand.self, PruneCommand.self, MetricsCommand.self, DashboardCommand.self, ConfigCommand.self,
+            DoctorCommand.self,
             HelperCommand.self,
         ],
     )

@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func `Every guide has commands`() {
-        #expect(Guide.all.count == 16)
+        #expect(Guide.all.count == 17)
         for guide in Guide.all {
             #expect(guide.blocks.contains { ["sh", "console"].contains($0.kind) }, "\(guide.name)")
         }

@@ -70,7 +70,8 @@ import Testing
             let command = ([TestWorker.binary, "run", "--drain", "--concurrency", "2"] + TestWorker.quick).joined(
                 separator: " ")
             let shown = try await w.run(
-                "-qec", "stty cols 120; \(command)", "/dev/null", program: "script", environment: ["TERM": "xterm"])
+                "-qec", "stty cols 120; env -u NO_COLOR \(command)", "/dev/null", program: "script",
+                environment: ["TERM": "xterm"])
             #expect(shown.output.contains("\r\u{1B}[Jjob 1 ["))
             #expect(shown.output.contains("\u{1B}[32m#"))
             #expect(shown.output.contains("\rjob 1 [") == false && shown.output.contains("8/8"))
@@ -89,7 +90,7 @@ import Testing
             let command = ([TestWorker.binary, "run", "--drain", "--concurrency", "2"] + TestWorker.quick).joined(
                 separator: " ")
             let shown = try await w.run(
-                "-qec", "stty cols \(columns); env \(variable) \(command)", "/dev/null", program: "script",
+                "-qec", "stty cols \(columns); env -u NO_COLOR \(variable) \(command)", "/dev/null", program: "script",
                 environment: ["TERM": "xterm"], expecting: 2)
             #expect(shown.output.contains("\u{1B}[31m") == variable.isEmpty)
             // What is drawn in place, without its colours.

@@ -7,7 +7,7 @@ public struct CacheIndex: Sendable {
 
     /// The source of a cache key. Callers read it again after the claim, because it may have changed.
     public func source(key: String) async throws(JobsError) -> SourceRecord? {
-        try await gate.read { db in try Self.source(key: key, in: db) }
+        try await gate.read { db in try Self.source(key: key, in: RowStatements(db)) }
     }
 
     /// The existing renditions, by identity.
@@ -100,7 +100,8 @@ public struct CacheIndex: Sendable {
         return try await gate.read { db in
             let now = try reading.moment(in: db)
             return item.looked(
-                upBy: key, try Self.source(key: key, in: db), try Blacklist.entry(key: key, now: now, in: db))
+                upBy: key, try Self.source(key: key, in: RowStatements(db)),
+                try Blacklist.entry(key: key, now: now, in: db))
         }
     }
 
@@ -108,17 +109,18 @@ public struct CacheIndex: Sendable {
     public func source(ofBytes hash: String) async throws(JobsError) -> SourceRecord? {
         try await gate.read { db in
             return try db.text("SELECT key FROM sources WHERE hash = ? AND frames IS NOT NULL LIMIT 1", [hash]).flatMap
-            { try Self.source(key: $0, in: db) }
+            { try Self.source(key: $0, in: RowStatements(db)) }
         }
     }
 
-    static func source(key: String, in db: Database) throws -> SourceRecord? {
-        let statement = try RowStatement(
+    static func source(key: String, in statements: RowStatements) throws -> SourceRecord? {
+        let statement = try statements(
+            "the source of a key",
             """
             SELECT key, hash, size, kept, final_url, format, width, height, frames, has_alpha, etag, last_modified, http,
                 fetched_at, \(placeholderColumns)
             FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?
-            """, in: db)
+            """)
         return try statement.first(key) { row in
             SourceRecord(
                 key: row.text(0) ?? key, hash: row.text(1) ?? "", size: row.integer(2), isKept: row.integer(3) != 0,
@@ -133,28 +135,33 @@ public struct CacheIndex: Sendable {
     }
 
     /// Saves the changes of a source that an item used.
-    static func save(_ source: SourceRecord, replacing old: SourceRecord?, now: SteadyTime, in db: Database) throws {
-        if source == old, try use(key: source.key, now: now, in: db) { return }
-        if let old, try confirm(source, replacing: old, now: now, in: db) { return }
-        try save(source, now: now, in: db)
+    static func save(
+        _ source: SourceRecord, replacing old: SourceRecord?, now: SteadyTime, in statements: RowStatements,
+    ) throws {
+        if source == old, try use(key: source.key, now: now, in: statements) { return }
+        if let old, try confirm(source, replacing: old, now: now, in: statements) { return }
+        try save(source, now: now, in: statements)
     }
 
     /// Writes only the columns that a 304 changes, none of which is indexed.
     ///
     /// - Returns: whether these were the only changes and the row was updated.
     private static func confirm(
-        _ source: SourceRecord, replacing old: SourceRecord, now: SteadyTime, in db: Database,
+        _ source: SourceRecord, replacing old: SourceRecord, now: SteadyTime, in statements: RowStatements,
     ) throws -> Bool {
         var confirmed = old
         (confirmed.etag, confirmed.lastModified, confirmed.http) = (source.etag, source.lastModified, source.http)
         confirmed.fetchedAt = source.fetchedAt
-        guard confirmed == source, try use(key: source.key, now: now, in: db) else { return false }
-        let update = try RowStatement(
-            "UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ? WHERE key = ? AND hash = ?",
-            in: db)
+        guard confirmed == source else { return false }
+        let update = try statements(
+            """
+            UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ?,
+                used_at = CASE WHEN used_at < ? THEN ? ELSE used_at END WHERE key = ? AND hash = ?
+            """)
         try update.run(
-            source.etag, source.lastModified, source.http?.text, source.fetchedAt, source.key, source.hash)
-        return db.changesCount > 0
+            source.etag, source.lastModified, source.http?.text, source.fetchedAt, now - useResolution, now, source.key,
+            source.hash)
+        return statements.db.changesCount > 0
     }
 
     private static let placeholderColumns = ImagePlaceholders.columns.map(\.name).joined(separator: ", ")
@@ -169,37 +176,37 @@ public struct CacheIndex: Sendable {
             """, [hash] + placeholders.values)
     }
 
-    static func save(_ source: SourceRecord, now: SteadyTime, in db: Database) throws {
-        let insert = try RowStatement(
+    static func save(_ source: SourceRecord, now: SteadyTime, in statements: RowStatements) throws {
+        let insert = try statements(
             """
             INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
                 has_alpha, etag, last_modified, http, fetched_at, used_at)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """, in: db)
+            """)
         try insert.run(
             source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
             source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.http?.text,
             source.fetchedAt, now)
-        if let looks = source.looks { try save(looks, hash: source.hash, in: db) }
+        if let looks = source.looks { try save(looks, hash: source.hash, in: statements.db) }
     }
 
-    static func save(_ variant: VariantRecord, now: WallTime, in db: Database) throws {
-        let insert = try RowStatement(
+    static func save(_ variant: VariantRecord, now: WallTime, in statements: RowStatements) throws {
+        let insert = try statements(
             """
             INSERT OR REPLACE INTO variants (identity, source, spec, coder, blob, size, format, width, height, created_at)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """, in: db)
+            """)
         try insert.run(
             variant.identity, variant.source, variant.spec, variant.coder, variant.blob, variant.size, variant.format,
             variant.width, variant.height, now)
     }
 
-    static func save(_ rendition: RenditionRecord, item: Int64, in db: Database) throws {
-        let insert = try RowStatement(
+    static func save(_ rendition: RenditionRecord, item: Int64, in statements: RowStatements) throws {
+        let insert = try statements(
             """
             INSERT OR REPLACE INTO renditions (item, name, blob, size, format, width, height)
             VALUES (?, ?, ?, ?, ?, ?, ?)
-            """, in: db)
+            """)
         try insert.run(
             item, rendition.name, rendition.blob, rendition.size, rendition.format, rendition.width, rendition.height)
     }

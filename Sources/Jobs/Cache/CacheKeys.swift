@@ -92,13 +92,14 @@ extension CacheIndex {
         let reading = gate.reading
         _ = try await gate.writeIfFree { db in
             let time = try reading.time(in: db)
+            let statements = RowStatements(db)
             for use in uses {
                 try db.run(
                     """
                     UPDATE blobs SET used_at = max(used_at, ?), verified = coalesce(?, verified)
                     WHERE hash = ? AND dying = 0
                     """, [time.milliseconds, use.verified, use.hash])
-                if let key = use.key { _ = try Self.use(key: key, now: time, in: db) }
+                if let key = use.key { _ = try Self.use(key: key, now: time, in: statements) }
             }
         }
     }
@@ -127,11 +128,11 @@ extension CacheIndex {
     }
 
     /// - Returns: whether the URL is known.
-    static func use(key: String, now: SteadyTime, in db: Database) throws -> Bool {
-        let select = try RowStatement("SELECT used_at FROM sources WHERE key = ?", in: db)
+    static func use(key: String, now: SteadyTime, in statements: RowStatements) throws -> Bool {
+        let select = try statements("SELECT used_at FROM sources WHERE key = ?")
         guard let known = try select.first(key, read: { $0.integer(0) }) else { return false }
         if known < (now - useResolution).milliseconds {
-            try RowStatement("UPDATE sources SET used_at = ? WHERE key = ?", in: db).run(now, key)
+            try statements("UPDATE sources SET used_at = ? WHERE key = ?").run(now, key)
         }
         return true
     }

@@ -21,7 +21,11 @@ struct IndexRecord {
     /// New or changed entries, if links are kept.
     private(set) var links: [CacheEntry] = []
 
-    init(now: Moment, held: HeldBlobs?) {
+    private let statements: RowStatements
+    private var db: Database { statements.db }
+
+    init(now: Moment, held: HeldBlobs?, _ statements: RowStatements) {
+        self.statements = statements
         self.now = now.steady
         wall = now.wall
         self.held = held
@@ -29,23 +33,23 @@ struct IndexRecord {
 
     /// Whether every file of a result certainly exists: a blob that the index has and that is not dying does, and so
     /// does one that the worker holds. Any other file may be deleted at this moment.
-    func hasFiles(of completion: Completion, in db: Database) throws -> Bool {
+    func hasFiles(of completion: Completion) throws -> Bool {
         guard let held else { return true }
         for rendition in completion.renditions where !held.contains(rendition.blob) {
-            let select = try RowStatement("SELECT dying FROM blobs WHERE hash = ?", in: db)
+            let select = try statements("SELECT dying FROM blobs WHERE hash = ?")
             if try select.first(rendition.blob, read: { $0.integer(0) }) != 0 { return false }
         }
         return true
     }
 
-    mutating func add(_ completion: Completion, of item: ClaimedItem, in db: Database) throws {
+    mutating func add(_ completion: Completion, of item: ClaimedItem) throws {
         for rendition in completion.renditions {
-            try add(rendition, isCached: completion.isCached, completion.lifetime, in: db)
+            try add(rendition, isCached: completion.isCached, completion.lifetime)
             let entry = CacheEntry(
                 key: item.key, variant: rendition.name, blob: rendition.blob, format: rendition.format)
-            try add(entry, isLikelyNew: !completion.isCached, in: db)
+            try add(entry, isLikelyNew: !completion.isCached)
         }
-        try settleLost(completion, of: item.key, in: db)
+        try settleLost(completion, of: item.key)
         try CacheIndex.extendPin(of: item.url, to: item.key, now: wall, in: db)
         if completion.origin.stored != nil { origins[completion.origin, default: 0] += 1 }
         if completion.isCached {
@@ -60,19 +64,19 @@ struct IndexRecord {
     }
 
     /// A picture that was stored by hand: it counts neither as a hit nor as a miss.
-    mutating func add(_ picture: StoredPicture, in db: Database) throws {
-        try add(picture.rendition, isCached: false, in: db)
-        try add(picture.entry, isLikelyNew: true, in: db)
-        try settleLost([picture.rendition.name] + (picture.source == nil ? [] : [""]), of: picture.key, in: db)
+    mutating func add(_ picture: StoredPicture) throws {
+        try add(picture.rendition, isCached: false)
+        try add(picture.entry, isLikelyNew: true)
+        try settleLost([picture.rendition.name] + (picture.source == nil ? [] : [""]), of: picture.key)
     }
 
     /// Takes the item's files off the list of lost files.
-    private mutating func settleLost(_ completion: Completion, of key: String, in db: Database) throws {
+    private mutating func settleLost(_ completion: Completion, of key: String) throws {
         let names = completion.renditions.map(\.name) + (completion.source.isKept ? [""] : [])
-        try settleLost(names, of: key, in: db)
+        try settleLost(names, of: key)
     }
 
-    private mutating func settleLost(_ names: [String], of key: String, in db: Database) throws {
+    private mutating func settleLost(_ names: [String], of key: String) throws {
         let hasSome = try hasLostFiles ?? CacheIndex.hasLostFiles(in: db)
         hasLostFiles = hasSome
         guard hasSome else { return }
@@ -81,18 +85,18 @@ struct IndexRecord {
 
     /// Adds or updates a blob. A dying blob is revived, since it is used again.
     private mutating func add(
-        _ rendition: RenditionRecord, isCached: Bool, _ lifetime: FileLifetime? = nil, in db: Database,
+        _ rendition: RenditionRecord, isCached: Bool, _ lifetime: FileLifetime? = nil,
     ) throws {
         let isSource = rendition.name == CacheEntry.original
         // A rendition made just now is usually new, and then needs no look-up.
-        if !isCached, try insert(rendition, isSource, lifetime?.own, in: db) { return }
-        let select = try RowStatement(
-            "SELECT dying = 0 AND used_at > ? AND is_source >= ?, lifetime FROM blobs WHERE hash = ?", in: db)
+        if !isCached, try insert(rendition, isSource, lifetime?.own) { return }
+        let select = try statements(
+            "SELECT dying = 0 AND used_at > ? AND is_source >= ?, lifetime FROM blobs WHERE hash = ?")
         let known = try select.first(now - CacheIndex.useResolution, isSource, rendition.blob) {
             (isCurrent: $0.integer(0) != 0, lifetime: $0.number(1) as Int64?)
         }
         guard let known else {
-            _ = try insert(rendition, isSource, lifetime?.own, in: db)
+            _ = try insert(rendition, isSource, lifetime?.own)
             return
         }
         if isSource, !isCached { dedupedBytes += rendition.size }
@@ -109,13 +113,13 @@ struct IndexRecord {
 
     /// - Returns: whether it was missing in the index.
     private mutating func insert(
-        _ rendition: RenditionRecord, _ isSource: Bool, _ lifetime: Int64?, in db: Database,
+        _ rendition: RenditionRecord, _ isSource: Bool, _ lifetime: Int64?,
     ) throws -> Bool {
-        let insert = try RowStatement(
+        let insert = try statements(
             """
             INSERT INTO blobs (hash, size, created_at, used_at, modified_at, is_source, lifetime)
                 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING
-            """, in: db)
+            """)
         try insert.run(rendition.blob, rendition.size, now, now, now, isSource, lifetime)
         guard db.changesCount > 0 else { return false }
         added[rendition.blob] = rendition.size
@@ -123,30 +127,31 @@ struct IndexRecord {
     }
 
     /// - Parameter isLikelyNew: whether the index most likely has no entry of this name.
-    private mutating func add(_ entry: CacheEntry, isLikelyNew: Bool, in db: Database) throws {
-        if isLikelyNew, try insert(entry, orReplace: false, in: db) { return try link(entry, replacing: nil, in: db) }
-        guard try !has(entry, in: db) else { return }
+    private mutating func add(_ entry: CacheEntry, isLikelyNew: Bool) throws {
+        if isLikelyNew, try insert(entry, orReplace: false) { return try link(entry, replacing: nil) }
+        guard try !has(entry) else { return }
         let known = try CacheIndex.entry(key: entry.key, variant: entry.variant, in: db)
-        _ = try insert(entry, orReplace: true, in: db)
-        try link(entry, replacing: known, in: db)
+        _ = try insert(entry, orReplace: true)
+        try link(entry, replacing: known)
     }
 
-    private func has(_ entry: CacheEntry, in db: Database) throws -> Bool {
-        let select = try RowStatement(
-            "SELECT 1 FROM cache_entries WHERE key = ? AND variant = ? AND blob = ? AND format = ?", in: db)
+    private func has(_ entry: CacheEntry) throws -> Bool {
+        let select = try statements(
+            "SELECT 1 FROM cache_entries WHERE key = ? AND variant = ? AND blob = ? AND format = ?")
         return try select.first(entry.key, entry.variant, entry.blob, entry.format) { _ in true } ?? false
     }
 
     /// - Returns: whether a row was written.
-    private func insert(_ entry: CacheEntry, orReplace: Bool, in db: Database) throws -> Bool {
-        let insert = try RowStatement(
-            "INSERT OR \(orReplace ? "REPLACE" : "IGNORE") INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)",
-            in: db)
+    private func insert(_ entry: CacheEntry, orReplace: Bool) throws -> Bool {
+        let insert =
+            orReplace
+            ? try statements("INSERT OR REPLACE INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)")
+            : try statements("INSERT OR IGNORE INTO cache_entries (key, variant, blob, format) VALUES (?, ?, ?, ?)")
         try insert.run(entry.key, entry.variant, entry.blob, entry.format)
         return db.changesCount > 0
     }
 
-    private mutating func link(_ entry: CacheEntry, replacing known: CacheEntry?, in db: Database) throws {
+    private mutating func link(_ entry: CacheEntry, replacing known: CacheEntry?) throws {
         let keepsLinks = try self.keepsLinks ?? CacheIndex.keepsLinks(in: db)
         self.keepsLinks = keepsLinks
         guard keepsLinks else { return }
@@ -159,7 +164,7 @@ struct IndexRecord {
     }
 
     /// Writes the totals, with one statement for the whole group.
-    func addUp(in db: Database) throws {
+    func addUp() throws {
         guard hits + misses > 0 else { return }
         try db.run(
             """

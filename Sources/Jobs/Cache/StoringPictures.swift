@@ -9,12 +9,13 @@ extension CacheIndex {
     /// - Parameter variant: the variant's name, or `original`.
     public func place(ofURL url: String, variant: String) async throws(JobsError) -> PicturePlace {
         try await gate.read { db in
+            let statements = RowStatements(db)
             let keys = try Self.keys(ofURL: url, in: db)
             let named = try keys.first { try Self.entry(key: $0, variant: variant, in: db) != nil }
-            let sourced = try named == nil ? keys.first { try Self.source(key: $0, in: db) != nil } : nil
+            let sourced = try named == nil ? keys.first { try Self.source(key: $0, in: statements) != nil } : nil
             var place = PicturePlace(key: named ?? sourced ?? URLText.cacheKey(url))
             place.entry = try Self.entry(key: place.key, variant: variant, in: db)
-            place.source = try Self.source(key: place.key, in: db)
+            place.source = try Self.source(key: place.key, in: statements)
             if variant != CacheEntry.original, let entry = place.entry, let source = place.source {
                 place.variants = try db.rows(
                     "SELECT * FROM variants WHERE blob = ? AND source = ?", [entry.blob, source.hash]
@@ -37,18 +38,19 @@ extension CacheIndex {
         return try await gate.write { db in
             var stored = StoredGroup()
             let now = try reading.moment(in: db)
-            var record = IndexRecord(now: now, held: held)
+            let statements = RowStatements(db)
+            var record = IndexRecord(now: now, held: held, statements)
             for (place, picture) in group.enumerated() {
                 if picture.isKnown {
                     if try !Self.use(picture, now: now, in: db) { stored.gone.insert(place) }
                     continue
                 }
                 if let source = picture.source {
-                    try Self.save(source, now: now.steady, in: db)
-                    try Blacklist.remove(key: picture.key, in: db)
+                    try Self.save(source, now: now.steady, in: statements)
+                    try Blacklist.remove(key: picture.key, in: statements)
                 }
-                for variant in picture.variants { try Self.save(variant, now: now.wall, in: db) }
-                try record.add(picture, in: db)
+                for variant in picture.variants { try Self.save(variant, now: now.wall, in: statements) }
+                try record.add(picture)
             }
             stored.links = record.links
             if let room {
@@ -73,7 +75,7 @@ extension CacheIndex {
         let isSource = try db.run(
             "UPDATE sources SET fetched_at = ?, used_at = max(used_at, ?) WHERE key = ? AND hash = ?",
             [now.wall.milliseconds, now.steady.milliseconds, picture.key, hash])
-        try Blacklist.remove(key: picture.key, in: db)
+        try Blacklist.remove(key: picture.key, in: RowStatements(db))
         return isSource > 0
     }
 }

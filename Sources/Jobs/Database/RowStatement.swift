@@ -69,6 +69,29 @@ struct RowStatement {
     }
 }
 
+/// The statements of a transaction that runs them for many rows: each is looked up once.
+///
+/// GRDB finds a statement by hashing its text; with a dozen statements for each item that took a thirtieth of a run's CPU.
+final class RowStatements {
+    let db: Database
+    /// By the addresses of their names or texts. They are few, so that searching them in order takes no more than hashing an address.
+    private var kept: [(address: UnsafePointer<UInt8>, statement: RowStatement)] = []
+
+    init(_ db: Database) { self.db = db }
+
+    /// The statement with this text.
+    func callAsFunction(_ sql: StaticString) throws -> RowStatement { try self(sql, sql.description) }
+
+    /// The statement of this name; its text is made only once.
+    func callAsFunction(_ name: StaticString, _ sql: @autoclosure () -> String) throws -> RowStatement {
+        let address = name.utf8Start
+        for one in kept where one.address == address { return one.statement }
+        let statement = try RowStatement(sql(), in: db)
+        kept.append((address, statement))
+        return statement
+    }
+}
+
 /// The current row of a statement. Columns are counted from zero.
 struct RowColumns {
     fileprivate let raw: SQLiteStatement

@@ -93,8 +93,8 @@ public struct Blacklist: Sendable {
             ])
     }
 
-    static func remove(key: String, in db: Database) throws {
-        try RowStatement("DELETE FROM blacklist_entries WHERE url = ?", in: db).run(key)
+    static func remove(key: String, in statements: RowStatements) throws {
+        try statements("DELETE FROM blacklist_entries WHERE url = ?").run(key)
     }
 }
 

@@ -24,24 +24,25 @@ extension JobQueue {
         return try await gate.write { db in
             var finished = FinishedGroup()
             let now = try reading.moment(in: db)
-            var record = IndexRecord(now: now, held: held)
+            let statements = RowStatements(db)
+            var record = IndexRecord(now: now, held: held, statements)
             var moves = try JobCounterBatch(in: db)
             var failures: [HostBook.FailureCount: Int] = [:]
             var ended = EndedItems()
             for (item, ending) in group {
-                if case .done(let completion) = ending, try !record.hasFiles(of: completion, in: db) {
+                if case .done(let completion) = ending, try !record.hasFiles(of: completion) {
                     finished.doubtful.insert(item.id)
                     continue
                 }
                 try moves.announce(item.id, to: ending.state)
-                guard try Self.end(item, ending, now: now, in: db) else {
+                guard try Self.end(item, ending, now: now, in: statements) else {
                     finished.fencedOut.insert(item.id)
                     continue
                 }
                 ended.add(item, ending)
                 if item.deaths > 0 { try Self.acquit(item, ending, in: db) }
                 moves.count(item.job, from: .active, to: ending.counter, bytes: ending.bytes)
-                if let lastTry = item.lastTry { try lastTry.save(item: item.id, in: db) }
+                if let lastTry = item.lastTry { try lastTry.save(item: item.id, in: statements) }
                 if let failed = ending.failedTry, failed.hasAsked {
                     if failed.failureClass.isOfHost {
                         failures[
@@ -54,10 +55,10 @@ extension JobQueue {
                             host: failed.host(of: item), until: now.steady(time), now: now.steady, in: db)
                     }
                 }
-                if case .done(let completion) = ending { try record.add(completion, of: item, in: db) }
+                if case .done(let completion) = ending { try record.add(completion, of: item) }
             }
             try HostBook.count(failures, now: now.wall, in: db)
-            try record.addUp(in: db)
+            try record.addUp()
             finished.links = record.links
             if let room {
                 finished.counted = record.added.filter { room.hashes.contains($0.key) }
@@ -80,10 +81,13 @@ extension JobQueue {
     }
 
     /// - Returns: whether this lease still held the item.
-    private static func end(_ item: ClaimedItem, _ ending: ItemEnding, now: Moment, in db: Database) throws -> Bool {
+    private static func end(
+        _ item: ClaimedItem, _ ending: ItemEnding, now: Moment, in statements: RowStatements,
+    ) throws -> Bool {
+        let db = statements.db
         switch ending {
         case .done(let completion):
-            return try complete(item, completion, now: now, in: db)
+            return try complete(item, completion, now: now, in: statements)
         case .failed(let failure):
             guard try fail(item, failure, blacklisted: false, tries: 1, now: now.wall, in: db) else { return false }
             try list(failure, of: item, now: now, in: db)
@@ -121,26 +125,27 @@ extension JobQueue {
     }
 
     private static func complete(
-        _ item: ClaimedItem, _ completion: Completion, now: Moment, in db: Database,
+        _ item: ClaimedItem, _ completion: Completion, now: Moment, in statements: RowStatements,
     ) throws -> Bool {
-        let update = try RowStatement(
+        let update = try statements(
+            "complete an item",
             """
             UPDATE items SET state = 'done', lease = NULL, attempts = attempts + ?, class = NULL, http_status = NULL,
                 message = NULL, cached = ?, bytes_from = ?, source = ?, bytes = ?, finished_at = ?
             WHERE id = ? AND \(isOurs)
-            """, in: db)
+            """)
         try update.run(
             completion.isCached ? 0 : 1, completion.isCached, completion.origin.stored, completion.source.hash,
             completion.source.size, now.wall, item.id, item.lease)
-        guard db.changesCount > 0 else { return false }
+        guard statements.db.changesCount > 0 else { return false }
         try CacheIndex.save(
-            completion.source, replacing: completion.isCached ? item.source : nil, now: now.steady, in: db)
+            completion.source, replacing: completion.isCached ? item.source : nil, now: now.steady, in: statements)
         for rendition in completion.renditions {
-            try CacheIndex.save(rendition, item: item.id, in: db)
+            try CacheIndex.save(rendition, item: item.id, in: statements)
         }
-        for variant in completion.newVariants { try CacheIndex.save(variant, now: now.wall, in: db) }
+        for variant in completion.newVariants { try CacheIndex.save(variant, now: now.wall, in: statements) }
         let isConfirmed = item.source.map { $0.fetchedAt != completion.source.fetchedAt } ?? false
-        if !completion.isCached || isConfirmed { try Blacklist.remove(key: item.key, in: db) }
+        if !completion.isCached || isConfirmed { try Blacklist.remove(key: item.key, in: statements) }
         return true
     }
 
@@ -198,20 +203,4 @@ extension ItemEnding {
 
 extension Failure {
     fileprivate func host(of item: ClaimedItem) -> String { host ?? URLText.host(item.url) }
-}
-
-extension TryRecord {
-    /// Stores the try for its item.
-    func save(item: Int64, in db: Database) throws {
-        let insert = try RowStatement(
-            """
-            INSERT OR REPLACE INTO tries (item, at, class, http_status, message, received, saved, redirects, address,
-                http_version, dns, connect, tls, first_byte, total)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """, in: db)
-        try insert.run(
-            item, at, failure, httpStatus, message, received, saved,
-            redirects, address, httpVersion, dns, connect, tls,
-            firstByte, total)
-    }
 }

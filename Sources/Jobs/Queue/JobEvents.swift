@@ -147,28 +147,41 @@ public struct JobEvents: Sendable {
     }
 }
 
-/// The endings of a group's items, for one row of the log.
+/// The endings of a group's items, for the log.
 struct EndedItems {
-    private var parts: [String] = []
+    /// Rows of the log without their closing brackets, the last of which grows.
+    private var rows: [String] = []
+    private var eventsOfLast = 0
 
     mutating func add(_ item: ClaimedItem, _ ending: ItemEnding) {
         switch ending {
-        case .done(let completion):
-            parts.append("[\(item.id),\(item.job),\"\(completion.isCached ? "cached" : "done")\"]")
-        case .failed(let failure): parts.append("[\(item.id),\(item.job),\"failed\",\"\(failure.failureClass)\"]")
-        case .blacklisted(let entry): parts.append("[\(item.id),\(item.job),\"blacklisted\",\"\(entry.failure)\"]")
+        case .done(let completion): add(item, completion.isCached ? "cached" : "done")
+        case .failed(let failure): add(item, "failed", failure.failureClass)
+        case .blacklisted(let entry): add(item, "blacklisted", entry.failure)
         case .retry, .wait, .release, .fallBack: break
         }
     }
 
+    private mutating func add(_ item: ClaimedItem, _ state: StaticString, _ failure: FailureClass? = nil) {
+        if rows.isEmpty || eventsOfLast == Schema.eventsPerRow {
+            rows.append("[")
+            eventsOfLast = 0
+        }
+        let last = rows.endIndex - 1
+        rows[last] += eventsOfLast == 0 ? "[" : ",["
+        rows[last] += String(item.id)
+        rows[last] += ","
+        rows[last] += String(item.job)
+        rows[last] += ",\""
+        rows[last] += state.description
+        if let failure { rows[last] += "\",\"" + failure.rawValue }
+        rows[last] += "\"]"
+        eventsOfLast += 1
+    }
+
     func log(at now: WallTime, in db: Database) throws {
-        var rest = parts[...]
-        while !rest.isEmpty {
-            let row = rest.prefix(Schema.eventsPerRow)
-            try db.run(
-                "INSERT INTO event_log (at, detail) VALUES (?, ?)",
-                [now.milliseconds, "[\(row.joined(separator: ","))]"])
-            rest = rest.dropFirst(row.count)
+        for row in rows {
+            try db.run("INSERT INTO event_log (at, detail) VALUES (?, ?)", [now.milliseconds, row + "]"])
         }
     }
 }

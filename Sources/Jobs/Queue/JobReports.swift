@@ -203,3 +203,19 @@ private func progressRow(_ row: Row) -> JobProgress {
         startedAt: row["started_at"], finishedAt: row["finished_at"], error: row["error"],
     )
 }
+
+extension TryRecord {
+    /// Stores the try for its item.
+    func save(item: Int64, in statements: RowStatements) throws {
+        let insert = try statements(
+            """
+            INSERT OR REPLACE INTO tries (item, at, class, http_status, message, received, saved, redirects, address,
+                http_version, dns, connect, tls, first_byte, total)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        try insert.run(
+            item, at, failure, httpStatus, message, received, saved,
+            redirects, address, httpVersion, dns, connect, tls,
+            firstByte, total)
+    }
+}

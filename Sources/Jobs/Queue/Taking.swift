@@ -16,6 +16,7 @@ struct Taking {
     private var moves: JobCounterBatch
     private let update: RowStatement
     private let known: RowStatement
+    private let statements: RowStatements
 
     init(
         lease: Int64, others: Set<String>, now: Moment, caution: Caution, in db: Database,
@@ -26,6 +27,7 @@ struct Taking {
         self.caution = caution
         hasSuspects = caution.hasSuspects
         moves = try JobCounterBatch(in: db)
+        statements = RowStatements(db)
         update = try RowStatement(
             """
             UPDATE items SET state = 'active', lease = ?, started_at = coalesce(started_at, ?)
@@ -98,7 +100,9 @@ struct Taking {
 
     private mutating func take(_ row: QueuedRow, of job: JobDefinition, by rule: CacheKeyRule?, in db: Database) throws
     {
-        let own = row.hasOwn ? try RowStatement(OwnColumns.question, in: db).first(row.id, read: OwnColumns.init) : nil
+        let own =
+            row.hasOwn
+            ? try statements("an item's own columns", OwnColumns.question).first(row.id, read: OwnColumns.init) : nil
         let url = own?.askedURL ?? row.url
         let key = URLText.cacheKey(url)
         try moves.announce(row.id, to: .active)
@@ -115,7 +119,7 @@ struct Taking {
         items.append(
             ClaimedItem(
                 id: row.id, job: job.id, url: url, key: key, attempts: row.attempts, lease: lease,
-                deaths: row.deaths, source: known.hasSource ? try CacheIndex.source(key: key, in: db) : nil,
+                deaths: row.deaths, source: known.hasSource ? try CacheIndex.source(key: key, in: statements) : nil,
                 blacklisting: known.isListed ? try Blacklist.entry(key: key, now: now, in: db) : nil,
                 own: own))
     }

@@ -38,6 +38,7 @@ extension HelperPool {
         if !isAnswered {
             // Each source is then requested by itself, which shows the one that caused it.
             helper.kill()
+            if !lines.areCut { noteDeath() }
             for work in group { work.answer.resume(returning: .success(.undecided)) }
             return nil
         }

@@ -23,6 +23,8 @@ final class HelperPool: Sendable {
     /// Whether a log line has said that helpers are not fully sandboxed.
     let hasWarned = Mutex(false)
     let lines = HelperConnections()
+    /// Helpers that died, or were killed because they took too long, since this was last asked.
+    private let deaths = Atomic<Int64>(0)
     let turns: ProcessTurns
 
     init(configuration: HelperConfiguration, limits: ImageLimits, cache: ContentCache, logger: Logger) {
@@ -96,6 +98,10 @@ final class HelperPool: Sendable {
         queue.takeAvailable(min(Self.factsGroup - 1, queue.count / configuration.count)) { $0.isFactsOnly }
     }
 
+    func noteDeath() { deaths.add(1, ordering: .relaxed) }
+
+    func takeDeaths() -> Int64 { deaths.exchange(0, ordering: .relaxed) }
+
     /// Accepts no more images; the helpers end after the waiting ones.
     func close() { queue.close() }
 
@@ -162,14 +168,17 @@ final class HelperPool: Sendable {
             work.answer.resume(returning: .failure(.stopped()))
             return false
         case .crashed where work.crashes == 0:
+            noteDeath()
             logger.warning("A helper died; its image is tried once more.")
             place.put(work.afterCrash())
             return false
         case .crashed:
+            noteDeath()
             let (failure, name) = work.culprit
             work.answer.resume(returning: .failure(Failure(failure, "The \(name) crashed twice on this image.")))
             return false
         case .timedOut:
+            noteDeath()
             helper.kill()
             let (failure, name) = work.culprit
             let message = "The \(name) took longer than \(configuration.wallSeconds) s on this image."

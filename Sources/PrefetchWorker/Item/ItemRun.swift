@@ -24,6 +24,7 @@ final class ItemRun {
     /// The request after the delegate's changes.
     private var request: DownloadRequest?
     private var lastTry: TryRecord?
+    private(set) var measure = ItemMeasure()
     /// Whether the origin was asked; otherwise a failure does not count against its host.
     private var hasFetched = false
 
@@ -41,7 +42,9 @@ final class ItemRun {
     func run(onMade: @Sendable () -> Void = {}) async -> ItemEnding? {
         let ending = await ProcessTurns.$item.withValue(item.id) { await outcome().orFallBack(of: item) }
         onMade()
+        let made = ContinuousClock.now
         let published = await stages.publisher.commit(lastTry.map(item.tried) ?? item, ending, blobs: blobs)
+        measure.publishing = .now - made
         // Other items now find its renditions in the index, so that they need not be shared any longer.
         if let sharedBytes { stages.renderer.leave(sharedBytes) }
         if let fetchKey { stages.fetcher.leave(fetchKey, user: item.id) }
@@ -161,8 +164,10 @@ final class ItemRun {
         let request = try await effectiveRequest()
         let fetch = stages.fetcher.key(of: request, item)
         fetchKey = fetch
+        let asked = ContinuousClock.now
         let outcome = await stages.fetcher.fetch(request, fetch, item)
         lastTry = TryRecord(outcome, at: stages.settings.now())
+        measure.fetched(lastTry, elapsed: .now - asked, isOwn: stages.fetcher.isStarter(item.id, of: fetch))
         switch outcome {
         case .failed(let failure):
             hasFetched = true
@@ -258,12 +263,15 @@ final class ItemRun {
     private func render(
         _ source: SourceRecord, _ file: @Sendable () async throws(CacheError) -> BlobFile?,
     ) async throws(Failure) -> Rendered? {
-        try await stages.renderer.render(source, plan, file: file) { hash in
+        let begun = ContinuousClock.now
+        let rendered = try await stages.renderer.render(source, plan, file: file) { hash in
             guard sharedBytes != hash else { return }
             if let sharedBytes { stages.renderer.leave(sharedBytes) }
             stages.renderer.join(hash)
             sharedBytes = hash
         }
+        if let rendered, !rendered.new.isEmpty { measure.transforming = .now - begun }
+        return rendered
     }
 
     /// - Parameter original: the source's bytes, if the cache does not have them yet.

@@ -3,16 +3,27 @@ internal import Imaging
 internal import Jobs
 
 /// The settings of the stages.
-struct StageSettings: Sendable {
-    var retries = RetryPolicy()
+final class StageSettings: Sendable {
+    let retries: RetryPolicy
     /// What `worker limits` has changed since the worker was started.
     let live = LiveLimits()
     /// How long a cached source is used without revalidation, in milliseconds; negative for ever.
-    var maxAge: Int64 = 7 * 86_400_000
+    let maxAge: Int64
     /// How long the worker keeps files in the cache after their last use, in milliseconds; negative for ever.
-    var cacheMaxAge: Int64 = 7 * 86_400_000
-    var limits = OwnLimits()
-    var now: @Sendable () -> WallTime
+    let cacheMaxAge: Int64
+    let limits: OwnLimits
+    let now: @Sendable () -> WallTime
+
+    init(
+        retries: RetryPolicy, maxAge: Int64, cacheMaxAge: Int64, limits: OwnLimits,
+        now: @escaping @Sendable () -> WallTime,
+    ) {
+        self.retries = retries
+        self.maxAge = maxAge
+        self.cacheMaxAge = cacheMaxAge
+        self.limits = limits
+        self.now = now
+    }
 }
 
 /// The settings by which this worker refuses URLs that another may accept. A URL that one of them refused stays listed

@@ -160,11 +160,12 @@ final class ClaimLoop: Sendable {
             }
             admission.began(item)
             tasks.start(item, precedence: plan.definition.precedence) { [self, plan, problem] in
-                let ending = await ItemRun(item, plan, stages, problem: problem).run {
+                let run = ItemRun(item, plan, stages, problem: problem)
+                let ending = await run.run {
                     admission.cameThrough(item)
                     if admission.hasRoom { signals.wakeup.ring() }
                 }
-                if let ending { statistics.count(ending) }
+                if let ending { statistics.count(ending, run.measure) }
                 if admission.hasRoom { signals.wakeup.ring() }
             }
         }

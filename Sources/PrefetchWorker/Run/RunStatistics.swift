@@ -21,6 +21,8 @@ public final class RunStatistics: Sendable {
 
     private let state = Mutex((counts: Counts(), jobs: Set<JobID>()))
     private let begun = Atomic<Bool>(false)
+    /// What was counted since it was last taken, and what could not be written then.
+    private let activity = Mutex((tally: ActivityTally(), left: ActivityCounts()))
 
     public var counts: Counts { state.withLock { $0.counts } }
 
@@ -47,9 +49,25 @@ public final class RunStatistics: Sendable {
     func countWorkerCrash(of job: JobID) {
         saw(jobs: [job])
         state.withLock { $0.counts.failed += 1 }
+        activity.withLock { $0.tally.countWorkerCrash() }
     }
 
-    func count(_ ending: ItemEnding) {
+    /// Takes what was counted since the last call.
+    func takeActivity() -> ActivityCounts {
+        let (tally, left) = activity.withLock { activity in
+            defer { activity = (ActivityTally(), ActivityCounts()) }
+            return activity
+        }
+        var counts = left
+        counts.add(tally.counts)
+        return counts
+    }
+
+    /// Keeps counts that could not be written for the next call of `takeActivity`.
+    func putBack(_ counts: ActivityCounts) { activity.withLock { $0.left.add(counts) } }
+
+    func count(_ ending: ItemEnding, _ measure: ItemMeasure = ItemMeasure()) {
+        activity.withLock { $0.tally.count(ending, measure) }
         state.withLock { state in
             switch ending {
             case .done(let completion) where completion.isCached:

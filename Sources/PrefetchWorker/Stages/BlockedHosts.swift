@@ -4,13 +4,19 @@ internal import Jobs
 internal import Synchronization
 
 /// Ends items whose host must not be requested now.
-struct BlockedHosts: Sendable {
+final class BlockedHosts: Sendable {
     /// How long an item waits in memory for a host whose circuit is open.
     static let longestWait = Duration.seconds(5)
 
     let downloader: Downloader
     let shedHosts: ShedHosts
     let now: @Sendable () -> WallTime
+
+    init(downloader: Downloader, shedHosts: ShedHosts, now: @escaping @Sendable () -> WallTime) {
+        self.downloader = downloader
+        self.shedHosts = shedHosts
+        self.now = now
+    }
 
     /// The ending of an item whose host is blocked for too long to keep the item in memory; nil otherwise.
     ///
@@ -75,4 +81,21 @@ final class ShedHosts: Sendable {
     }
 
     func forget(_ host: String) { sentAway.withLock { $0[host] = nil } }
+}
+
+/// The end of each host's `Retry-After`, as far as it was stored: of many equal answers only one is written.
+final class ToldWaits: Sendable {
+    private let waits = Mutex(LRUCache<String, WallTime>(countLimit: 10_000))
+
+    /// - Returns: whether it is later than the stored time by more than a second.
+    func isNews(_ host: String, until time: WallTime) -> Bool {
+        waits.withLock { waits in
+            if let known = waits.peek(host), known >= time - 1_000 { return false }
+            waits.insert(time, for: host)
+            return true
+        }
+    }
+
+    /// Forgets the time, since it could not be stored.
+    func forget(_ host: String) { waits.withLock { _ = $0.remove(host) } }
 }

@@ -6,12 +6,18 @@ internal import Logging
 internal import SystemPackage
 
 /// Calls the hooks of the program's delegate. An error that a hook throws is a failure of class `delegate`.
-struct DelegateQuestions: Sendable {
+final class DelegateQuestions: Sendable {
     /// Nil if the program has none.
     let delegate: (any WorkerDelegate)?
     let files: SourceFiles
     let logger: Logger
     let plans = PlanCache()
+
+    init(delegate: (any WorkerDelegate)?, files: SourceFiles, logger: Logger) {
+        self.delegate = delegate
+        self.files = files
+        self.logger = logger
+    }
 
     /// Calls the delegate if there is one that implements the hook.
     private func ask<Answer: Sendable>(

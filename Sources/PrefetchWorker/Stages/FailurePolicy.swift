@@ -4,12 +4,19 @@ internal import Jobs
 internal import Synchronization
 
 /// Decides how a failed item ends: another try, failed, or back to the queue.
-struct FailurePolicy: Sendable {
+final class FailurePolicy: Sendable {
     let settings: StageSettings
     let downloader: Downloader
     let disk: DiskWatch
     let budget: CacheBudget
     let retryBudget = RetryBudget()
+
+    init(settings: StageSettings, downloader: Downloader, disk: DiskWatch, budget: CacheBudget) {
+        self.settings = settings
+        self.downloader = downloader
+        self.disk = disk
+        self.budget = budget
+    }
 
     /// - Parameter afterFetch: whether the origin failed, so that the retry counts against its host's budget.
     func ending(of failure: Failure, _ item: ClaimedItem, _ plan: JobPlan, afterFetch: Bool) -> ItemEnding {

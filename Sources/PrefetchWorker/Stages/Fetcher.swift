@@ -3,7 +3,6 @@ internal import Core
 internal import Download
 internal import Jobs
 internal import Logging
-internal import Synchronization
 
 /// Fetches sources, each once for all items that need it at the same time.
 final class Fetcher: Sendable {
@@ -107,6 +106,9 @@ final class Fetcher: Sendable {
         fetches.names(of: items).filter { downloader.isWaiting($0.name) }.map(\.user)
     }
 
+    /// Whether the item has started the fetch that it has joined.
+    func isStarter(_ item: Int64, of key: String) -> Bool { fetches.starter(of: key) == item }
+
     func leave(_ key: String, user: Int64) { fetches.leave(key, user: user) }
 
     /// - Parameter known: the source whose validators the request has.
@@ -186,23 +188,6 @@ final class Fetcher: Sendable {
             redirects: response.redirects > 0 ? response.redirects : nil,
             status: response.status == 304 ? old?.status : response.status == 200 ? nil : response.status)
     }
-}
-
-/// The end of each host's `Retry-After`, as far as it was stored: of many equal answers only one is written.
-final class ToldWaits: Sendable {
-    private let waits = Mutex(LRUCache<String, WallTime>(countLimit: 10_000))
-
-    /// - Returns: whether it is later than the stored time by more than a second.
-    func isNews(_ host: String, until time: WallTime) -> Bool {
-        waits.withLock { waits in
-            if let known = waits.peek(host), known >= time - 1_000 { return false }
-            waits.insert(time, for: host)
-            return true
-        }
-    }
-
-    /// Forgets the time, since it could not be stored.
-    func forget(_ host: String) { waits.withLock { _ = $0.remove(host) } }
 }
 
 extension DownloadResponse {

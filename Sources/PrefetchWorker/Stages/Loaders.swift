@@ -7,7 +7,7 @@ internal import Synchronization
 internal import SystemPackage
 
 /// The sources that need no download: the program's loaders, files and `data:` URLs.
-struct Loaders: Sendable {
+final class Loaders: Sendable {
     /// The last one is asked first.
     let registered: [any ImageLoader]
     let local: LocalSources

@@ -77,14 +77,10 @@ final class SharedFetches<Value: Sendable>: Sendable {
     func leave(_ key: String, user: Int64 = 0) {
         // The result is released outside the lock, since releasing it may close a file.
         let last: Entry? = entries.withLock { entries in
-            guard var entry = entries[key] else { return nil }
-            entry.users -= 1
-            entry.places[user] = nil
-            guard entry.users <= 0 else {
-                entries[key] = entry
-                return nil
-            }
-            return entries.removeValue(forKey: key)
+            guard let index = entries.index(forKey: key) else { return nil }
+            entries.values[index].users -= 1
+            entries.values[index].places[user] = nil
+            return entries.values[index].users <= 0 ? entries.remove(at: index).value : nil
         }
         withExtendedLifetime(last) {}
     }
@@ -110,6 +106,9 @@ final class SharedFetches<Value: Sendable>: Sendable {
             }
         }
     }
+
+    /// The user that started a fetch.
+    func starter(of key: String) -> Int64? { entries.withLock { $0[key]?.name } }
 
     /// The present place of a fetch.
     func place(_ key: String) -> FetchPlace? { entries.withLock { $0[key]?.place } }

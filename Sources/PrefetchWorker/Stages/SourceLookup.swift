@@ -5,7 +5,7 @@ internal import Jobs
 internal import Logging
 
 /// Finds the cached source of an item's URL, and decides whether it may be used without revalidation.
-struct SourceLookup: Sendable {
+final class SourceLookup: Sendable {
     /// Whether a cached source may be used.
     enum Usability {
         case fresh
@@ -22,6 +22,18 @@ struct SourceLookup: Sendable {
     let requests: DownloadConfiguration
     let settings: StageSettings
     let logger: Logger
+
+    init(
+        index: CacheIndex, files: SourceFiles, readOnly: [ReadOnlyCache], requests: DownloadConfiguration,
+        settings: StageSettings, logger: Logger,
+    ) {
+        self.index = index
+        self.files = files
+        self.readOnly = readOnly
+        self.requests = requests
+        self.settings = settings
+        self.logger = logger
+    }
 
     // MARK: - Bytes
 

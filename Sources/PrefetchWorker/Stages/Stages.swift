@@ -1,10 +1,35 @@
 /// The stages that every item passes, and their rules. All items of a run share one instance.
-struct Stages: Sendable {
+///
+/// A class, since each item has a reference to it; copying the fields would count nine objects up and down.
+final class Stages: Sendable {
     let lookup: SourceLookup
     let fetcher: Fetcher
     let renderer: Renderer
     let publisher: Publisher
     let delegate: DelegateQuestions
+    let hosts: BlockedHosts
+    let failures: FailurePolicy
+    let transfers: Transfers
+    let settings: StageSettings
+
+    init(
+        lookup: SourceLookup, fetcher: Fetcher, renderer: Renderer, publisher: Publisher, delegate: DelegateQuestions,
+        rules: StageRules,
+    ) {
+        self.lookup = lookup
+        self.fetcher = fetcher
+        self.renderer = renderer
+        self.publisher = publisher
+        self.delegate = delegate
+        hosts = rules.hosts
+        failures = rules.failures
+        transfers = rules.transfers
+        settings = rules.settings
+    }
+}
+
+/// What the stages go by.
+struct StageRules: Sendable {
     let hosts: BlockedHosts
     let failures: FailurePolicy
     let transfers: Transfers

@@ -1,10 +1,9 @@
 import ArgumentParser
 import Foundation
-import Glibc
 import Jobs
 import Logging
 import PrefetchWorker
-import UnixSignals
+import Synchronization
 
 struct RunCommand: AsyncParsableCommand, WorkerOptions {
     static let configuration = CommandConfiguration(
@@ -32,6 +31,7 @@ struct RunCommand: AsyncParsableCommand, WorkerOptions {
     @OptionGroup(title: "DATABASE AND CACHE") var common: CommonOptions
     @OptionGroup(title: "MOST USED") var options: RunOptions
     @OptionGroup(title: "MOST USED") var cacheSize: CacheSizeOptions
+    @OptionGroup(title: "DASHBOARD AND METRICS") var dashboard: DashboardOptions
     @OptionGroup(title: "ADVANCED: HOSTS") var hosts: HostOptions
     @OptionGroup(title: "ADVANCED: DOWNLOADS") var downloads: DownloadOptions
     @OptionGroup(title: "ADVANCED: PICTURES") var pictures: PictureOptions
@@ -42,7 +42,8 @@ struct RunCommand: AsyncParsableCommand, WorkerOptions {
 
     func run() async throws {
         try await reportingErrors {
-            let report = try await supervised(drains: draining.drain).run()
+            let report = try await supervised(drains: draining.drain).run(
+                beside: try dashboard.service(common, access()))
             try RunSummary(report, drained: draining.drain).report(json: options.json, isQuiet: options.quiet)
         }
     }
@@ -73,9 +74,14 @@ struct SupervisedRun {
         worker = Worker(configuration, logger: logger)
     }
 
-    /// - Parameter isOver: asked a few times a second whether the run can stop although other work is left; nil for a run that
-    ///   goes on until nothing is left or a signal stops it.
-    func run(until isOver: (@Sendable (JobStore) async throws -> Bool)? = nil) async throws -> RunReport {
+    /// - Parameters:
+    ///   - isOver: asked a few times a second whether the run can stop although other work is left; nil for a run that goes
+    ///     on until nothing is left or a signal stops it.
+    ///   - service: runs beside the worker until its task is cancelled. An error of it stops the run.
+    func run(
+        until isOver: (@Sendable (JobStore) async throws -> Bool)? = nil,
+        beside service: (@Sendable (RunStatistics) async throws(WorkerError) -> Void)? = nil,
+    ) async throws -> RunReport {
         let begun = RunProgress.seconds()
         let stop = StopSignal()
         let store = try await JobStore.opening(path: database)
@@ -85,7 +91,16 @@ struct SupervisedRun {
         // What becomes due while a run drains is left to the next.
         if drains, isOver == nil { await keeper.startAllDue() }
         let result = await withTaskGroup { group in
-            group.addTask { await watchSignals(stop) }
+            group.addTask { await stop.requestAtSignals(logger) }
+            let fault = Mutex<WorkerError?>(nil)
+            if let service {
+                group.addTask {
+                    do throws(WorkerError) { try await service(worker.statistics) } catch {
+                        fault.withLock { $0 = error }
+                        stop.request()
+                    }
+                }
+            }
             if !drains { group.addTask { await keeper.run() } }
             if let manager { group.addTask { await manager.run(worker.statistics, store) } }
             if let isOver { group.addTask { await watch(store, stop, isOver) } }
@@ -100,7 +115,7 @@ struct SupervisedRun {
             }
             group.cancelAll()
             await group.waitForAll()
-            return result
+            return fault.withLock { $0 }.map(Result.failure) ?? result
         }
         let report = try await RunReport.of(result, since: begun, in: store, countsFailures: !isQuiet)
         try await store.close()
@@ -112,24 +127,6 @@ struct SupervisedRun {
             // Best effort: the run itself reports a database that cannot be read, and cancellation ends the sleep.
             if (try? await isOver(store)) == true { return stop.request() }
             try? await Task.sleep(for: .milliseconds(100))
-        }
-    }
-
-    /// The first signal requests a clean stop, the second ends the process. Nothing is lost either way: the next worker
-    /// reclaims the leases.
-    private func watchSignals(_ stop: StopSignal) async {
-        var first: ContinuousClock.Instant?
-        for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
-            if let first {
-                // timeout(1) sends its signal to the process and then to its group: two signals for one request.
-                if .now - first < .milliseconds(100) { continue }
-                _exit(signal == .sigint ? 130 : 143)
-            }
-            first = .now
-            logger.notice(
-                "Stopping: items in flight are finished, the others stay in the queue. Signal again to stop immediately."
-            )
-            stop.request()
         }
     }
 }

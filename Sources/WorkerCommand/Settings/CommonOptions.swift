@@ -42,4 +42,5 @@ enum AllSettings {
     static let list: [any NamedSetting] =
         CommonSettings.all + RunSettings.all + CacheSizeSettings.all + HostSettings.all + DownloadSettings.all
         + PictureSettings.all + CacheSettings.all + UpkeepSettings.all + ProgramSettings.all + LogSettings.all
+        + DashboardSettings.all
 }

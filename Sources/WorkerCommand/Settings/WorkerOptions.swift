@@ -46,9 +46,14 @@ extension WorkerOptions {
         return SupervisedRun(
             try configuration(drains: drains), line: line, isQuiet: options.quiet,
             log: try log.handler(settings, line: line),
-            access: ListAccess(
-                common: common, folder: try settings.optional(ProgramSettings.lists, programs.lists),
-                addresses: options.allowAddresses))
+            access: try access())
+    }
+
+    /// The lists that schedules may read.
+    func access() throws -> ListAccess {
+        ListAccess(
+            common: common, folder: try common.settings().optional(ProgramSettings.lists, programs.lists),
+            addresses: options.allowAddresses)
     }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import Logging
 import PrefetchWorker
 import UnixSignals
 
@@ -24,5 +25,25 @@ func stoppable<R: Sendable>(_ body: (StopSignal) async throws -> R) async throws
         let result = try await body(stop)
         group.cancelAll()
         return (result, try await group.next() ?? nil)
+    }
+}
+
+extension StopSignal {
+    /// The first signal requests a clean stop, the second ends the process. Nothing is lost either way: the next worker
+    /// reclaims the leases.
+    func requestAtSignals(_ logger: Logger) async {
+        var first: ContinuousClock.Instant?
+        for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
+            if let first {
+                // timeout(1) sends its signal to the process and then to its group: two signals for one request.
+                if .now - first < .milliseconds(100) { continue }
+                _exit(signal == .sigint ? 130 : 143)
+            }
+            first = .now
+            logger.notice(
+                "Stopping: items in flight are finished, the others stay in the queue. Signal again to stop immediately."
+            )
+            request()
+        }
     }
 }

@@ -1,40 +1,8 @@
 import Core
-import Jobs
 import PrefetchWorker
 
-/// The failures of jobs by class and host, the most frequent first.
-struct FailureCounts {
-    struct Count: Encodable {
-        let failureClass: String
-        let host: String
-        let count: Int
-
-        enum CodingKeys: String, CodingKey {
-            case failureClass = "class"
-            case host, count
-        }
-    }
-
-    let counts: [Count]
-    /// Whether only the first failures of a job were counted.
-    private let isCut: Bool
-    private static let maxFailures = 10_000
-
-    init(of jobs: [JobID], in store: JobStore) async throws(JobsError) {
-        var isCut = false
-        var numbers: [[String]: Int] = [:]
-        for job in jobs {
-            let failures = try await store.reports.failures(job: job, limit: Self.maxFailures)
-            if failures.count == Self.maxFailures { isCut = true }
-            for failure in failures {
-                numbers[[failure.failureClass, HostNames.name(ofURL: failure.url)], default: 0] += 1
-            }
-        }
-        self.isCut = isCut
-        counts = numbers.map { Count(failureClass: $0.key[0], host: $0.key[1], count: $0.value) }
-            .sorted { ($1.count, $0.host, $0.failureClass) < ($0.count, $1.host, $1.failureClass) }
-    }
-
+/// The failures of jobs in words.
+extension FailureCounts {
     private var prefix: String { isCut ? "of the first \(Self.maxFailures): " : "" }
 
     /// `3 http-404 at a.example, 1 timeout at b.example and 7 others`.

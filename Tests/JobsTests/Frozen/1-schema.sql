@@ -786,6 +786,21 @@ CREATE INDEX schedule_runs_open ON schedule_runs (taken_at) WHERE outcome IS NUL
 CREATE TRIGGER schedules_delete AFTER DELETE ON schedules BEGIN
     DELETE FROM schedule_runs WHERE schedule = OLD.name;
 END;
+CREATE TABLE counters (
+    name TEXT NOT NULL,
+    label TEXT NOT NULL DEFAULT '',
+    value INTEGER NOT NULL CONSTRAINT "value is a whole number from 0 to 2^53"
+        CHECK (typeof(value) = 'integer' AND value BETWEEN 0 AND 9007199254740992),
+    PRIMARY KEY (name, label)
+) WITHOUT ROWID;
+CREATE TABLE activity (
+    slot INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    label TEXT NOT NULL DEFAULT '',
+    value INTEGER NOT NULL CONSTRAINT "value is a whole number from 0 to 2^53"
+        CHECK (typeof(value) = 'integer' AND value BETWEEN 0 AND 9007199254740992),
+    PRIMARY KEY (slot, name, label)
+) WITHOUT ROWID;
 CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (NEW.state = 'queued' OR NEW.state = 'running' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed') BEGIN
     SELECT RAISE(ABORT, 'the states of a job are queued, running, paused, finished, cancelled, failed, in lower case');
 END;

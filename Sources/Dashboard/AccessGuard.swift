@@ -1,0 +1,137 @@
+internal import Crypto
+internal import FoundationEssentials
+internal import Hummingbird
+internal import Synchronization
+
+/// Decides who may see and change what.
+///
+/// Without a token everybody who can connect may, which are the users of this machine. Even then a foreign page in their
+/// browser must not: its requests have another `Host` if a name was rebound, another `Origin`, and no secret.
+final class AccessGuard: Sendable {
+    private struct Session {
+        let secret: String
+        var expiresAt: ContinuousClock.Instant
+    }
+
+    /// How long a session lasts without a request.
+    static let sessionDuration: Duration = .seconds(12 * 3_600)
+    /// Sessions at once; the one that expires first makes room.
+    private static let mostSessions = 1_000
+    /// As many random bytes as nobody guesses.
+    private static let randomBytes = 32
+    /// The least length of a token.
+    static let leastToken = 16
+    static let cookie = "worker_session"
+    static let secretHeader = "X-CSRF-Token"
+
+    private let token: String?
+    /// The secret of the one session that all users share without a token.
+    private let common = AccessGuard.random()
+    private let sessions = Mutex<[String: Session]>([:])
+
+    /// - Throws: ``DashboardError`` if other machines could connect without a token, or the token is too short.
+    init(token: String?, at address: ListenAddress) throws(DashboardError) {
+        if token == nil, !address.isLoopback {
+            throw DashboardError(
+                "Other machines can reach \(address), so the dashboard needs a token there: write one into a file and name it "
+                    + "with --dashboard-token-file, or listen at 127.0.0.1.")
+        }
+        if let token, token.utf8.count < Self.leastToken {
+            throw DashboardError(
+                "The dashboard's token must have at least \(Self.leastToken) characters. Make one with: openssl rand -hex 24"
+            )
+        }
+        self.token = token
+    }
+
+    var needsLogin: Bool { token != nil }
+
+    /// Whether a request was meant for this server: a name that an attacker has rebound to a loopback address is another
+    /// `Host`. Without a token it listens at such addresses only.
+    func isMeantForUs(_ request: Request) -> Bool {
+        // With a token, a page under another name has no cookie; and a web server before us passes its own name on.
+        guard token == nil else { return true }
+        guard let authority = request.head.authority else { return false }
+        let host =
+            authority.hasPrefix("[")
+            ? authority.prefix { $0 != "]" }.dropFirst() : authority.prefix { $0 != ":" }
+        return host == "localhost" || host == "::1"
+            || host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
+    }
+
+    /// Whether a request comes from another site's page.
+    func isForeign(_ request: Request) -> Bool {
+        if let site = request.headers[.init("Sec-Fetch-Site")!], site != "same-origin", site != "none" { return true }
+        guard let origin = request.headers[.origin] else { return false }
+        return origin.split(separator: "/", omittingEmptySubsequences: true).last.map(String.init)
+            != request.head.authority
+    }
+
+    // MARK: - Sessions
+
+    /// The secret that changes have to carry; nil if the request has no session.
+    func secret(of request: Request) -> String? {
+        guard token != nil else { return common }
+        guard let id = request.cookies[Self.cookie]?.value else { return nil }
+        return sessions.withLock { sessions in
+            guard var session = sessions[Self.digest(id)], session.expiresAt > .now else { return nil }
+            session.expiresAt = .now + Self.sessionDuration
+            sessions[Self.digest(id)] = session
+            return session.secret
+        }
+    }
+
+    /// Whether the request carries its session's secret.
+    func mayChange(_ request: Request) -> Bool {
+        guard let secret = secret(of: request), let given = request.headers[.init(Self.secretHeader)!] else {
+            return false
+        }
+        return Self.isEqual(secret, given)
+    }
+
+    /// Whether a program has given the token with its request, as Prometheus does.
+    func hasBearerToken(_ request: Request) -> Bool {
+        guard let token else { return true }
+        guard let given = request.headers[.authorization], given.lowercased().hasPrefix("bearer ") else { return false }
+        return Self.isEqual(token, String(given.dropFirst("bearer ".count)))
+    }
+
+    /// - Returns: the cookie's value; nil if the token is wrong.
+    func logIn(_ given: String) -> String? {
+        guard let token, Self.isEqual(token, given) else { return nil }
+        let id = Self.random()
+        sessions.withLock { sessions in
+            sessions = sessions.filter { $0.value.expiresAt > .now }
+            if sessions.count >= Self.mostSessions,
+                let first = sessions.min(by: { $0.value.expiresAt < $1.value.expiresAt })
+            {
+                sessions[first.key] = nil
+            }
+            sessions[Self.digest(id)] = Session(secret: Self.random(), expiresAt: .now + Self.sessionDuration)
+        }
+        return id
+    }
+
+    func logOut(_ request: Request) {
+        guard let id = request.cookies[Self.cookie]?.value else { return }
+        sessions.withLock { $0[Self.digest(id)] = nil }
+    }
+
+    // MARK: - Secrets
+
+    private static func random() -> String {
+        SymmetricKey(size: SymmetricKeySize(bitCount: 8 * randomBytes)).withUnsafeBytes { bytes in
+            bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+        }
+    }
+
+    /// Sessions are kept by the hash of their id, so that looking one up takes no time that depends on the id.
+    private static func digest(_ id: String) -> String {
+        SHA256.hash(data: Data(id.utf8)).map { String($0, radix: 16) }.joined(separator: ".")
+    }
+
+    /// Compares in a time that doesn't depend on where two texts differ: CryptoKit compares digests so.
+    private static func isEqual(_ one: String, _ other: String) -> Bool {
+        SHA256.hash(data: Data(one.utf8)) == SHA256.hash(data: Data(other.utf8))
+    }
+}

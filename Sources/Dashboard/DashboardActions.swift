@@ -1,0 +1,184 @@
+internal import Core
+internal import FoundationEssentials
+internal import Hummingbird
+internal import Jobs
+internal import PrefetchWorker
+
+/// What the pages' buttons do. Each answers with a sentence on what was done.
+struct DashboardActions: Sendable {
+    let store: JobStore
+    let host: any DashboardHost
+
+    /// - Parameters:
+    ///   - path: of the request, without `api`.
+    ///   - body: JSON.
+    func run(_ path: [String], _ body: [UInt8]) async throws -> String {
+        switch (path.count, path.first) {
+        case (1, "enqueue"): return try await enqueue(try Self.read(EnqueueRequest.self, body))
+        case (1, "pause-all"):
+            return try await store.control.pauseAll() ? "All jobs are paused." : "They were paused already."
+        case (1, "resume-all"): return try await store.control.resumeAll() ? "All jobs go on." : "Nothing was paused."
+        case (1, "limits"): return try await setLimits(try Self.read(LimitsRecord.self, body))
+        case (1, "pin"): return try await pin(try Self.read(Pin.self, body))
+        case (2, "limits") where path[1] == "reset": return try await resetLimits(try Self.read(HostName.self, body))
+        case (2, "blacklist") where path[1] == "remove": return try await unlist(try Self.read(Unlisting.self, body))
+        case (3, "jobs"):
+            guard let job = JobID(path[1]) else { throw Refusal(.notFound, "'\(path[1])' is no job.") }
+            return try await change(job, path[2], body)
+        case (3, "schedules"): return try await schedule(path[1], path[2])
+        default: throw Refusal(.notFound, "There is no such action.")
+        }
+    }
+
+    // MARK: - Jobs
+
+    private func change(_ job: JobID, _ action: String, _ body: [UInt8]) async throws -> String {
+        switch action {
+        case "cancel":
+            try await store.control.cancel(job: job)
+            return "Job \(job) is cancelled."
+        case "pause":
+            try await store.control.pause(job: job)
+            return "Job \(job) is paused."
+        case "resume":
+            try await store.control.resume(job: job)
+            return "Job \(job) goes on."
+        case "retry": return try await retry(job, try Self.read(Retry.self, body))
+        default: throw Refusal(.notFound, "There is no such action.")
+        }
+    }
+
+    private struct Retry: Decodable {
+        var failure: String?
+        var host: String?
+        /// Whether their URLs are taken off the blacklist.
+        var retryFailed: Bool?
+
+        enum CodingKeys: String, CodingKey {
+            case failure = "class"
+            case host
+            case retryFailed = "retry_failed"
+        }
+    }
+
+    private func retry(_ job: JobID, _ wanted: Retry) async throws -> String {
+        var selection = JobControl.FailureSelection(host: wanted.host)
+        selection.nameOfHost = HostNames.name(ofURL:)
+        if let name = wanted.failure {
+            guard let failure = FailureClass(rawValue: name) else {
+                throw Refusal(.badRequest, "There is no class '\(name)' of failures.")
+            }
+            selection.failure = failure
+        }
+        let (items, listed) = try await store.control.retry(
+            job: job, selection, takesOffBlacklist: wanted.retryFailed ?? false)
+        let count = items == 1 ? "1 item goes back into the queue." : "\(items) items go back into the queue."
+        return listed > 0 && wanted.retryFailed != true
+            ? count + " \(listed) of them stand on the blacklist and will fail again." : count
+    }
+
+    private func enqueue(_ request: EnqueueRequest) async throws -> String {
+        let job = try await host.enqueue(request)
+        return "Job \(job) was added."
+    }
+
+    // MARK: - Hosts and URLs
+
+    private struct HostName: Decodable { let host: String }
+
+    private func setLimits(_ limits: LimitsRecord) async throws -> String {
+        var limits = limits
+        if limits.host != LimitsRecord.everyHost {
+            let name: String
+            do { name = try HostNames.parse(limits.host) } catch { throw Refusal(.badRequest, "\(error)") }
+            limits.host = name
+        }
+        try await store.hosts.setLimits(limits)
+        return limits.host == LimitsRecord.everyHost
+            ? "The limits of the worker are set." : "The limits of \(limits.host) are set."
+    }
+
+    private func resetLimits(_ wanted: HostName) async throws -> String {
+        try await store.hosts.resetLimits(host: wanted.host)
+            ? "The limits are those of the command line again." : "There were no limits of \(wanted.host)."
+    }
+
+    private struct Unlisting: Decodable {
+        var url: String?
+        var host: String?
+        var failure: String?
+
+        enum CodingKeys: String, CodingKey {
+            case url, host
+            case failure = "class"
+        }
+    }
+
+    private func unlist(_ wanted: Unlisting) async throws -> String {
+        let selection: Blacklist.Selection
+        if let url = wanted.url {
+            selection = .url(url)
+        } else if let host = wanted.host {
+            selection = .host(host)
+        } else if let failure = wanted.failure.flatMap(FailureClass.init(rawValue:)) {
+            selection = .failure(failure)
+        } else {
+            throw Refusal(.badRequest, "Name a url, a host or a class of failures.")
+        }
+        let count = try await store.blacklist.remove(selection)
+        return count == 1 ? "1 URL is off the blacklist." : "\(count) URLs are off the blacklist."
+    }
+
+    private struct Pin: Decodable {
+        let url: String
+        let pinned: Bool
+    }
+
+    private func pin(_ wanted: Pin) async throws -> String {
+        if wanted.pinned {
+            try await store.cache.pin([wanted.url])
+            return "Its files stay in the cache."
+        }
+        return try await store.cache.unpin([wanted.url]) > 0 ? "Its files may be evicted." : "It wasn't pinned."
+    }
+
+    // MARK: - Schedules
+
+    private func schedule(_ name: String, _ action: String) async throws -> String {
+        switch action {
+        case "run": return try await host.runSchedule(named: name)
+        case "pause", "resume":
+            guard try await store.schedules.setPaused(name, action == "pause") else {
+                throw Refusal(.notFound, "There is no schedule '\(name)'.")
+            }
+            return action == "pause" ? "The schedule is paused." : "The schedule goes on."
+        default: throw Refusal(.notFound, "There is no such action.")
+        }
+    }
+
+    private static func read<Value: Decodable>(_ type: Value.Type, _ body: [UInt8]) throws(Refusal) -> Value {
+        do {
+            return try JSONDecoder().decode(type, from: Data(body))
+        } catch {
+            throw Refusal(.badRequest, "The request is no JSON of the expected members.")
+        }
+    }
+}
+
+extension ItemQuery {
+    /// From a request's query; what it doesn't name is as usual.
+    init(_ query: Parameters) throws(Refusal) {
+        self.init()
+        state = query["state"].map(String.init)
+        text = query["text"].map(String.init)
+        isDescending = query["order"] == "desc"
+        after = query["after"].flatMap { Int64($0) }
+        limit = query["limit"].flatMap { Int($0) } ?? limit
+        if let name = query["class"] {
+            guard let failure = FailureClass(rawValue: String(name)) else {
+                throw Refusal(.badRequest, "There is no class '\(name)' of failures.")
+            }
+            self.failure = failure
+        }
+    }
+}

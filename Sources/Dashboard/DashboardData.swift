@@ -1,0 +1,237 @@
+internal import ContentCache
+internal import Core
+internal import FoundationEssentials
+internal import Glibc
+internal import HTTPTypes
+internal import Jobs
+internal import PrefetchWorker
+internal import SystemPackage
+
+/// What the pages show, read from the database.
+struct DashboardData: Sendable {
+    private let store: JobStore
+    private let cache: String
+    private let redaction: Redaction
+
+    init(store: JobStore, cache: String, redaction: Redaction) {
+        self.store = store
+        self.cache = cache
+        self.redaction = redaction
+    }
+
+    // MARK: - The overview
+
+    struct State: Encodable {
+        let now: WallTime
+        /// Since when all jobs are paused.
+        let suspendedSince: WallTime?
+        let jobs: [JobProgress]
+        let waits: [HostWaits]
+        let queued, active, delayed: Int
+        let workers: [Worker]
+        let blacklisted, parkedHosts: Int
+        let cacheFiles, cacheBytes, hits, misses: Int64
+        let diskFree: Int64?
+        /// Of the last slot and the one before, so that a rate can be shown at once.
+        let endedPerSecond, bytesPerSecond: Double
+    }
+
+    struct Worker: Encodable {
+        let id: Int64
+        let host: String
+        let pid: Int32
+    }
+
+    func state() async throws(JobsError) -> State {
+        let backlog = try await store.reports.backlog()
+        let gauges = try await store.reports.gauges()
+        let totals = try await store.cache.totals()
+        let now = store.database.currentTime
+        let slots = try await store.activity.lastHour().suffix(2)
+        let seconds = slots.first.map { max(1, Double(now.milliseconds) / 1_000 - Double($0.start)) } ?? 1
+        // An hour ago is no present rate.
+        let recent = seconds < 90 ? slots : []
+        return State(
+            now: now, suspendedSince: try await store.reports.suspendedSince(),
+            jobs: try await store.reports.progress(latest: 20), waits: try await store.hosts.waits(limit: 20),
+            queued: backlog.queued, active: backlog.active, delayed: backlog.delayed,
+            workers: try await store.queue.workers().map { Worker(id: $0.id, host: $0.host, pid: $0.pid) },
+            blacklisted: gauges.blacklisted, parkedHosts: gauges.parkedHosts, cacheFiles: totals.blobs,
+            cacheBytes: totals.bytes, hits: totals.hits, misses: totals.misses, diskFree: diskFree,
+            endedPerSecond: Double(recent.reduce(0) { $0 + $1.counts.total(of: .ended) }) / seconds,
+            bytesPerSecond: Double(recent.reduce(0) { $0 + $1.counts.total(of: .received) }) / seconds)
+    }
+
+    private var diskFree: Int64? {
+        var info = statvfs()
+        guard statvfs(cache, &info) == 0 else { return nil }
+        return Int64(clamping: info.f_bavail.multipliedReportingOverflow(by: info.f_frsize).partialValue)
+    }
+
+    /// A slot of the charts.
+    struct Slot: Encodable {
+        /// UTC seconds.
+        let start: Int64
+        let done, cached, failed, bytes: Int64
+        /// By class.
+        let failures: [String: Int64]
+        /// Seconds below which half of the times lie, and 95 of 100; without a value where nothing was measured.
+        let fetch, transform, publish: [Double?]
+    }
+
+    struct Charts: Encodable {
+        let now: WallTime
+        let slotSeconds: Int64
+        let slots: [Slot]
+    }
+
+    func charts() async throws(JobsError) -> Charts {
+        let slots = try await store.activity.lastHour().map { slot in
+            let ended = slot.counts.labels(of: .ended)
+            let failures = ended.filter { $0.label.hasPrefix("failed ") }
+                .map { (String($0.label.dropFirst("failed ".count)), $0.value) }
+            func count(_ label: String) -> Int64 { ended.first { $0.label == label }?.value ?? 0 }
+            func times(_ counter: Counter) -> [Double?] { [0.5, 0.95].map { slot.counts.quantile($0, of: counter) } }
+            return Slot(
+                start: slot.start, done: count("done"), cached: count("cached"),
+                failed: failures.reduce(0) { $0 + $1.1 } + count("blacklisted"),
+                bytes: slot.counts.total(of: .received), failures: Dictionary(failures) { $0 + $1 },
+                fetch: times(.fetching), transform: times(.transforming), publish: times(.publishing))
+        }
+        return Charts(now: store.database.currentTime, slotSeconds: ActivityBook.slotSeconds, slots: slots)
+    }
+
+    // MARK: - A job
+
+    struct Job: Encodable {
+        let job: JobProgress
+        let waits: [HostWaits]
+    }
+
+    struct Failures: Encodable {
+        /// The most frequent first.
+        let counts: [FailureCounts.Count]
+        /// Whether only the first failures were counted.
+        let isCut: Bool
+    }
+
+    func job(_ id: JobID) async throws -> Job {
+        guard let job = try await store.reports.progress(job: id) else {
+            throw Refusal(.notFound, "There is no job \(id).")
+        }
+        return Job(job: job, waits: try await store.hosts.waits(job: id, limit: 20))
+    }
+
+    /// Of its own, since a job of a million items takes a while to be searched for its failures.
+    func failures(of job: JobID) async throws(JobsError) -> Failures {
+        let failures = try await FailureCounts(of: [job], in: store)
+        return Failures(counts: Array(failures.counts.prefix(100)), isCut: failures.isCut)
+    }
+
+    func items(of job: JobID, _ query: ItemQuery) async throws -> ItemPage {
+        var page = try await store.reports.items(job: job, query)
+        page.items = page.items.map { $0.hidden(by: redaction) }
+        return page
+    }
+
+    struct History: Encodable {
+        let item: ItemLine
+        let results: [ResultRow]
+        let tries: [TryRecord]
+        let wait: String?
+        let blacklisted: BlacklistEntry?
+        let source: SourceRecord?
+    }
+
+    func history(ofItem id: Int64) async throws -> History {
+        guard let item = try await store.reports.item(id) else { throw Refusal(.notFound, "There is no item \(id).") }
+        var source: SourceRecord?
+        var entry: BlacklistEntry?
+        for key in try await store.cache.keys(ofURL: item.url, everyState: true) {
+            if source == nil { source = try await store.cache.source(key: key) }
+            if entry == nil { entry = try await store.blacklist.entries(.url(key), limit: 1).first }
+        }
+        return History(
+            item: item.hidden(by: redaction),
+            results: try await store.reports.results(job: item.job, after: id - 1, limit: 1)
+                .filter { $0.item == id }.map { $0.hidden(by: redaction) },
+            tries: try await store.reports.tries(ofURL: item.url, limit: 20),
+            wait: item.state == "active" ? try await store.hosts.heldReason(of: id)?.reason : nil,
+            blacklisted: entry?.hidden(by: redaction), source: source?.hidden(by: redaction))
+    }
+
+    // MARK: - Pictures
+
+    /// Pictures that every browser shows, by format.
+    private static let types = [
+        "webp": "image/webp", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif", "avif": "image/avif",
+    ]
+    /// A larger picture is no thumbnail.
+    private static let mostBytes: Int64 = 4 << 20
+
+    /// The smallest picture of an item that a browser shows, and its type.
+    func picture(ofItem id: Int64) async throws -> ([UInt8], String) {
+        guard let item = try await store.reports.item(id) else { throw Refusal(.notFound, "There is no item \(id).") }
+        let rows = try await store.reports.results(job: item.job, after: id - 1, limit: 1)
+            .filter { $0.item == id && ($0.size ?? .max) <= Self.mostBytes && Self.types[$0.format ?? ""] != nil }
+        guard let row = rows.min(by: { ($0.size ?? 0) < ($1.size ?? 0) }), let variant = row.variant,
+            let type = row.format.flatMap({ Self.types[$0] })
+        else { throw Refusal(.notFound, "The item has no picture that a browser shows.") }
+        let content = try ContentCache(directory: FilePath(cache), isNew: false)
+        let found = try await CacheReader(store: store, cache: content, readOnly: []).find(item.url, variant: variant)
+        guard let path = found.path, found.entry?.blob == row.blob else {
+            throw Refusal(.notFound, "The picture is not in the cache any longer.")
+        }
+        return (Array(try Data(contentsOf: URL(filePath: path))), type)
+    }
+
+    // MARK: - Other pages
+
+    struct Hosts: Encodable {
+        let hosts: [HostStatus]
+        let limits: [LimitsRecord]
+    }
+
+    func hosts() async throws(JobsError) -> Hosts {
+        Hosts(hosts: try await store.hosts.statuses(limit: 500), limits: try await store.hosts.limits())
+    }
+
+    func blacklist() async throws(JobsError) -> [BlacklistEntry] {
+        try await store.blacklist.entries(limit: 500).map { $0.hidden(by: redaction) }
+    }
+
+    struct CacheReport: Encodable {
+        let totals: CacheTotals
+        let diskFree: Int64?
+        let formats: [CacheIndex.CacheShare]
+        let pinned: [String]
+        /// The files that would be evicted first.
+        let next: [Next]
+    }
+
+    struct Next: Encodable {
+        let size: Int64
+        /// A URL whose file it is.
+        let url: String?
+        let variant: String?
+    }
+
+    func cacheReport() async throws -> CacheReport {
+        CacheReport(
+            totals: try await store.cache.totals(), diskFree: diskFree,
+            formats: try await store.cache.shares(by: .format),
+            pinned: try await store.cache.pinned(limit: 100).map(redaction.shown), next: try await next())
+    }
+
+    private func next() async throws(JobsError) -> [Next] {
+        var next: [Next] = []
+        for candidate in try await store.eviction.candidates(nil, by: .used, limit: 10).page {
+            let entry = try await store.cache.entries(ofBlob: candidate.hash, limit: 1).first
+            next.append(
+                Next(size: candidate.size, url: entry.map { redaction.shown($0.key) }, variant: entry?.variant))
+        }
+        return next
+    }
+
+    func schedules() async throws(JobsError) -> [ScheduleRecord] { try await store.schedules.all() }
+}

@@ -1,0 +1,107 @@
+internal import Hummingbird
+public import Jobs
+internal import Logging
+internal import NIOCore
+internal import ServiceLifecycle
+internal import Synchronization
+
+/// What the dashboard asks the program that runs it.
+public protocol DashboardHost: Sendable {
+    /// The metrics in Prometheus' text format.
+    func metrics() async throws -> String
+    /// Why no work can be done at this moment, in a sentence; nil if all is well.
+    func problem() async -> String?
+    /// Adds a job.
+    ///
+    /// - Throws: an error whose description says what is wrong with the request.
+    func enqueue(_ request: EnqueueRequest) async throws -> JobID
+    /// Starts a run of a schedule, and says in a sentence what came of it.
+    func runSchedule(named name: String) async throws -> String
+}
+
+/// A job as the dashboard's form has it.
+public struct EnqueueRequest: Codable, Sendable {
+    /// A URL in each line.
+    public var urls: String
+    public var name: String?
+    /// In the short form, separated by spaces.
+    public var variants: String?
+    public var options: String?
+    public var priority: Int?
+}
+
+/// The dashboard: pages, their data, actions, metrics and health, over HTTP.
+public final class DashboardServer: Sendable {
+    /// Where it listens and what it shows.
+    public struct Options: Sendable {
+        public var address: ListenAddress
+        /// Nil for an address of this machine only.
+        public var token: String?
+        /// The cache's folder.
+        public var cache: String
+        public var redaction: Redaction
+
+        public init(address: ListenAddress, token: String?, cache: String, redaction: Redaction) {
+            self.address = address
+            self.token = token
+            self.cache = cache
+            self.redaction = redaction
+        }
+    }
+
+    private let options: Options
+    private let responder: DashboardResponder
+
+    /// - Throws: ``DashboardError`` if other machines could connect without a token.
+    public init(
+        _ options: Options, store: JobStore, host: any DashboardHost,
+    ) throws(DashboardError) {
+        self.options = options
+        responder = DashboardResponder(
+            access: try AccessGuard(token: options.token, at: options.address),
+            data: DashboardData(store: store, cache: options.cache, redaction: options.redaction),
+            actions: DashboardActions(store: store, host: host), host: host)
+    }
+
+    /// Serves until its task is cancelled.
+    ///
+    /// - Parameter onListening: called once with the address that clients may connect to.
+    /// - Throws: ``DashboardError`` if it can't listen there.
+    public func run(onListening: @escaping @Sendable (ListenAddress) -> Void = { _ in }) async throws(DashboardError) {
+        let began = Atomic(false)
+        let application = Application(
+            responder: responder,
+            server: .http1(configuration: .init(idleTimeout: .seconds(120))),
+            configuration: ApplicationConfiguration(
+                address: .hostname(options.address.host, port: options.address.port), serverName: nil),
+            onServerRunning: { [options] channel in
+                began.store(true, ordering: .relaxed)
+                let port = channel.localAddress?.port ?? options.address.port
+                // Best effort: the parts of a valid address make a valid one.
+                if let address = try? ListenAddress(parsing: "\(Self.bracketed(options.address.host)):\(port)") {
+                    onListening(address)
+                }
+            },
+            logger: Logger(label: "dashboard") { _ in SwiftLogNoOpLogHandler() })
+        do {
+            try await application.run()
+        } catch {
+            guard !Task.isCancelled, !began.load(ordering: .relaxed) else { return }
+            throw DashboardError(
+                "The dashboard can't listen at \(options.address): \(Self.reason(error)). Choose another port, or end the "
+                    + "program that uses it.")
+        }
+    }
+
+    private static func bracketed(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
+
+    private static func reason(_ error: any Error) -> String {
+        guard let error = error as? IOError else { return "\(error)" }
+        return switch error.errnoCode {
+        case 98: "the port is in use"
+        case 99: "this machine has no such address"
+        case 13: "the port may be used by root only"
+        default: "error \(error.errnoCode)"
+        }
+    }
+}

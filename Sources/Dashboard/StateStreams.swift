@@ -1,0 +1,54 @@
+internal import Hummingbird
+internal import NIOCore
+internal import Synchronization
+
+/// The live state for all pages that are open: read from the database at most once a second, however many there are.
+final class StateStreams: Sendable {
+    private let data: DashboardData
+    private let latest = Mutex<(bytes: [UInt8], at: ContinuousClock.Instant)?>(nil)
+    private let open = Atomic(0)
+
+    /// Pages at once; more are a mistake or an attack.
+    private static let mostStreams = 64
+    private static let interval: Duration = .seconds(1)
+
+    init(data: DashboardData) { self.data = data }
+
+    /// The state as JSON, as it was within the last second.
+    func state() async throws -> [UInt8] {
+        if let known = latest.withLock({ $0 }), .now - known.at < Self.interval * 0.9 { return known.bytes }
+        let bytes = try JSONText.bytes(of: try await data.state())
+        latest.withLock { $0 = (bytes, .now) }
+        return bytes
+    }
+
+    /// Server-sent events: the state whenever it has changed, and a comment otherwise, so that a connection that is gone is
+    /// noticed.
+    func response() throws(Refusal) -> Response {
+        guard open.wrappingAdd(1, ordering: .relaxed).newValue <= Self.mostStreams else {
+            open.wrappingSubtract(1, ordering: .relaxed)
+            throw Refusal(.serviceUnavailable, "Too many pages are open.")
+        }
+        let body = ResponseBody { [self] writer in
+            defer { open.wrappingSubtract(1, ordering: .relaxed) }
+            var last: [UInt8] = []
+            while !Task.isCancelled {
+                // An error of the database may pass; the page shows the last state until then.
+                let state = (try? await state()) ?? last
+                var text = ByteBuffer()
+                if state != last {
+                    text.writeString("data: ")
+                    text.writeBytes(state)
+                    text.writeString("\n\n")
+                } else {
+                    text.writeString(": \n\n")
+                }
+                last = state
+                try await writer.write(text)
+                try await Task.sleep(for: Self.interval)
+            }
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: "text/event-stream"], body: body)
+    }
+}

@@ -1,0 +1,307 @@
+// The pages. Each is made once, and updates the parts that change.
+import { act, app, bytes, confirmed, form, get, h, notice, number, rate, rateOf, refresh, seconds, span, time } from "/app.js";
+import { bars, lines } from "/charts.js";
+
+const states = ["queued", "active", "delayed", "done", "cached", "failed", "blacklisted", "cancelled"];
+const badge = (state) => h("span", { class: `badge ${state}` }, state);
+const isOpen = (job) => ["queued", "running", "paused"].includes(job.state);
+
+function bar(job) {
+  const part = (value) => (job.total ? (100 * value) / job.total : 0);
+  const failed = job.failed + job.blacklisted + job.cancelled;
+  return h("div", { class: "bar", role: "img", "aria-label": `${job.ended} of ${job.total} ended` },
+    h("i", { class: "c-done", "width-part": part(job.done) }), h("i", { class: "c-cached", "width-part": part(job.cached) }),
+    h("i", { class: "c-failed", "width-part": part(failed) }));
+}
+
+function left(job) {
+  const now = rateOf(job);
+  return isOpen(job) && now && now.ended > 0 ? span((job.total - job.ended) / now.ended) : "–";
+}
+
+function table(titles, rows, empty) {
+  if (!rows.length) return h("p", { class: "empty" }, empty);
+  return h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": titles.filter((title) => title).map((title) => title.text ?? title).join(", ") },
+    h("table", {}, h("thead", {}, h("tr", {}, titles.map((title) => h("th", { scope: "col", class: title.kind ?? null }, title.text ?? title)))),
+      h("tbody", {}, rows)));
+}
+
+const n = (text, kind = "n") => ({ text, kind });
+const cell = (kind, ...children) => h("td", { class: kind }, ...children);
+
+// MARK: Jobs
+
+function tiles(state) {
+  const hits = state.hits + state.misses ? (100 * state.hits) / (state.hits + state.misses) : 0;
+  const values = [
+    ["Images a second", rate(state.ended_per_second)], ["Download", `${bytes(Math.round(state.bytes_per_second))}/s`],
+    ["Queued", number(state.queued)], ["At work", number(state.active)], ["Delayed", number(state.delayed)],
+    ["Workers", number(state.workers.length)], ["Cache", bytes(state.cache_bytes)], ["Hit rate", `${hits.toFixed(1)} %`],
+    ["Disk free", state.disk_free == null ? "–" : bytes(state.disk_free)], ["Blacklist", number(state.blacklisted)],
+  ];
+  return h("dl", { class: "tiles" }, values.map(([name, value]) => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value))));
+}
+
+function chart(title, keys, drawing) {
+  return h("figure", { class: "card chart" },
+    h("figcaption", {}, h("b", {}, title), h("span", {}, keys.map(([kind, text], place) => [place ? " " : "", h("span", { class: `key ${kind}` }, text)]))), drawing);
+}
+
+function allCharts(charts) {
+  const each = (slot) => charts.slot_seconds;
+  const classes = new Map();
+  for (const slot of charts.slots) for (const [name, count] of Object.entries(slot.failures)) classes.set(name, (classes.get(name) ?? 0) + count);
+  const top = [...classes].sort((one, other) => other[1] - one[1]).slice(0, 3).map(([name]) => name);
+  const kinds = ["c-failed", "c-wait", "c-accent"];
+  return h("div", { class: "charts" },
+    chart("Images a second", [["c-done", "downloaded"], ["c-cached", "cached"], ["c-failed", "failed"]],
+      bars("Images a second over the last hour", charts, [["c-done", (slot) => slot.done / each(slot)], ["c-cached", (slot) => slot.cached / each(slot)], ["c-failed", (slot) => slot.failed / each(slot)]], (value) => String(+value.toFixed(1)))),
+    chart("Download", [["c-accent", "bytes a second"]],
+      bars("Bytes downloaded a second over the last hour", charts, [["c-accent", (slot) => slot.bytes / each(slot)]], (value) => bytes(Math.round(value)).replace(" ", ""))),
+    chart("Time at most, of 95 of 100", [["c-accent", "fetch"], ["c-done", "transform"], ["c-wait", "publish"]],
+      lines("Times of fetching, transforming and publishing over the last hour", charts, [["c-accent", (slot) => slot.fetch[1]], ["c-done", (slot) => slot.transform[1]], ["c-wait", (slot) => slot.publish[1]]], (value) => seconds(value).replace(" ", ""))),
+    chart("Failures", top.length ? top.map((name, place) => [kinds[place], name]) : [["c-failed", "none"]],
+      bars("Failures by class over the last hour", charts, top.map((name, place) => [kinds[place], (slot) => slot.failures[name] ?? 0]), (value) => number(Math.round(value)))));
+}
+
+function jobRow(job) {
+  const now = rateOf(job);
+  return h("tr", {},
+    cell("n", h("a", { href: `#/jobs/${job.job}` }, String(job.job))), cell("url", h("a", { href: `#/jobs/${job.job}` }, job.name ?? "unnamed")),
+    cell("", badge(job.state)), cell("", bar(job)), cell("n", `${number(job.ended)} / ${number(job.total)}`),
+    cell("n hide", number(job.done)), cell("n hide", number(job.cached)), cell("n", number(job.failed + job.blacklisted)),
+    cell("n hide", now && isOpen(job) ? `${rate(now.ended)}/s` : "–"), cell("n hide", left(job)));
+}
+
+function waitList(waits) {
+  if (!waits.length) return null;
+  return [h("h2", {}, "What waits"), table(["Host", "Why", n("Items"), "Until"],
+    waits.map((wait) => h("tr", {}, cell("url", wait.host), cell("url", wait.reason ?? "–"), cell("n", `${wait.is_more ? "more than " : ""}${number(wait.items)}`), cell("", time(wait.until)))), "")];
+}
+
+function jobs(main) {
+  const summary = h("div"), drawn = h("div"), list = h("div"), waits = h("div");
+  main.replaceChildren(
+    h("div", { class: "row" }, h("h1", { class: "grow" }, "Jobs"), h("button", { type: "button", class: "primary", onclick: enqueue }, "Add a job")),
+    summary, drawn, h("h2", {}, "Unfinished and latest"), list, waits);
+  const live = () => {
+    const state = app.state;
+    if (!state) return;
+    summary.replaceChildren(tiles(state));
+    list.replaceChildren(table([n("Job"), "Name", "State", "Progress", n("Ended"), n("Done", "n hide"), n("Cached", "n hide"), n("Failed"), n("Rate", "n hide"), n("Left", "n hide")],
+      state.jobs.map(jobRow), "No jobs yet. Add one here, with SQL, or with: worker enqueue URL…"));
+    waits.replaceChildren(...[waitList(state.waits)].flat().filter(Boolean));
+  };
+  const charts = () => { if (app.charts) drawn.replaceChildren(allCharts(app.charts)); };
+  live();
+  charts();
+  return { title: "Jobs", live, charts };
+}
+
+async function enqueue() {
+  const fields = [
+    h("div", { class: "field" }, h("label", { for: "f-urls" }, "URLs, one on a line"), h("textarea", { id: "f-urls", name: "urls", required: true, placeholder: "https://example.com/a.jpg" })),
+    h("div", { class: "field" }, h("label", { for: "f-variants" }, "Variants, separated by spaces; none to store the sources only"), h("input", { id: "f-variants", name: "variants", placeholder: "thumb=320x240,cover,webp,q80" })),
+    h("div", { class: "field" }, h("label", { for: "f-name" }, "Name"), h("input", { id: "f-name", name: "name", maxlength: "200" })),
+    h("div", { class: "field" }, h("label", { for: "f-options" }, "Options"), h("input", { id: "f-options", name: "options", placeholder: "retry-failed discard-original" })),
+    h("div", { class: "field" }, h("label", { for: "f-priority" }, "Priority, −100 to 100"), h("input", { id: "f-priority", name: "priority", type: "number", min: "-100", max: "100", value: "0" })),
+  ];
+  const values = await form("Add a job", fields, "Add it");
+  if (!values) return;
+  const text = (value) => (value.trim() ? value.trim() : null);
+  await act("/api/enqueue", { urls: values.urls, variants: text(values.variants), name: text(values.name), options: text(values.options), priority: Number(values.priority) || 0 });
+}
+
+// MARK: A job
+
+function job(main, [id], query) {
+  const head = h("div"), failures = h("div"), list = h("div"), waits = h("div");
+  const filter = { state: query.get("state") ?? "", class: query.get("class") ?? "", text: query.get("text") ?? "", order: "asc" };
+  let trail = [null], asked = 0;
+  const select = h("select", { id: "i-state", onchange: () => { filter.state = select.value; again(); } },
+    h("option", { value: "" }, "all states"), states.map((state) => h("option", { value: state, selected: state === filter.state }, state)));
+  const kind = h("input", { id: "i-class", size: "14", placeholder: "http-404", value: filter.class, onchange: () => { filter.class = kind.value.trim(); again(); } });
+  const search = h("input", { id: "i-text", type: "search", placeholder: "part of the URL", value: filter.text, onchange: () => { filter.text = search.value.trim(); again(); } });
+  const order = h("select", { id: "i-order", onchange: () => { filter.order = order.value; again(); } }, h("option", { value: "asc" }, "first ones first"), h("option", { value: "desc" }, "last ones first"));
+  const label = (name, text, field) => h("span", {}, h("label", { for: name }, text, " "), field);
+  const rows = h("div");
+  main.replaceChildren(h("p", {}, h("a", { href: "#/" }, "← Jobs")), head, waits, failures, h("h2", {}, "Items"),
+    h("div", { class: "card" }, h("div", { class: "row filters", role: "search" }, label("i-state", "State", select), label("i-class", "Class", kind), label("i-text", "URL", search), label("i-order", "Order", order)), rows));
+  const again = () => { trail = [null]; items(); };
+
+  async function items() {
+    const mine = ++asked, after = trail[trail.length - 1];
+    const wanted = new URLSearchParams({ limit: "50", order: filter.order });
+    for (const name of ["state", "class", "text"]) if (filter[name]) wanted.set(name, filter[name]);
+    if (after != null) wanted.set("after", after);
+    let page, found = [], next = after;
+    try {
+      // A page looks at a bounded number of items: go on until it is full or all have been looked at.
+      do {
+        if (next != null) wanted.set("after", next);
+        page = await get(`/api/jobs/${id}/items?${wanted}`);
+        if (mine !== asked) return;
+        found = found.concat(page.items);
+        next = page.next ?? null;
+      } while (next != null && found.length < 50);
+    } catch (error) { notice(error.message, true); return; }
+    const more = next != null;
+    rows.replaceChildren(
+      table([n("", "hide"), "URL", "State", n("Tries", "n hide"), n("Bytes", "n hide"), "What happened", "Ended"], found.flatMap(itemRow), "No item is like that."),
+      h("div", { class: "row filters" }, h("button", { type: "button", disabled: trail.length < 2, onclick: () => { trail.pop(); items(); } }, "Back"),
+        h("button", { type: "button", disabled: !more, onclick: () => { trail.push(next); items(); } }, "Next"),
+        h("span", { class: "hint" }, `page ${trail.length}`)));
+  }
+
+  async function update() {
+    const [data, counts] = await Promise.all([get(`/api/jobs/${id}`), get(`/api/jobs/${id}/failures`)]);
+    draw(data.job);
+    waits.replaceChildren(...[waitList(data.waits)].flat().filter(Boolean));
+    failures.replaceChildren(...failureTable(data.job, counts));
+    await items();
+  }
+
+  function draw(data) {
+    const now = rateOf(data), button = (text, action, kind = "") => h("button", { type: "button", class: kind, onclick: action }, text);
+    const open = data.queued + data.active + data.delayed, failed = data.failed + data.blacklisted;
+    head.replaceChildren(
+      h("div", { class: "row" }, h("h1", { class: "grow" }, `Job ${data.job}${data.name ? `: ${data.name}` : ""}`), badge(data.state),
+        data.state === "paused" ? button("Resume", () => act(`/api/jobs/${id}/resume`)) : isOpen(data) && button("Pause", () => act(`/api/jobs/${id}/pause`)),
+        (failed + data.cancelled > 0) && button("Retry failures…", () => retry(data, {})),
+        isOpen(data) && button("Cancel…", async () => { if (await confirmed(`Cancel job ${id}?`, `${number(open)} unfinished items end as cancelled. What is done stays in the cache.`, "Cancel the job", true)) await act(`/api/jobs/${id}/cancel`); }, "danger")),
+      bar(data), h("p", { class: "c-failed", hidden: !data.error }, data.error ?? ""),
+      h("dl", { class: "tiles" }, [["Ended", `${number(data.ended)} / ${number(data.total)}`], ["Done", number(data.done)], ["Cached", number(data.cached)], ["Failed", number(failed)], ["Waiting", number(data.queued)], ["At work", number(data.active)], ["Delayed", number(data.delayed)], ["Downloaded", bytes(data.bytes)], ["Rate", now && isOpen(data) ? `${rate(now.ended)}/s` : "–"], ["Left", left(data)]]
+        .map(([name, value]) => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value)))));
+  }
+
+  function failureTable(data, { counts, is_cut: isCut }) {
+    if (!counts.length) return [];
+    return [h("h2", {}, isCut ? "Failures (of the first 10,000)" : "Failures"), table(["Class", "Host", n("Items"), ""], counts.map((count) => h("tr", {},
+      cell("", h("button", { type: "button", class: "quiet", onclick: () => { kind.value = filter.class = count.class; select.value = filter.state = ""; again(); } }, count.class)), cell("url", count.host), cell("n", number(count.count)),
+      cell("n", h("button", { type: "button", class: "quiet", onclick: () => retry(data, count) }, "Retry…")))), "")];
+  }
+
+  async function retry(data, count) {
+    const what = count.class ? `${number(count.count)} items that failed with ${count.class} at ${count.host}` : `${number(data.failed + data.blacklisted + data.cancelled)} failed or cancelled items`;
+    const values = await form("Retry?", [h("p", {}, `${what} go back into the queue.`), h("label", {}, h("input", { type: "checkbox", name: "listed", checked: true }), " Take their URLs off the blacklist, so that they are asked for again")], "Retry");
+    if (values) await act(`/api/jobs/${id}/retry`, { class: count.class ?? null, host: count.host ?? null, retry_failed: values.listed === "on" });
+  }
+
+  let last = "";
+  const live = () => {
+    const data = app.state?.jobs.find((one) => String(one.job) === id);
+    if (!data) return;
+    draw(data);
+    if (!isOpen(data) && last && last !== data.state) refresh();
+    last = data.state;
+  };
+  return { title: `Job ${id}`, update, live };
+}
+
+function itemRow(item) {
+  const detail = h("tr", { hidden: true }, h("td", { colspan: "7" }));
+  const button = h("button", { type: "button", class: "quiet", "aria-expanded": "false", onclick: async () => {
+    detail.hidden = !detail.hidden;
+    button.setAttribute("aria-expanded", String(!detail.hidden));
+    if (!detail.hidden) detail.firstChild.replaceChildren(await history(item.id));
+  } }, "History");
+  const shows = ["done", "cached"].includes(item.state);
+  return [h("tr", {}, cell("hide", shows && h("img", { class: "thumb", src: `/api/items/${item.id}/picture`, alt: "", loading: "lazy", width: "46", height: "46", onerror: (event) => event.target.remove() })),
+    cell("url", item.url, " ", button), cell("", badge(item.state)), cell("n hide", number(item.attempts)), cell("n hide", item.bytes == null ? "–" : bytes(item.bytes)),
+    cell("url", item.failure ? `${item.failure}: ${item.message ?? ""}` : item.message ?? "–"), cell("", item.run_at ? ["tried again ", time(item.run_at)] : time(item.finished_at))), detail];
+}
+
+async function history(id) {
+  let data;
+  try { data = await get(`/api/items/${id}`); } catch (error) { return h("div", { class: "history" }, error.message); }
+  const lines = [];
+  if (data.source) lines.push(`Source: ${data.source.format ?? "picture"} ${data.source.width ?? "?"}×${data.source.height ?? "?"}, ${bytes(data.source.size)}`);
+  for (const row of data.results) if (row.variant) lines.push(`${row.variant}: ${row.format} ${row.width ?? "?"}×${row.height ?? "?"}, ${bytes(row.size)}, ${row.path ?? "not in the cache"}`);
+  if (data.wait) lines.push(data.wait);
+  if (data.blacklisted) lines.push(`On the blacklist for ${data.blacklisted.class}: ${data.blacklisted.message ?? ""}`);
+  for (const one of data.tries) lines.push(`Asked ${new Date(one.at).toLocaleString()}: ${one.class ?? (one.http_status ? `status ${one.http_status}` : "done")}${one.received ? `, ${bytes(one.received)}` : ""}${one.address ? `, ${one.address}` : ""}${one.total ? `, ${(one.total / 1000).toFixed(1)} ms` : ""}`);
+  return h("div", { class: "history" }, lines.length ? h("ul", {}, lines.map((line) => h("li", {}, line))) : "Nothing has happened yet.");
+}
+
+// MARK: Hosts
+
+function hosts(main) {
+  const list = h("div");
+  main.replaceChildren(h("div", { class: "row" }, h("h1", { class: "grow" }, "Hosts"), h("button", { type: "button", onclick: () => limits("*") }, "Limits of the worker…")), list);
+  let known = [];
+  async function limits(host) {
+    const record = known.find((one) => one.host === host) ?? {};
+    const field = (name, text, more = {}) => h("div", { class: "field" }, h("label", { for: `l-${name}` }, text), h("input", { id: `l-${name}`, name, type: "number", min: "1", value: record[name] ?? "", ...more }));
+    const fields = [h("p", { class: "hint" }, "What is left empty is as on the command line. Running workers obey within a second."),
+      host === "*" && field("concurrency", "Downloads at once, of all workers"), field("per_host", "Downloads at once from a host"),
+      field("rate", "Requests a second to a host", { min: "0.01", step: "any" }), field("burst", "Requests at once before the rate holds")];
+    const values = await form(host === "*" ? "Limits of the worker" : `Limits of ${host}`, fields, "Set them");
+    if (!values) return;
+    const body = { host };
+    for (const [name, value] of Object.entries(values)) if (value !== "") body[name] = Number(value);
+    await act(Object.keys(body).length > 1 ? "/api/limits" : "/api/limits/reset", body);
+  }
+  const update = async () => {
+    const data = await get("/api/hosts");
+    known = data.limits;
+    list.replaceChildren(table(["Host", n("Running"), n("Waiting"), n("Rate", "n hide"), "Why it waits", "Failures", ""], data.hosts.map((host) => h("tr", {},
+      cell("url", host.host), cell("n", number(host.running)), cell("n", number(host.waiting)), cell("n hide", `${rate(host.rate)}/s`), cell("url", host.why ?? "–", host.until ? [" until ", time(host.until)] : null),
+      cell("url", Object.entries(host.failures).map(([name, count]) => `${number(count)} ${name}`).join(", ") || "–"), cell("n", h("button", { type: "button", class: "quiet", onclick: () => limits(host.host) }, "Limits…")))),
+      "No host has been asked yet."));
+  };
+  return { title: "Hosts", update, end: every(update) };
+}
+
+// Updates a page every three seconds; the result ends that.
+function every(update) {
+  const timer = setInterval(() => { if (!document.hidden) update().catch(() => {}); }, 3000);
+  return () => clearInterval(timer);
+}
+
+// MARK: Blacklist, cache, schedules
+
+function blacklist(main) {
+  const list = h("div");
+  main.replaceChildren(h("h1", {}, "Blacklist"), h("p", { class: "hint" }, "URLs that failed for good are not asked for again until their time is over."), list);
+  const update = async () => {
+    const entries = await get("/api/blacklist");
+    list.replaceChildren(table(["URL", "Class", "Message", n("Times", "n hide"), "Until", ""], entries.map((entry) => h("tr", {},
+      cell("url", entry.url), cell("", entry.failure ?? entry.class), cell("url", entry.message ?? "–"), cell("n hide", number(entry.count)), cell("", time(entry.expires_at)),
+      cell("n", h("button", { type: "button", class: "quiet", onclick: () => act("/api/blacklist/remove", { url: entry.url }) }, "Take off")))), "No URL is on the blacklist."));
+  };
+  return { title: "Blacklist", update };
+}
+
+function cache(main) {
+  const parts = h("div");
+  main.replaceChildren(h("h1", {}, "Cache"), parts);
+  const update = async () => {
+    const data = await get("/api/cache"), totals = data.totals, asked = totals.hits + totals.misses;
+    parts.replaceChildren(
+      h("dl", { class: "tiles" }, [["Files", number(totals.blobs)], ["Size", bytes(totals.bytes)], ["Reserved", bytes(totals.reserved_bytes)], ["Disk free", data.disk_free == null ? "–" : bytes(data.disk_free)], ["Hit rate", asked ? `${((100 * totals.hits) / asked).toFixed(1)} %` : "–"], ["Saved by 304", bytes(totals.revalidated_bytes)], ["Evicted", bytes(totals.evicted_bytes)]]
+        .map(([name, value]) => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value)))),
+      h("h2", {}, "By format"), table(["Format", n("Files"), n("Size")], data.formats.map((share) => h("tr", {}, cell("", share.name), cell("n", number(share.files)), cell("n", bytes(share.bytes)))), "The cache is empty."),
+      h("h2", {}, "Goes next"), table(["URL", "Variant", n("Size"), ""], data.next.map((file) => h("tr", {}, cell("url", file.url ?? "belongs to no URL any longer"), cell("", file.variant ?? "–"), cell("n", bytes(file.size)),
+        cell("n", file.url && h("button", { type: "button", class: "quiet", onclick: () => act("/api/pin", { url: file.url, pinned: true }) }, "Keep")))), "Nothing would be evicted."),
+      h("h2", {}, "Kept always"), table(["URL", ""], data.pinned.map((url) => h("tr", {}, cell("url", url), cell("n", h("button", { type: "button", class: "quiet", onclick: () => act("/api/pin", { url, pinned: false }) }, "No longer")))), "No URL is pinned."));
+  };
+  return { title: "Cache", update };
+}
+
+function schedules(main) {
+  const list = h("div");
+  main.replaceChildren(h("h1", {}, "Schedules"), list);
+  const update = async () => {
+    const all = await get("/api/schedules");
+    list.replaceChildren(table(["Name", "When", "Next", "Last run", ""], all.map((one) => {
+      const path = `/api/schedules/${encodeURIComponent(one.name)}`;
+      return h("tr", {}, cell("url", one.name, " ", one.paused && badge("paused")), cell("", h("code", {}, one.cron), ` ${one.time_zone}`), cell("", one.error ?? time(one.starts_at)),
+        cell("url", one.last ? [`${one.last.outcome ?? "running"} `, time(one.last.due_at), one.last.job ? [" ", h("a", { href: `#/jobs/${one.last.job}` }, `job ${one.last.job}`)] : null, one.last.message ? ` ${one.last.message}` : null] : "never"),
+        cell("n", h("div", { class: "row" }, h("button", { type: "button", class: "quiet", onclick: async () => { if (await confirmed(`Run ${one.name} now?`, "Its lists are read and their URLs are enqueued, unless the job of its last run is unfinished.", "Run it")) await act(`${path}/run`); } }, "Run now…"),
+          h("button", { type: "button", class: "quiet", onclick: () => act(`${path}/${one.paused ? "resume" : "pause"}`) }, one.paused ? "Resume" : "Pause"))));
+    }), "No schedules. Add one with: worker schedule add MANIFEST"));
+  };
+  return { title: "Schedules", update, end: every(update) };
+}
+
+export const views = { jobs, job, hosts, blacklist, cache, schedules };

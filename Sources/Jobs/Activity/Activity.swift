@@ -1,0 +1,129 @@
+/// What workers count. The raw value is the name of the metric, without `worker_` and `_total`.
+public enum Counter: String, CaseIterable, Sendable {
+    /// Items that ended; the label is the state, and for failures also the class: `failed http-404`.
+    case ended = "items_ended"
+    /// Requests to origins; the label is the first digit of the status and `xx`, or `none` without an answer.
+    case requests
+    /// Bytes of bodies, as they were transferred.
+    case received = "received_bytes"
+    /// Items that were put back for another try; the label is the class of the failure.
+    case retries
+    /// Renditions that were made; the label is the format.
+    case transforms
+    /// Helpers that were started in place of one that had died.
+    case helperRestarts = "helper_restarts"
+    /// Time from the request to the last byte.
+    case fetching = "fetch_seconds"
+    /// Time that an item waited for its turn at its host, or for another item's fetch of the same URL.
+    case waiting = "wait_seconds"
+    /// Time from the source's bytes to its renditions, the wait for a helper included.
+    case transforming = "transform_seconds"
+    /// Time from the renditions to the durable end of the item.
+    case publishing = "publish_seconds"
+
+    public var isHistogram: Bool {
+        switch self {
+        case .fetching, .waiting, .transforming, .publishing: true
+        default: false
+        }
+    }
+
+    /// The name of the label that tells a counter's values apart; nil for a counter with a single value.
+    public var labelName: String? {
+        switch self {
+        case .ended: "state"
+        case .requests: "status"
+        case .retries: "class"
+        case .transforms: "format"
+        default: nil
+        }
+    }
+}
+
+/// A counter's name and the label of one of its values.
+public struct CounterKey: Hashable, Sendable {
+    public let counter: Counter
+    public let label: String
+
+    public init(_ counter: Counter, _ label: String = "") {
+        self.counter = counter
+        self.label = label
+    }
+}
+
+/// ActivityCounts by counter and label.
+public struct ActivityCounts: Hashable, Sendable {
+    public private(set) var values: [CounterKey: Int64] = [:]
+
+    public init() {}
+
+    public var isEmpty: Bool { values.isEmpty }
+
+    /// Adds to a value. It stops at its bound, which no real number comes near.
+    public mutating func add(_ amount: Int64 = 1, to counter: Counter, _ label: String = "") {
+        guard amount > 0 else { return }
+        let sum = values[CounterKey(counter, label), default: 0].addingReportingOverflow(amount)
+        values[CounterKey(counter, label)] = sum.overflow ? Self.most : min(sum.partialValue, Self.most)
+    }
+
+    /// Adds times that were counted by bound already; the last count is that of the times beyond all bounds.
+    public mutating func add(times: [Int64], sum: Duration, to histogram: Counter) {
+        for (index, count) in times.enumerated() {
+            add(count, to: histogram, index < Self.bounds.count ? "\(Self.bounds[index])" : Self.beyond)
+        }
+        add(Int64(min(max(0, sum.seconds) * 1_000_000, 1e15)), to: histogram, Self.sum)
+    }
+
+    public mutating func add(_ other: ActivityCounts) {
+        for (key, value) in other.values { add(value, to: key.counter, key.label) }
+    }
+
+    /// All values of a counter together.
+    public func total(of counter: Counter) -> Int64 {
+        values.reduce(0) { $1.key.counter == counter && $1.key.label != Self.sum ? $0 + $1.value : $0 }
+    }
+
+    /// A counter's values by label, in the labels' order.
+    public func labels(of counter: Counter) -> [(label: String, value: Int64)] {
+        values.compactMap { $0.key.counter == counter ? ($0.key.label, $0.value) : nil }.sorted { $0.0 < $1.0 }
+    }
+
+    /// The counts of a histogram's bounds, each of times up to it, and of all times; and their sum in seconds.
+    public func histogram(_ counter: Counter) -> (upTo: [(bound: Double, count: Int64)], count: Int64, sum: Double) {
+        var count: Int64 = 0
+        let upTo = Self.bounds.map { bound in
+            count += values[CounterKey(counter, "\(bound)"), default: 0]
+            return (bound, count)
+        }
+        count += values[CounterKey(counter, Self.beyond), default: 0]
+        return (upTo, count, Double(values[CounterKey(counter, Self.sum), default: 0]) / 1_000_000)
+    }
+
+    /// The least bound of a histogram below which this part of the times lies, in seconds: an upper estimate. Nil without
+    /// any time, or if it lies beyond the last bound.
+    public func quantile(_ part: Double, of counter: Counter) -> Double? {
+        let (upTo, count, _) = histogram(counter)
+        guard count > 0 else { return nil }
+        return upTo.first { Double($0.count) >= part * Double(count) }?.bound
+    }
+
+    /// The bounds of histograms in seconds: from an answer of the same rack to the longest that an origin is waited for.
+    public static let bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+    /// The label of times beyond the last bound.
+    static let beyond = "beyond"
+    /// The label of a histogram's sum, in microseconds.
+    static let sum = "sum"
+    /// The bound of a value: as large a whole number as every program that reads it represents exactly.
+    static let most: Int64 = 1 << 53
+}
+
+/// What was counted in one slot of the last hour.
+public struct ActivitySlot: Hashable, Sendable {
+    /// The UTC second at which the slot begins.
+    public let start: Int64
+    public let counts: ActivityCounts
+}
+
+extension Duration {
+    fileprivate var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

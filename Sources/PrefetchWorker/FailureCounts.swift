@@ -1,0 +1,36 @@
+public import Jobs
+
+/// The failures of jobs by class and host, the most frequent first.
+public struct FailureCounts: Sendable {
+    public struct Count: Encodable, Sendable {
+        public let failureClass: String
+        public let host: String
+        public let count: Int
+
+        enum CodingKeys: String, CodingKey {
+            case failureClass = "class"
+            case host, count
+        }
+    }
+
+    public let counts: [Count]
+    /// Whether only the first failures of a job were counted.
+    public let isCut: Bool
+    /// The failures of a job that are counted.
+    public static let maxFailures = 10_000
+
+    public init(of jobs: [JobID], in store: JobStore) async throws(JobsError) {
+        var isCut = false
+        var numbers: [[String]: Int] = [:]
+        for job in jobs {
+            let failures = try await store.reports.failures(job: job, limit: Self.maxFailures)
+            if failures.count == Self.maxFailures { isCut = true }
+            for failure in failures {
+                numbers[[failure.failureClass, HostNames.name(ofURL: failure.url)], default: 0] += 1
+            }
+        }
+        self.isCut = isCut
+        counts = numbers.map { Count(failureClass: $0.key[0], host: $0.key[1], count: $0.value) }
+            .sorted { ($1.count, $0.host, $0.failureClass) < ($0.count, $1.host, $1.failureClass) }
+    }
+}

@@ -1,0 +1,33 @@
+internal import Jobs
+
+/// What was measured of one item on its way through the stages, for the counters.
+struct ItemMeasure: Sendable {
+    /// The request that the item made itself; nil if it made none or shared another item's.
+    struct Request: Sendable {
+        /// Nil without an answer.
+        let status: Int?
+        let received: Int64
+        /// From the request to the last byte.
+        let time: Duration
+    }
+
+    var request: Request?
+    /// For its turn at its host, or for another item's fetch of the same URL.
+    var waiting: Duration?
+    /// Nil if no rendition had to be made.
+    var transforming: Duration?
+    var publishing: Duration?
+
+    /// Notes a fetch.
+    ///
+    /// - Parameters:
+    ///   - record: what is known of the request; nil if none was made.
+    ///   - elapsed: the time from the item's point of view.
+    ///   - isOwn: whether this item has started it.
+    mutating func fetched(_ record: TryRecord?, elapsed: Duration, isOwn: Bool) {
+        let time = Duration.microseconds(max(0, min(record?.total ?? 0, 1 << 50)))
+        waiting = isOwn ? max(.zero, elapsed - time) : elapsed
+        guard isOwn, let record else { return }
+        request = Request(status: record.httpStatus, received: max(0, record.received ?? 0), time: time)
+    }
+}
