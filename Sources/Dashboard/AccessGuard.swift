@@ -1,5 +1,6 @@
 internal import Crypto
 internal import FoundationEssentials
+internal import HTTPTypes
 internal import Hummingbird
 internal import Synchronization
 
@@ -61,7 +62,7 @@ final class AccessGuard: Sendable {
 
     /// Whether a request comes from another site's page.
     func isForeign(_ request: Request) -> Bool {
-        if let site = request.headers[.init("Sec-Fetch-Site")!], site != "same-origin", site != "none" { return true }
+        if let site = request.headers.text("Sec-Fetch-Site"), site != "same-origin", site != "none" { return true }
         guard let origin = request.headers[.origin] else { return false }
         return origin.split(separator: "/", omittingEmptySubsequences: true).last.map(String.init)
             != request.head.authority
@@ -83,7 +84,7 @@ final class AccessGuard: Sendable {
 
     /// Whether the request carries its session's secret.
     func mayChange(_ request: Request) -> Bool {
-        guard let secret = secret(of: request), let given = request.headers[.init(Self.secretHeader)!] else {
+        guard let secret = secret(of: request), let given = request.headers.text(Self.secretHeader) else {
             return false
         }
         return Self.isEqual(secret, given)
@@ -134,4 +135,9 @@ final class AccessGuard: Sendable {
     private static func isEqual(_ one: String, _ other: String) -> Bool {
         SHA256.hash(data: Data(one.utf8)) == SHA256.hash(data: Data(other.utf8))
     }
+}
+
+extension HTTPFields {
+    /// The value of a header for which there is no constant.
+    fileprivate func text(_ name: String) -> String? { HTTPField.Name(name).flatMap { self[$0] } }
 }

@@ -36,15 +36,13 @@ struct DashboardResponder: HTTPResponder {
     /// Headers of every answer: nothing from elsewhere is loaded, run, framed or kept.
     private static let safety: [(HTTPField.Name, String)] = [
         (
-            .contentSecurityPolicy,
+            "Content-Security-Policy",
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
                 + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
         ),
-        (.xContentTypeOptions, "nosniff"), (.cacheControl, "no-store"),
-        (HTTPField.Name("Referrer-Policy")!, "same-origin"),
-        (HTTPField.Name("Cross-Origin-Opener-Policy")!, "same-origin"),
-        (HTTPField.Name("Cross-Origin-Resource-Policy")!, "same-origin"),
-    ]
+        ("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"), ("Referrer-Policy", "same-origin"),
+        ("Cross-Origin-Opener-Policy", "same-origin"), ("Cross-Origin-Resource-Policy", "same-origin"),
+    ].compactMap { name, value in HTTPField.Name(name).map { ($0, value) } }
 
     // MARK: - Routes
 

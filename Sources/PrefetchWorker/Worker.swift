@@ -114,14 +114,8 @@ public struct Worker: Sendable {
                     }
                 },
                 Part { await cancelWhenGracefulShutdown { await cache.run() } },
-                Part {
-                    [
-                        activity = ActivityKeeper(
-                            book: engine.store.activity, statistics: statistics, helpers: engine.helpers, logger: logger
-                        )
-                    ] in
-                    await cancelWhenGracefulShutdown { await activity.run() }
-                    await activity.keep()
+                Part { [keeper = ActivityKeeper(engine.store.activity, engine.helpers, statistics, logger)] in
+                    await keeper.serve()
                 },
                 Part { await hosts.end(await cancelWhenGracefulShutdown { await hosts.run(ledger) }) },
                 Part { [housekeeper = housekeeper(engine, tasks, signals, worker: worker)] in

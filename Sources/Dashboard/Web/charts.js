@@ -8,7 +8,8 @@ function node(name, attributes, ...children) {
   return element;
 }
 
-const width = 400, height = 118, left = 52, bottom = 16, top = 6;
+// As wide as it is shown, so that its letters have one size.
+const width = window.innerWidth < 640 ? 330 : 590, height = window.innerWidth < 640 ? 118 : 150, left = 56, bottom = 16, top = 8;
 
 // A number that divides an axis well, at or above the value.
 function ceiling(value) {

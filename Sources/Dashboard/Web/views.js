@@ -47,6 +47,14 @@ function chart(title, keys, drawing) {
     h("figcaption", {}, h("b", {}, title), h("span", {}, keys.map(([kind, text], place) => [place ? " " : "", h("span", { class: `key ${kind}` }, text)]))), drawing);
 }
 
+// Bytes for an axis, without decimals.
+function short(value) {
+  const units = ["B", "KiB", "MiB", "GiB"];
+  let rest = value, unit = 0;
+  while (rest >= 1024 && unit < 3) { rest /= 1024; unit += 1; }
+  return `${+rest.toFixed(rest < 10 ? 1 : 0)} ${units[unit]}`;
+}
+
 function allCharts(charts) {
   const each = (slot) => charts.slot_seconds;
   const classes = new Map();
@@ -57,7 +65,7 @@ function allCharts(charts) {
     chart("Images a second", [["c-done", "downloaded"], ["c-cached", "cached"], ["c-failed", "failed"]],
       bars("Images a second over the last hour", charts, [["c-done", (slot) => slot.done / each(slot)], ["c-cached", (slot) => slot.cached / each(slot)], ["c-failed", (slot) => slot.failed / each(slot)]], (value) => String(+value.toFixed(1)))),
     chart("Download", [["c-accent", "bytes a second"]],
-      bars("Bytes downloaded a second over the last hour", charts, [["c-accent", (slot) => slot.bytes / each(slot)]], (value) => bytes(Math.round(value)).replace(" ", ""))),
+      bars("Bytes downloaded a second over the last hour", charts, [["c-accent", (slot) => slot.bytes / each(slot)]], (value) => short(value))),
     chart("Time at most, of 95 of 100", [["c-accent", "fetch"], ["c-done", "transform"], ["c-wait", "publish"]],
       lines("Times of fetching, transforming and publishing over the last hour", charts, [["c-accent", (slot) => slot.fetch[1]], ["c-done", (slot) => slot.transform[1]], ["c-wait", (slot) => slot.publish[1]]], (value) => seconds(value).replace(" ", ""))),
     chart("Failures", top.length ? top.map((name, place) => [kinds[place], name]) : [["c-failed", "none"]],

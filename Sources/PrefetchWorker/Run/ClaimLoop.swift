@@ -207,9 +207,3 @@ public enum RunEnd: Sendable {
     /// The disk is full or fails; the remaining items stay in the queue.
     case disk(String)
 }
-
-/// The signals that wake a claim loop and end it.
-struct RunSignals: Sendable {
-    let wakeup: Wakeup
-    let stop: StopSignal
-}

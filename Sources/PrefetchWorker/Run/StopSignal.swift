@@ -43,3 +43,9 @@ public final class StopSignal: Sendable {
         }
     }
 }
+
+/// The signals that wake a claim loop and end it.
+struct RunSignals: Sendable {
+    let wakeup: Wakeup
+    let stop: StopSignal
+}
