@@ -1,8 +1,10 @@
 """Drives a headless Chromium by its DevTools protocol, for tests and screenshots of the dashboard."""
 import base64
 import json
+import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -25,7 +27,7 @@ class Browser:
             [PROGRAM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--disable-background-networking", f"--remote-debugging-port={port}", "--remote-allow-origins=*",
              f"--user-data-dir={self.folder}", "about:blank"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         for _ in range(300):
             try:
                 pages = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
@@ -44,7 +46,8 @@ class Browser:
 
     def __exit__(self, *_):
         self.socket.close()
-        self.process.terminate()
+        # With its own processes, which the first of them leaves behind.
+        os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -30,7 +30,7 @@ import Testing
             try await Task.sleep(for: .milliseconds(400))
             // The transfers that ran were finished; items that waited for one may have gone back to the queue.
             let done = Int(try await w.value("SELECT done FROM jobs WHERE state = 'paused'")) ?? 0
-            #expect((6...20).contains(done))
+            #expect((3...20).contains(done))
             #expect(try await w.value("SELECT queued + done FROM jobs") == "22")
             // The worker may have claimed some before the state is read.
             let resumed = try await w.run("resume", "1").output
