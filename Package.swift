@@ -119,8 +119,8 @@ let package = Package(
             ],
             // Parts of the program, so that it stays one file.
             resources: [
-                .embedInCode("Web/index.html"), .embedInCode("Web/login.html"), .embedInCode("Web/wrong.html"),
-                .embedInCode("Web/style.css"), .embedInCode("Web/app.js"), .embedInCode("Web/views.js"),
+                .embedInCode("Web/index.html"), .embedInCode("Web/login.html"), .embedInCode("Web/style.css"),
+                .embedInCode("Web/app.js"), .embedInCode("Web/views.js"),
                 .embedInCode("Web/charts.js"), .embedInCode("Web/icon.svg"),
             ],
         ),

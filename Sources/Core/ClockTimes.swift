@@ -85,3 +85,15 @@ extension ClockTime {
         try container.encode(milliseconds)
     }
 }
+
+extension Duration {
+    package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+
+    package var milliseconds: Int64 {
+        components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000
+    }
+
+    package var microseconds: Int64 {
+        components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
+    }
+}

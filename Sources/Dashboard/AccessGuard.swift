@@ -6,8 +6,8 @@ internal import Synchronization
 
 /// Decides who may see and change what.
 ///
-/// Without a token everybody who can connect may, which are the users of this machine. Even then a foreign page in their
-/// browser must not: its requests have another `Host` if a name was rebound, another `Origin`, and no secret.
+/// Without a token all users of this machine may. A page of another site in their browser must not: its requests have
+/// another `Host` if its name was rebound to this machine, another `Origin`, and no secret.
 final class AccessGuard: Sendable {
     private struct Session {
         let secret: String
@@ -18,7 +18,7 @@ final class AccessGuard: Sendable {
     static let sessionDuration: Duration = .seconds(12 * 3_600)
     /// Sessions at once; the one that expires first makes room.
     private static let mostSessions = 1_000
-    /// As many random bytes as nobody guesses.
+    /// Bytes of a session's id and of its secret.
     private static let randomBytes = 32
     /// The least length of a token.
     static let leastToken = 16
@@ -30,8 +30,10 @@ final class AccessGuard: Sendable {
     private let common = AccessGuard.random()
     private let sessions = Mutex<[String: Session]>([:])
 
+    init(token: String?) { self.token = token }
+
     /// - Throws: ``DashboardError`` if other machines could connect without a token, or the token is too short.
-    init(token: String?, at address: ListenAddress) throws(DashboardError) {
+    static func check(token: String?, at address: ListenAddress) throws(DashboardError) {
         if token == nil, !address.isLoopback {
             throw DashboardError(
                 "Other machines can reach \(address), so the dashboard needs a token there: write one into a file and name it "
@@ -42,13 +44,12 @@ final class AccessGuard: Sendable {
                 "The dashboard's token must have at least \(Self.leastToken) characters. Make one with: openssl rand -hex 24"
             )
         }
-        self.token = token
     }
 
     var needsLogin: Bool { token != nil }
 
-    /// Whether a request was meant for this server: a name that an attacker has rebound to a loopback address is another
-    /// `Host`. Without a token it listens at such addresses only.
+    /// Whether a request names this machine as its `Host`, and not a name that an attacker has rebound to its loopback
+    /// address. Without a token the server listens at loopback addresses only.
     func isMeantForUs(_ request: Request) -> Bool {
         // With a token, a page under another name has no cookie; and a web server before us passes its own name on.
         guard token == nil else { return true }

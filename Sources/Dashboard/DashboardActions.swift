@@ -169,7 +169,13 @@ extension ItemQuery {
     /// From a request's query; what it doesn't name is as usual.
     init(_ query: Parameters) throws(Refusal) {
         self.init()
-        state = query["state"].map(String.init)
+        if let name = query["state"] {
+            guard Self.states.contains(String(name)) else {
+                throw Refusal(
+                    .badRequest, "There is no state '\(name)'. The states are: \(Self.states.joined(separator: ", ")).")
+            }
+            state = String(name)
+        }
         text = query["text"].map(String.init)
         isDescending = query["order"] == "desc"
         after = query["after"].flatMap { Int64($0) }

@@ -5,6 +5,7 @@ internal import Glibc
 internal import HTTPTypes
 internal import Jobs
 internal import PrefetchWorker
+internal import Synchronization
 internal import SystemPackage
 
 /// What the pages show, read from the database.
@@ -12,11 +13,13 @@ struct DashboardData: Sendable {
     private let store: JobStore
     private let cache: String
     private let redaction: Redaction
+    private let files: OpenCache
 
     init(store: JobStore, cache: String, redaction: Redaction) {
         self.store = store
         self.cache = cache
         self.redaction = redaction
+        files = OpenCache(cache)
     }
 
     // MARK: - The overview
@@ -88,14 +91,14 @@ struct DashboardData: Sendable {
     func charts() async throws(JobsError) -> Charts {
         let slots = try await store.activity.lastHour().map { slot in
             let ended = slot.counts.labels(of: .ended)
-            let failures = ended.filter { $0.label.hasPrefix("failed ") }
+            let failures = ended.filter { $0.label.hasPrefix("failed ") }.prefix(100)
                 .map { (String($0.label.dropFirst("failed ".count)), $0.value) }
             func count(_ label: String) -> Int64 { ended.first { $0.label == label }?.value ?? 0 }
             func times(_ counter: Counter) -> [Double?] { [0.5, 0.95].map { slot.counts.quantile($0, of: counter) } }
             return Slot(
                 start: slot.start, done: count("done"), cached: count("cached"),
-                failed: failures.reduce(0) { $0 + $1.1 } + count("blacklisted"),
-                bytes: slot.counts.total(of: .received), failures: Dictionary(failures) { $0 + $1 },
+                failed: slot.counts.total(of: .ended, labels: "failed ") + count("blacklisted"),
+                bytes: slot.counts.total(of: .received), failures: Dictionary(failures) { first, _ in first },
                 fetch: times(.fetching), transform: times(.transforming), publish: times(.publishing))
         }
         return Charts(now: store.database.currentTime, slotSeconds: ActivityBook.slotSeconds, slots: slots)
@@ -177,8 +180,7 @@ struct DashboardData: Sendable {
         guard let row = rows.min(by: { ($0.size ?? 0) < ($1.size ?? 0) }), let variant = row.variant,
             let type = row.format.flatMap({ Self.types[$0] })
         else { throw Refusal(.notFound, "The item has no picture that a browser shows.") }
-        let content = try ContentCache(directory: FilePath(cache), isNew: false)
-        let found = try await CacheReader(store: store, cache: content, readOnly: []).find(item.url, variant: variant)
+        let found = try await CacheReader(store: store, cache: try files.opened()).find(item.url, variant: variant)
         guard let path = found.path, found.entry?.blob == row.blob else {
             throw Refusal(.notFound, "The picture is not in the cache any longer.")
         }
@@ -234,4 +236,20 @@ struct DashboardData: Sendable {
     }
 
     func schedules() async throws(JobsError) -> [ScheduleRecord] { try await store.schedules.all() }
+}
+
+/// The cache, opened when its first picture is shown: opening it looks at each of its folders.
+private final class OpenCache: Sendable {
+    private let path: String
+    private let cache = Mutex<ContentCache?>(nil)
+
+    init(_ path: String) { self.path = path }
+
+    func opened() throws -> ContentCache {
+        try cache.withLock { cache in
+            let opened = try cache ?? ContentCache(directory: FilePath(path), isNew: false)
+            cache = opened
+            return opened
+        }
+    }
 }

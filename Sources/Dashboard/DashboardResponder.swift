@@ -4,7 +4,7 @@ internal import Hummingbird
 internal import Jobs
 internal import NIOCore
 
-/// Answers requests: checks who asks, and finds what is asked for.
+/// Checks whether a request may be answered, and hands it to the code of its path.
 struct DashboardResponder: HTTPResponder {
     typealias Context = BasicRequestContext
 

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Hummingbird
 public import Jobs
 internal import Logging
@@ -34,14 +35,18 @@ public struct EnqueueRequest: Codable, Sendable {
 public final class DashboardServer: Sendable {
     /// Where it listens and what it shows.
     public struct Options: Sendable {
-        public var address: ListenAddress
+        public let address: ListenAddress
         /// Nil for an address of this machine only.
-        public var token: String?
+        public let token: String?
         /// The cache's folder.
-        public var cache: String
-        public var redaction: Redaction
+        public let cache: String
+        public let redaction: Redaction
 
-        public init(address: ListenAddress, token: String?, cache: String, redaction: Redaction) {
+        /// - Throws: ``DashboardError`` if other machines could connect without a token, or the token is too short.
+        public init(
+            address: ListenAddress, token: String?, cache: String, redaction: Redaction,
+        ) throws(DashboardError) {
+            try AccessGuard.check(token: token, at: address)
             self.address = address
             self.token = token
             self.cache = cache
@@ -52,13 +57,10 @@ public final class DashboardServer: Sendable {
     private let options: Options
     private let responder: DashboardResponder
 
-    /// - Throws: ``DashboardError`` if other machines could connect without a token.
-    public init(
-        _ options: Options, store: JobStore, host: any DashboardHost,
-    ) throws(DashboardError) {
+    public init(_ options: Options, store: JobStore, host: any DashboardHost) {
         self.options = options
         responder = DashboardResponder(
-            access: try AccessGuard(token: options.token, at: options.address),
+            access: AccessGuard(token: options.token),
             data: DashboardData(store: store, cache: options.cache, redaction: options.redaction),
             actions: DashboardActions(store: store, host: host), host: host)
     }
@@ -98,9 +100,9 @@ public final class DashboardServer: Sendable {
     private static func reason(_ error: any Error) -> String {
         guard let error = error as? IOError else { return "\(error)" }
         return switch error.errnoCode {
-        case 98: "the port is in use"
-        case 99: "this machine has no such address"
-        case 13: "the port may be used by root only"
+        case EADDRINUSE: "the port is in use"
+        case EADDRNOTAVAIL: "this machine has no such address"
+        case EACCES: "the port may be used by root only"
         default: "error \(error.errnoCode)"
         }
     }

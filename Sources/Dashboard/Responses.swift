@@ -66,7 +66,12 @@ struct WebAsset: Sendable {
 
     static let page = WebAsset(PackageResources.index_html, "text/html")
     static let login = WebAsset(PackageResources.login_html, "text/html")
-    static let wrongToken = WebAsset(PackageResources.wrong_html, "text/html", status: .unauthorized)
+    /// The same page after a wrong token.
+    static let wrongToken = WebAsset(
+        Array(
+            String(decoding: PackageResources.login_html, as: UTF8.self)
+                .replacing("<!--wrong-->", with: "<p class=\"wrong\" role=\"alert\">That is not the token.</p>").utf8),
+        "text/html", status: .unauthorized)
     private static let assets: [String: WebAsset] = [
         "style.css": WebAsset(PackageResources.style_css, "text/css"),
         "app.js": WebAsset(PackageResources.app_js, "text/javascript"),

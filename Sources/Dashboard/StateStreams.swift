@@ -1,3 +1,4 @@
+internal import Core
 internal import Hummingbird
 internal import NIOCore
 internal import Synchronization
@@ -6,6 +7,7 @@ internal import Synchronization
 final class StateStreams: Sendable {
     private let data: DashboardData
     private let latest = Mutex<(bytes: [UInt8], at: ContinuousClock.Instant)?>(nil)
+    private let reading = AsyncSemaphore(1)
     private let open = Atomic(0)
 
     /// Pages at once; more are a mistake or an attack.
@@ -16,14 +18,17 @@ final class StateStreams: Sendable {
 
     /// The state as JSON, as it was within the last second.
     func state() async throws -> [UInt8] {
+        // One reads, and the others that have waited find what it has read.
+        await reading.enter()
+        defer { reading.leave() }
         if let known = latest.withLock({ $0 }), .now - known.at < Self.interval * 0.9 { return known.bytes }
         let bytes = try JSONText.bytes(of: try await data.state())
         latest.withLock { $0 = (bytes, .now) }
         return bytes
     }
 
-    /// Server-sent events: the state whenever it has changed, and a comment otherwise, so that a connection that is gone is
-    /// noticed.
+    /// Server-sent events: the state whenever it has changed, and a comment otherwise, which shows whether the
+    /// connection is still there.
     func response() throws(Refusal) -> Response {
         guard open.wrappingAdd(1, ordering: .relaxed).newValue <= Self.mostStreams else {
             open.wrappingSubtract(1, ordering: .relaxed)

@@ -15,7 +15,8 @@ import Testing
                 cacheControl: any(), expires: any(), date: any(), age: any(), vary: any(), varied: any(),
                 askedAt: WallTime(milliseconds: .random(in: -1 << 52...1 << 52, using: &random)),
                 answeredAt: WallTime(milliseconds: .random(in: 0...1, using: &random)),
-                redirects: [nil, 1, 5].randomElement(using: &random) ?? nil)
+                redirects: [nil, 1, 5].randomElement(using: &random) ?? nil,
+                status: [nil, 203].randomElement(using: &random) ?? nil)
             #expect(HTTPFacts(text: facts.text) == facts)
         }
     }

@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    /// A page looks at a bounded number of items, and goes on until it has found what is asked for.
+    /// Each answer looks at a bounded number of items and names the next; the page asks again until it is full.
     @Test func aMillionItemsAreFilteredPageByPage() async throws {
         try await withWorker { w in
             try await w.run("init")
@@ -188,6 +188,7 @@ import Testing
             #expect(empty.contains(#""items":[]"#) && empty.contains(#""next":50000"#))
             #expect(try await page("text=/299999.jpg&after=250000").contains("/299999.jpg"))
             #expect(try await page("state=failed&after=299000") == #"{"items":[]}"#)
+            #expect(try await ask(w, base + "/api/jobs/1/items?state=broken").status == "400")
             // Odd numbers are no matter.
             for query in [
                 "limit=-5", "limit=99999999999999999999", "after=x", "after=-9223372036854775808", "order=up",
@@ -242,6 +243,11 @@ import Testing
             try await w.run("init")
             let refused = try await w.run(["dashboard"] + arguments, expecting: 64)
             #expect(refused.errors.contains(words), "\(refused.errors)")
+            // A worker is told before it begins.
+            let worker = ["run", "--drain"] + arguments.map { $0 == "--listen" ? "--dashboard" : $0 }
+            let flag = arguments.contains("--listen") ? [] : ["--dashboard", "127.0.0.1:0"]
+            let ended = try await w.run(worker + flag, expecting: 64)
+            #expect(ended.errors.contains(words) && ended.output.isEmpty, "\(ended.errors)")
         }
     }
 

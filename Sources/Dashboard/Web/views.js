@@ -56,17 +56,17 @@ function short(value) {
 }
 
 function allCharts(charts) {
-  const each = (slot) => charts.slot_seconds;
+  const length = charts.slot_seconds;
   const classes = new Map();
   for (const slot of charts.slots) for (const [name, count] of Object.entries(slot.failures)) classes.set(name, (classes.get(name) ?? 0) + count);
   const top = [...classes].sort((one, other) => other[1] - one[1]).slice(0, 3).map(([name]) => name);
   const kinds = ["c-failed", "c-wait", "c-accent"];
   return h("div", { class: "charts" },
     chart("Images a second", [["c-done", "downloaded"], ["c-cached", "cached"], ["c-failed", "failed"]],
-      bars("Images a second over the last hour", charts, [["c-done", (slot) => slot.done / each(slot)], ["c-cached", (slot) => slot.cached / each(slot)], ["c-failed", (slot) => slot.failed / each(slot)]], (value) => String(+value.toFixed(1)))),
+      bars("Images a second over the last hour", charts, [["c-done", (slot) => slot.done / length], ["c-cached", (slot) => slot.cached / length], ["c-failed", (slot) => slot.failed / length]], (value) => String(+value.toFixed(1)))),
     chart("Download", [["c-accent", "bytes a second"]],
-      bars("Bytes downloaded a second over the last hour", charts, [["c-accent", (slot) => slot.bytes / each(slot)]], (value) => short(value))),
-    chart("Time at most, of 95 of 100", [["c-accent", "fetch"], ["c-done", "transform"], ["c-wait", "publish"]],
+      bars("Bytes downloaded a second over the last hour", charts, [["c-accent", (slot) => slot.bytes / length]], (value) => short(value))),
+    chart("Times, 95th percentile", [["c-accent", "fetch"], ["c-done", "transform"], ["c-wait", "publish"]],
       lines("Times of fetching, transforming and publishing over the last hour", charts, [["c-accent", (slot) => slot.fetch[1]], ["c-done", (slot) => slot.transform[1]], ["c-wait", (slot) => slot.publish[1]]], (value) => seconds(value).replace(" ", ""))),
     chart("Failures", top.length ? top.map((name, place) => [kinds[place], name]) : [["c-failed", "none"]],
       bars("Failures by class over the last hour", charts, top.map((name, place) => [kinds[place], (slot) => slot.failures[name] ?? 0]), (value) => number(Math.round(value)))));

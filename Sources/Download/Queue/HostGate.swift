@@ -169,7 +169,3 @@ enum HostSignal: Sendable {
         }
     }
 }
-
-extension Duration {
-    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
-}

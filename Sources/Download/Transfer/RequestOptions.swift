@@ -1,4 +1,5 @@
 import CCurl
+import Core
 
 extension EasyHandle {
     /// Sets every option of one hop. No option of an earlier hop or request stays: the options of an unusual request
@@ -127,10 +128,4 @@ private func judgeConnection(
     let isAllowed = transfer(context)?.mayUseConnection(
         to: remote.map { String(cString: $0) } ?? "", localPort: localPort, remotePort: remotePort)
     return isAllowed == true ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
-}
-
-extension Duration {
-    var milliseconds: Int64 {
-        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
-    }
 }

@@ -1,3 +1,5 @@
+internal import Core
+
 /// What workers count. The raw value is the name of the metric, without `worker_` and `_total`.
 public enum Counter: String, CaseIterable, Sendable {
     /// Items that ended; the label is the state, and for failures also the class: `failed http-404`.
@@ -51,7 +53,7 @@ public struct CounterKey: Hashable, Sendable {
     }
 }
 
-/// ActivityCounts by counter and label.
+/// What was counted, by counter and label.
 public struct ActivityCounts: Hashable, Sendable {
     public private(set) var values: [CounterKey: Int64] = [:]
 
@@ -71,16 +73,20 @@ public struct ActivityCounts: Hashable, Sendable {
         for (index, count) in times.enumerated() {
             add(count, to: histogram, index < Self.bounds.count ? "\(Self.bounds[index])" : Self.beyond)
         }
-        add(Int64(min(max(0, sum.seconds) * 1_000_000, 1e15)), to: histogram, Self.sum)
+        add(Int64(min(max(0, sum.inSeconds) * 1_000_000, 1e15)), to: histogram, Self.sum)
     }
 
     public mutating func add(_ other: ActivityCounts) {
         for (key, value) in other.values { add(value, to: key.counter, key.label) }
     }
 
-    /// All values of a counter together.
-    public func total(of counter: Counter) -> Int64 {
-        values.reduce(0) { $1.key.counter == counter && $1.key.label != Self.sum ? $0 + $1.value : $0 }
+    /// The values of a counter together, of all labels or of those that begin so. It stops at the bound of a value, since SQL
+    /// may write any number of rows.
+    public func total(of counter: Counter, labels prefix: String = "") -> Int64 {
+        values.reduce(0) { total, one in
+            guard one.key.counter == counter, one.key.label.hasPrefix(prefix) else { return total }
+            return min(total + one.value, Self.most)
+        }
     }
 
     /// A counter's values by label, in the labels' order.
@@ -99,21 +105,21 @@ public struct ActivityCounts: Hashable, Sendable {
         return (upTo, count, Double(values[CounterKey(counter, Self.sum), default: 0]) / 1_000_000)
     }
 
-    /// The least bound of a histogram below which this part of the times lies, in seconds: an upper estimate. Nil without
-    /// any time, or if it lies beyond the last bound.
+    /// The least bound of a histogram below which this part of the times lies, in seconds: an upper estimate. Nil
+    /// without any time, or if it lies beyond the last bound.
     public func quantile(_ part: Double, of counter: Counter) -> Double? {
         let (upTo, count, _) = histogram(counter)
         guard count > 0 else { return nil }
         return upTo.first { Double($0.count) >= part * Double(count) }?.bound
     }
 
-    /// The bounds of histograms in seconds: from an answer of the same rack to the longest that an origin is waited for.
+    /// The bounds of histograms, in seconds: Prometheus' usual ones up to 10, and two more for slow origins.
     public static let bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
     /// The label of times beyond the last bound.
     static let beyond = "beyond"
     /// The label of a histogram's sum, in microseconds.
     static let sum = "sum"
-    /// The bound of a value: as large a whole number as every program that reads it represents exactly.
+    /// The bound of a value: up to it a double, as JavaScript has it, represents every whole number.
     static let most: Int64 = 1 << 53
 }
 
@@ -122,8 +128,4 @@ public struct ActivitySlot: Hashable, Sendable {
     /// The UTC second at which the slot begins.
     public let start: Int64
     public let counts: ActivityCounts
-}
-
-extension Duration {
-    fileprivate var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

@@ -74,7 +74,7 @@ struct RowStatement {
 /// GRDB finds a statement by hashing its text; with a dozen statements for each item that took a thirtieth of a run's CPU.
 final class RowStatements {
     let db: Database
-    /// By the addresses of their names or texts. They are few, so that searching them in order takes no more than hashing an address.
+    /// By the addresses of their names or texts. They are a dozen at most, so a search in order is as quick as a hash.
     private var kept: [(address: UnsafePointer<UInt8>, statement: RowStatement)] = []
 
     init(_ db: Database) { self.db = db }

@@ -16,6 +16,9 @@ public struct ItemQuery: Sendable {
     public var limit = 50
 
     public init() {}
+
+    /// The states that ``state`` may name.
+    public static let states = ItemState.allCases.map(\.rawValue) + ["cached", "blacklisted"]
 }
 
 /// An item as lists show it.

@@ -2,7 +2,7 @@
 extension Schema {
     static let activityTables = """
         -- counters: since the database was made; only ever more. activity: the same by slots of 30 seconds, for the last
-        -- hour; slot is the UTC second at which it begins. The bound of value keeps sums of any number of rows exact.
+        -- hour; slot is the UTC second at which it begins. Up to its bound a double represents value exactly.
         CREATE TABLE counters (
             name TEXT NOT NULL,
             label TEXT NOT NULL DEFAULT '',

@@ -12,7 +12,7 @@ struct ActivityTally: Sendable {
 
         mutating func add(_ time: Duration?) {
             guard let time else { return }
-            let seconds = Double(time.components.seconds) + Double(time.components.attoseconds) / 1e18
+            let seconds = time.inSeconds
             counts[ActivityCounts.bounds.firstIndex { seconds <= $0 } ?? ActivityCounts.bounds.count] += 1
             sum += time
         }

@@ -86,7 +86,3 @@ extension TryRecord {
         total = timings.total.microseconds
     }
 }
-
-extension Duration {
-    fileprivate var microseconds: Int64 { components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000 }
-}

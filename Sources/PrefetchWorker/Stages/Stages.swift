@@ -1,6 +1,6 @@
 /// The stages that every item passes, and their rules. All items of a run share one instance.
 ///
-/// A class, since each item has a reference to it; copying the fields would count nine objects up and down.
+/// A class, since each item has a reference to it; copying the fields would retain and release nine objects.
 final class Stages: Sendable {
     let lookup: SourceLookup
     let fetcher: Fetcher

@@ -35,35 +35,3 @@ final class KeyedLock: Sendable {
     /// Whether all keys are free; for tests.
     var isIdle: Bool { waiting.withLock { $0.isEmpty } }
 }
-
-/// An asynchronous counting semaphore; waiters are served in order of arrival.
-final class AsyncSemaphore: Sendable {
-    private let state: Mutex<(free: Int, waiting: [CheckedContinuation<Void, Never>])>
-
-    init(_ count: Int) { state = Mutex((free: count, waiting: [])) }
-
-    func enter() async {
-        await withCheckedContinuation { continuation in
-            let isFree = state.withLock { state in
-                guard state.free > 0 else {
-                    state.waiting.append(continuation)
-                    return false
-                }
-                state.free -= 1
-                return true
-            }
-            if isFree { continuation.resume() }
-        }
-    }
-
-    func leave() {
-        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard !state.waiting.isEmpty else {
-                state.free += 1
-                return nil
-            }
-            return state.waiting.removeFirst()
-        }
-        next?.resume()
-    }
-}

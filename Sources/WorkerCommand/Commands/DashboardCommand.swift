@@ -24,16 +24,17 @@ struct DashboardCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp("The address and the port (127.0.0.1:8080); port 0 takes a free one.", valueName: "address"))
     var listen = "127.0.0.1:8080"
-    @OptionGroup var token: DashboardTokenOption
+    @Option(DashboardSettings.tokenFile) var dashboardTokenFile: String?
 
     func run() async throws {
         try await reportingErrors {
-            let settings = try common.settings()
+            let options = try DashboardSettings.serverOptions(
+                at: listen, tokenFile: dashboardTokenFile, common, try common.settings())
             try await common.withStore { store in
                 let service = DashboardService(
-                    store: store, cache: try common.cachePath(settings),
+                    store: store, cache: options.cache,
                     access: ListAccess(common: common, folder: nil, addresses: []), statistics: nil)
-                let server = try token.server(at: listen, common, settings, store, host: service)
+                let server = DashboardServer(options, store: store, host: service)
                 _ = try await stoppable { stop in
                     let serving = Task { try await server.run { Terminal.error("The dashboard is at http://\($0)/") } }
                     stop.whenRequested { serving.cancel() }

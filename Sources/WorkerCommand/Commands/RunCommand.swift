@@ -59,6 +59,8 @@ struct SupervisedRun {
     private let logger: Logger
     private let drains: Bool
     private let access: ListAccess
+    private static let stopping: Logger.Message =
+        "Stopping: items in flight are finished, the others stay in the queue. Signal again to stop immediately."
 
     /// - Parameter line: the progress display, which the log's lines stand above; nil without a terminal.
     init(
@@ -91,7 +93,7 @@ struct SupervisedRun {
         // What becomes due while a run drains is left to the next.
         if drains, isOver == nil { await keeper.startAllDue() }
         let result = await withTaskGroup { group in
-            group.addTask { await stop.requestAtSignals(logger) }
+            group.addTask { _ = await stop.requestAtSignals { logger.notice(Self.stopping) } }
             let fault = Mutex<WorkerError?>(nil)
             if let service {
                 group.addTask {

@@ -12,22 +12,16 @@ enum DashboardSettings {
         "dashboard-token-file", nil, "file",
         "A file with the dashboard's token, which addresses that other machines can reach require.")
     static let all: [any NamedSetting] = [address, tokenFile]
-}
 
-/// The dashboard's token, for every command that serves it.
-struct DashboardTokenOption: ParsableArguments {
-    @Option(DashboardSettings.tokenFile) var dashboardTokenFile: String?
-
-    /// A server for the address.
-    func server(
-        at address: String, _ common: CommonOptions, _ settings: Settings, _ store: JobStore, host: any DashboardHost,
-    ) throws -> DashboardServer {
+    /// What a server at the address shows, and to whom.
+    static func serverOptions(
+        at address: String, tokenFile path: String?, _ common: CommonOptions, _ settings: Settings,
+    ) throws -> DashboardServer.Options {
         do {
-            let options = DashboardServer.Options(
+            return try DashboardServer.Options(
                 address: try ListenAddress(parsing: address),
-                token: try settings.optional(DashboardSettings.tokenFile, dashboardTokenFile).map(Self.token),
+                token: try settings.optional(tokenFile, path).map(token),
                 cache: try common.cachePath(settings), redaction: try common.redaction())
-            return try DashboardServer(options, store: store, host: host)
         } catch let error as DashboardError {
             throw SettingsError(error.description)
         }
@@ -45,24 +39,28 @@ struct DashboardTokenOption: ParsableArguments {
 /// The dashboard beside a worker.
 struct DashboardOptions: ParsableArguments {
     @Option(DashboardSettings.address) var dashboard: String?
-    @OptionGroup var token: DashboardTokenOption
+    @Option(DashboardSettings.tokenFile) var dashboardTokenFile: String?
 
     /// What serves the dashboard beside a worker; nil if none is wanted.
+    ///
+    /// - Throws: `usage` if it can't be served there, before the worker begins.
     func service(
         _ common: CommonOptions, _ access: ListAccess,
     ) throws -> (@Sendable (RunStatistics) async throws(WorkerError) -> Void)? {
         let settings = try common.settings()
         guard let address = try settings.optional(DashboardSettings.address, dashboard) else { return nil }
-        // Checked before anything begins.
-        do { _ = try ListenAddress(parsing: address) } catch { throw SettingsError(error.description) }
+        let options = try DashboardSettings.serverOptions(
+            at: address, tokenFile: dashboardTokenFile, common, settings)
+        let path = try common.databasePath(settings)
         return { statistics throws(WorkerError) in
             do {
                 // A connection of its own, so that a page that is slow to read holds no item up.
-                let store = try await JobStore.opening(path: try common.databasePath(settings))
+                let store = try await JobStore.opening(path: path)
                 let service = DashboardService(
-                    store: store, cache: try common.cachePath(settings), access: access, statistics: statistics)
-                let server = try token.server(at: address, common, settings, store, host: service)
-                try await server.run { Terminal.error("The dashboard is at http://\($0)/") }
+                    store: store, cache: options.cache, access: access, statistics: statistics)
+                try await DashboardServer(options, store: store, host: service).run {
+                    Terminal.error("The dashboard is at http://\($0)/")
+                }
                 try await store.close()
             } catch let error as DashboardError {
                 throw WorkerError(.unavailable, error.description)

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Glibc
-import Logging
 import PrefetchWorker
 import UnixSignals
 
@@ -11,17 +10,7 @@ func stoppable<R: Sendable>(_ body: (StopSignal) async throws -> R) async throws
 {
     let stop = StopSignal()
     return try await withThrowingTaskGroup(of: ExitCode?.self) { group in
-        group.addTask {
-            var first: (code: ExitCode, at: ContinuousClock.Instant)?
-            for await signal in await UnixSignalsSequence(trapping: .sigint, .sigterm) {
-                let code = ExitCode(signal == .sigint ? 130 : 143)
-                // timeout(1) sends its signal to the process and then to its group: two signals for one request.
-                if let first, .now - first.at >= .milliseconds(100) { _exit(code.rawValue) }
-                if first == nil { first = (code, .now) }
-                stop.request()
-            }
-            return first?.code
-        }
+        group.addTask { await stop.requestAtSignals() }
         let result = try await body(stop)
         group.cancelAll()
         return (result, try await group.next() ?? nil)
@@ -29,21 +18,24 @@ func stoppable<R: Sendable>(_ body: (StopSignal) async throws -> R) async throws
 }
 
 extension StopSignal {
-    /// The first signal requests a clean stop, the second ends the process. Nothing is lost either way: the next worker
-    /// reclaims the leases.
-    func requestAtSignals(_ logger: Logger) async {
-        var first: ContinuousClock.Instant?
-        for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
-            if let first {
-                // timeout(1) sends its signal to the process and then to its group: two signals for one request.
-                if .now - first < .milliseconds(100) { continue }
-                _exit(signal == .sigint ? 130 : 143)
+    /// Requests a stop at the first SIGINT or SIGTERM, and ends the process at the second, until the task is cancelled.
+    /// Nothing is lost by the second either: the next worker reclaims the leases.
+    ///
+    /// - Parameter onFirst: called before the stop is requested.
+    /// - Returns: the exit code for the first signal; nil if none came.
+    func requestAtSignals(onFirst: () -> Void = {}) async -> ExitCode? {
+        var first: (code: ExitCode, at: ContinuousClock.Instant)?
+        for await signal in await UnixSignalsSequence(trapping: .sigint, .sigterm) {
+            let code = ExitCode(signal == .sigint ? 130 : 143)
+            guard let known = first else {
+                first = (code, .now)
+                onFirst()
+                request()
+                continue
             }
-            first = .now
-            logger.notice(
-                "Stopping: items in flight are finished, the others stay in the queue. Signal again to stop immediately."
-            )
-            request()
+            // timeout(1) sends its signal to the process and then to its group: two signals for one request.
+            if .now - known.at >= .milliseconds(100) { _exit(code.rawValue) }
         }
+        return first?.code
     }
 }
