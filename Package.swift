@@ -96,6 +96,7 @@ let package = Package(
             dependencies: [
                 "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache", "CDescriptorPassing", "CLandlock",
                 "CSeccomp",
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

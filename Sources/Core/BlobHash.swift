@@ -16,7 +16,7 @@ public struct BlobHash: Hashable, Sendable, CustomStringConvertible {
     /// The name that a digest is written as.
     ///
     /// - Parameter digest: 32 bytes, as a hash function has made them.
-    package init(digest: some Collection<UInt8>) { hex = String(hexadecimal: digest) }
+    package init(digest: [UInt8]) { hex = String(hexadecimal: digest) }
 
     public var description: String { hex }
 }

@@ -1,6 +1,9 @@
 extension String {
     /// Two lowercase digits for each byte.
-    package init(hexadecimal bytes: some Collection<UInt8>) {
+    ///
+    /// Not generic: each body's hash is written on the thread of the transfers, and from another module a generic loop asks
+    /// for the witness of each byte.
+    package init(hexadecimal bytes: [UInt8]) {
         let digits: StaticString = "0123456789abcdef"
         self.init(unsafeUninitializedCapacity: 2 * bytes.count) { text in
             var end = 0

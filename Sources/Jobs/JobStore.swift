@@ -17,6 +17,8 @@ public final class JobStore: Sendable {
     public let maintenance: Maintenance
     public let schedules: ScheduleBook
     public let activity: ActivityBook
+    public let recipes: RecipeBook
+    public let notices: NoticeBook
 
     public init(_ database: DatabaseGate) {
         self.database = database
@@ -31,6 +33,8 @@ public final class JobStore: Sendable {
         maintenance = Maintenance(gate: database)
         schedules = ScheduleBook(gate: database)
         activity = ActivityBook(gate: database)
+        recipes = RecipeBook(gate: database)
+        notices = NoticeBook(gate: database)
     }
 
     /// Opens the database, and creates or upgrades it if needed; see ``DatabaseGate``.

@@ -33,6 +33,8 @@ public struct WorkerConfiguration: Sendable {
     /// Programs that variants may name, each with its own name.
     public var commands: [TransformCommand] = []
     public var commandLimits = CommandLimits()
+    /// How the notices of ended jobs are sent; see ``NoticeKeeper``.
+    public var notices = NoticeOptions()
     /// Decides which URLs are fetched, and how.
     public var delegate: (any WorkerDelegate)?
     /// A program that implements a delegate; ignored if there is a ``delegate``.

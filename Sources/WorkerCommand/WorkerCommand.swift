@@ -19,7 +19,7 @@ struct WorkerCommand: AsyncParsableCommand {
         version: workerVersion,
         subcommands: [
             InitCommand.self, EnqueueCommand.self, RunCommand.self, WarmCommand.self, ScheduleCommand.self,
-            ManifestCommand.self, StatusCommand.self,
+            ManifestCommand.self, RecipeCommand.self, StatusCommand.self,
             WaitCommand.self, ResultsCommand.self, EventsCommand.self, GetCommand.self, ExportCommand.self,
             ImportCommand.self, ExplainCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
             RetryCommand.self, BlacklistCommand.self, HostsCommand.self, LimitsCommand.self, CacheCommand.self,

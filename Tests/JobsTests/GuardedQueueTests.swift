@@ -189,6 +189,16 @@ struct GuardedQueueTests {
         }
     }
 
+    /// As when a worker ends the last item between the look for open jobs and the recount.
+    @Test func `A job that has ended in the meantime is nothing to tell of`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(1)
+            for item in try await queue.claim() { try await queue.end(item, item.completion(clock: queue.clock)) }
+            #expect(try await queue.progress(job).state == .finished)
+            #expect(try await queue.store.database.write { db in try JobControl.mend(job, in: db) } == nil)
+        }
+    }
+
     @Test func `Numbers that are none are read as the nearest there are, and end nothing`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)

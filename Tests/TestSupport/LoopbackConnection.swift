@@ -171,7 +171,16 @@ struct LoopbackConnection {
             if let end = buffer.firstRange(of: blank) {
                 let text = String(decoding: buffer[..<end.lowerBound], as: UTF8.self)
                 buffer.removeSubrange(..<end.upperBound)
-                return Self.parse(text)
+                guard let head = Self.parse(text) else { return nil }
+                let length = head.header("Content-Length").flatMap { Int($0) } ?? 0
+                guard length > 0 else { return head }
+                while buffer.count < length {
+                    guard let more = socket.receive() else { return nil }
+                    buffer += more
+                }
+                defer { buffer.removeFirst(length) }
+                return LoopbackOrigin.Request(
+                    method: head.method, path: head.path, headers: head.headers, body: Array(buffer.prefix(length)))
             }
             // No method begins like that: it is TLS, say.
             if let first = buffer.first, !(0x41...0x5A).contains(first) { return nil }
@@ -188,6 +197,6 @@ struct LoopbackConnection {
             let value = line[line.index(after: colon)...].drop { $0 == " " }
             return (String(line[..<colon]), String(value))
         }
-        return LoopbackOrigin.Request(method: String(words[0]), path: String(words[1]), headers: headers)
+        return LoopbackOrigin.Request(method: String(words[0]), path: String(words[1]), headers: headers, body: [])
     }
 }

@@ -15,6 +15,7 @@ public final class LoopbackOrigin: Sendable {
         /// With the query, as it was sent.
         public let path: String
         public let headers: [(name: String, value: String)]
+        public let body: [UInt8]
 
         /// The first header of that name, whatever its case.
         public func header(_ name: String) -> String? {

@@ -73,6 +73,7 @@ import Testing
             guide.blocks.filter { $0.kind == "sh no-test" }.map { "\(guide.name): \($0.lines.first ?? "")" }
         }
         let known = [
+            "cron-and-services.md: openssl rand -hex 32 > /etc/prefetch-worker/notify.secret",
             "cron-and-services.md: cp nightly.yaml /etc/prefetch-worker/jobs/",
             "cron-and-services.md: sudo -u prefetch-worker worker status --config /etc/prefetch-worker/worker.yaml",
             "embed-in-swift.md: swift build --product SepiaWorker",

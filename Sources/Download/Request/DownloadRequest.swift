@@ -12,6 +12,8 @@ public struct DownloadRequest: Sendable {
     public var priority: Int
     /// The order within a priority: smaller starts first. The caller encodes FIFO as +age and LIFO as −age.
     public var rank: Int64
+    /// Sent with POST; nil for a GET.
+    public var body: [UInt8]?
     /// Validators of the cached source. If either is given, a 304 is ``DownloadOutcome/notModified(_:)``.
     public var etag: String?
     public var lastModified: String?

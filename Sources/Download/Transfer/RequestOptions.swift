@@ -30,12 +30,23 @@ extension EasyHandle {
         if let jar = transfer.jar { try use(jar) }
         // A range counts the bytes as they are sent, so they must come without a content coding.
         if transfer.isResuming { try Self.check(ccurl_set_text(pointer, CURLOPT_ACCEPT_ENCODING, nil)) }
+        if let body = transfer.queued.request.body { try post(body) }
         if transfer.usesOwnConnection {
             try set(CURLOPT_FRESH_CONNECT, 1)
             try set(CURLOPT_FORBID_REUSE, 1)
         }
         try set(headers: transfer.hopHeaders)
         isSetUp = isUsual
+    }
+
+    /// libcurl copies the body.
+    private func post(_ body: [UInt8]) throws(OptionError) {
+        try set(CURLOPT_POSTFIELDSIZE, body.count)
+        try Self.check(
+            body.withUnsafeBytes {
+                ccurl_set_pointer(pointer, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: $0.baseAddress))
+            },
+            CURLOPT_COPYPOSTFIELDS)
     }
 
     private func setHabits(_ configuration: DownloadConfiguration) throws(OptionError) {

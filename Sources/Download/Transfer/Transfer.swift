@@ -185,7 +185,7 @@ extension Transfer {
 
     /// Whether the request needs only the options that every request needs.
     var isUsual: Bool {
-        hopAuthorization == nil && jar == nil && !isResuming && !usesOwnConnection
+        hopAuthorization == nil && jar == nil && !isResuming && !usesOwnConnection && queued.request.body == nil
             && !queued.request.allowInvalidCertificates && queued.request.timeouts.connect == nil
     }
 

@@ -31,12 +31,14 @@ public enum ImageFormat: String, CaseIterable, Codable, Hashable, Sendable {
     /// and `msf1`: a later brand in its first box says whether it is HEIC or AVIF, and HEIC is assumed until then.
     public static func sniff(_ prefix: UnsafeRawBufferPointer) -> ImageFormat? {
         let reader = ByteReader(prefix)
-        return bySignature.first { $0.definition.begins(reader) }
+        return bySignature.first { $0.definition.begins(reader) }?.format
     }
 
     /// Formats in boxes come last, since another format's signature may stand before a box's name.
-    private static let bySignature =
-        allCases.filter { !$0.definition.isInBoxes } + allCases.filter(\.definition.isInBoxes)
+    private static let bySignature = {
+        let all = allCases.map { (format: $0, definition: $0.definition) }
+        return all.filter { !$0.definition.isInBoxes } + all.filter(\.definition.isInBoxes)
+    }()
 
     /// Whether these bytes, which are too few to decide, may be the beginning of an image.
     static func mayBegin(_ prefix: UnsafeRawBufferPointer) -> Bool {

@@ -118,19 +118,21 @@ public struct CacheIndex: Sendable {
             "the source of a key",
             """
             SELECT key, hash, size, kept, final_url, format, width, height, frames, has_alpha, etag, last_modified, http,
-                fetched_at, \(placeholderColumns)
+                fetched_at, recheck_after, \(placeholderColumns)
             FROM sources LEFT JOIN source_facts USING (hash) WHERE key = ?
             """)
         return try statement.first(key) { row in
-            SourceRecord(
+            var source = SourceRecord(
                 key: row.text(0) ?? key, hash: row.text(1) ?? "", size: row.integer(2), isKept: row.integer(3) != 0,
                 finalURL: row.text(4), format: row.text(5), width: row.number(6), height: row.number(7),
                 frames: row.number(8), hasAlpha: row.flag(9),
-                looks: ImagePlaceholders(text: { row.text($0 + 14) }, number: { row.number($0 + 14) }),
+                looks: ImagePlaceholders(text: { row.text($0 + 15) }, number: { row.number($0 + 15) }),
                 etag: row.text(10),
                 lastModified: row.text(11), http: row.text(12).flatMap(HTTPFacts.init(text:)),
                 fetchedAt: WallTime(milliseconds: row.integer(13)),
             )
+            source.recheckAfter = row.number(14)
+            return source
         }
     }
 
@@ -151,16 +153,16 @@ public struct CacheIndex: Sendable {
     ) throws -> Bool {
         var confirmed = old
         (confirmed.etag, confirmed.lastModified, confirmed.http) = (source.etag, source.lastModified, source.http)
-        confirmed.fetchedAt = source.fetchedAt
+        (confirmed.fetchedAt, confirmed.recheckAfter) = (source.fetchedAt, source.recheckAfter)
         guard confirmed == source else { return false }
         let update = try statements(
             """
-            UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ?,
+            UPDATE sources SET etag = ?, last_modified = ?, http = ?, fetched_at = ?, recheck_after = ?,
                 used_at = CASE WHEN used_at < ? THEN ? ELSE used_at END WHERE key = ? AND hash = ?
             """)
         try update.run(
-            source.etag, source.lastModified, source.http?.text, source.fetchedAt, now - useResolution, now, source.key,
-            source.hash)
+            source.etag, source.lastModified, source.http?.text, source.fetchedAt, source.recheckAfter,
+            now - useResolution, now, source.key, source.hash)
         return statements.db.changesCount > 0
     }
 
@@ -180,13 +182,13 @@ public struct CacheIndex: Sendable {
         let insert = try statements(
             """
             INSERT OR REPLACE INTO sources (key, hash, size, kept, final_url, format, width, height, frames,
-                has_alpha, etag, last_modified, http, fetched_at, used_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                has_alpha, etag, last_modified, http, fetched_at, used_at, recheck_after)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         try insert.run(
             source.key, source.hash, source.size, source.isKept, source.finalURL, source.format, source.width,
             source.height, source.frames, source.hasAlpha, source.etag, source.lastModified, source.http?.text,
-            source.fetchedAt, now)
+            source.fetchedAt, now, source.recheckAfter)
         if let looks = source.looks { try save(looks, hash: source.hash, in: statements.db) }
     }
 

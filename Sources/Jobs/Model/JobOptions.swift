@@ -72,10 +72,12 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
     /// An unknown name is an error, since otherwise the job would do something else than requested.
     public init(parsing text: String?) throws(JobsError) {
         var options: JobOptions = []
+        var hasRecheck = false
         for word in (text ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
             // A setting with a value is no option, but it is checked here as well.
             if word.contains("=") {
                 _ = try JobSettings(parsing: String(word))
+                hasRecheck = hasRecheck || word.hasPrefix("recheck=")
                 continue
             }
             guard let match = Self.names.first(where: { $0.name == word }) else {
@@ -88,6 +90,11 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
         }
         if options.contains([.fromCacheOnly, .fromLoaderOnly]) {
             throw JobsError(.refused, "The options from-cache-only and from-loader-only exclude each other.")
+        }
+        if hasRecheck, !options.isDisjoint(with: [.refreshCached, .httpCache]) {
+            throw JobsError(
+                .refused,
+                "The option recheck decides by itself when to ask the origin; leave refresh-cached and http-cache out.")
         }
         self = options
     }
@@ -113,6 +120,8 @@ public struct JobOptions: OptionSet, Hashable, Sendable {
 public struct JobSettings: Hashable, Sendable {
     /// How long a cached source is used without revalidation, in milliseconds; negative for no limit.
     public var maxAge: Int64?
+    /// In place of one age for all sources, an interval for each.
+    public var recheck: RecheckRule?
     /// How long the job's files stay in the cache after their last use, in milliseconds; negative for ever.
     public var cacheMaxAge: Int64?
     /// The rule that makes the cache key of a URL; nil to use the URL itself.
@@ -131,7 +140,7 @@ public struct JobSettings: Hashable, Sendable {
 
     static let names =
         [
-            "max-age=TIME", "cache-max-age=TIME", "cache-key=drop-query", "cache-key=keep:NAME+NAME",
+            "max-age=TIME", RecheckRule.form, "cache-max-age=TIME", "cache-key=drop-query", "cache-key=keep:NAME+NAME",
             "cache-key=s/PATTERN/REPLACEMENT/", "content-types=TYPE+TYPE", "timeout=TIME", "connect-timeout=TIME",
             "total-timeout=TIME", "retry-delay=TIME", "max-tries=N",
         ] + PictureFilter.names
@@ -142,6 +151,7 @@ public struct JobSettings: Hashable, Sendable {
             let value = String(word[word.index(after: equals)...])
             switch word[..<equals] {
             case "max-age": maxAge = try Self.age(value, "max-age")
+            case "recheck": recheck = try RecheckRule(parsing: value)
             case "cache-max-age": cacheMaxAge = try Self.age(value, "cache-max-age")
             case "timeout": timeout = try Self.time(value, "timeout")
             case "connect-timeout": connectTimeout = try Self.time(value, "connect-timeout")
@@ -164,6 +174,9 @@ public struct JobSettings: Hashable, Sendable {
                 throw JobsError(
                     .refused, "Unknown option '\(word.prefix(64))'.\(JobOptions.advice(for: name))")
             }
+        }
+        if recheck != nil, maxAge != nil {
+            throw JobsError(.refused, "The options recheck and max-age exclude each other.")
         }
     }
 
@@ -211,7 +224,7 @@ public struct JobSettings: Hashable, Sendable {
         return time
     }
 
-    private static func milliseconds(_ text: String) -> Int64? {
+    static func milliseconds(_ text: String) -> Int64? {
         // A number without a unit might be meant as days.
         if text == "0" { return 0 }
         guard let unit = units.first(where: { text.hasSuffix($0.0) }),

@@ -15,6 +15,8 @@ public struct NewJob: Sendable {
     public var order: ExecutionOrder?
     /// Another job with the same key is refused as long as this one is unfinished.
     public var dedupeKey: String?
+    /// Where a notice is sent when the job has ended: an http or https URL, or `command` for the worker's own command.
+    public var notify: String?
     /// Items with their own columns, which follow ``urls``.
     public var items: [NewItem] = []
 

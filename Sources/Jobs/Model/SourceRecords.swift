@@ -25,6 +25,8 @@ public struct SourceRecord: Hashable, Sendable, Codable {
     /// Nil for a source that was not fetched by HTTP.
     public var http: HTTPFacts?
     public var fetchedAt: WallTime
+    /// When to ask the origin again after ``fetchedAt``, for jobs with a ``RecheckRule``, in milliseconds.
+    public var recheckAfter: Int64?
 
     public init(
         key: String, hash: String, size: Int64, isKept: Bool, finalURL: String? = nil, format: String? = nil,

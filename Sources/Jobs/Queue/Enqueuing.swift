@@ -36,14 +36,15 @@ extension JobQueue {
 
     static func insert(_ job: NewJob, _ texts: Texts, in db: Database) throws -> JobID? {
         if let key = job.dedupeKey, try Self.unfinishedJob(withDedupeKey: key, in: db) != nil { return nil }
+        try RecipeBook.check(job.variants, in: db)
         try db.run(
             """
-            INSERT INTO jobs (name, urls, variants, options, headers, priority, execution_order, dedupe_key)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO jobs (name, urls, variants, options, headers, priority, execution_order, dedupe_key, notify)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 job.name, texts.urls, job.variants, job.options, texts.headers, job.priority, job.order?.rawValue,
-                job.dedupeKey,
+                job.dedupeKey, job.notify,
             ])
         let id = db.lastInsertedRowID
         for item in job.items { try insert(item, of: id, in: db) }
@@ -51,6 +52,7 @@ extension JobQueue {
     }
 
     private static func insert(_ item: NewItem, of job: JobID, in db: Database) throws {
+        try RecipeBook.check(item.variants, in: db)
         try db.run(
             """
             INSERT INTO items (job, url, meta, priority, variants, headers, sha256, size, fallbacks)

@@ -72,7 +72,7 @@ extension JobControl {
     }
 
     /// - Returns: a sentence if a counter was wrong.
-    private static func mend(_ job: JobID, in db: Database) throws -> String? {
+    static func mend(_ job: JobID, in db: Database) throws -> String? {
         guard let counts = try counts(of: job, in: db) else { return nil }
         var findings: [String] = []
         if counts.written != counts.counted {
@@ -84,12 +84,13 @@ extension JobControl {
                 .map { "\(columns[$0]) was \(counts.written[$0]) and is \(counts.counted[$0])" }
         }
         if isOver(counts.counted) {
-            try db.run(
+            let isChanged = try db.run(
                 """
                 UPDATE jobs SET state = 'finished', finished_at = coalesce(finished_at, \(Schema.now))
                 WHERE id = ? AND (state = 'queued' OR state = 'running' OR state = 'paused')
                 """, [job])
-            findings.append("all of its items have ended, so it is finished")
+            // A worker may have finished it since it was looked for.
+            if isChanged > 0 { findings.append("all of its items have ended, so it is finished") }
         }
         return findings.isEmpty ? nil : "Job \(job): " + findings.joined(separator: "; ") + "."
     }

@@ -213,14 +213,10 @@ extension JobQueue {
     /// stop.
     public func lost(of items: [ClaimedItem]) async throws(JobsError) -> Set<Int64> {
         try await gate.read { db in
-            var lost: Set<Int64> = []
-            for item in items
-            where try !db.exists(
-                "SELECT 1 FROM items WHERE id = ? AND state = 'active' AND lease = ?", [item.id, item.lease])
-            {
-                lost.insert(item.id)
-            }
-            return lost
+            let select = try RowStatement(
+                "SELECT 1 FROM items WHERE id = ? AND state = 'active' AND lease = ?", in: db)
+            return try Set(
+                items.filter { try select.first($0.id, $0.lease) { _ in true } == nil }.map(\.id))
         }
     }
 }

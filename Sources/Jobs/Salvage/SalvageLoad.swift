@@ -17,6 +17,7 @@ struct SalvageLoad {
         ("host_failures", ["host", "class"], false), ("key_rules", ["rule", "key"], false),
         ("suspension", ["id"], true), ("pin_urls", ["url", "key"], false), ("quarantined", ["name"], false),
         ("schedules", ["name"], false), ("schedule_runs", ["schedule", "due_at"], false),
+        ("recipes", ["name"], false), ("notices", ["job"], true),
         // Last, since triggers count the rows.
         ("cache_totals", ["id"], true),
     ]

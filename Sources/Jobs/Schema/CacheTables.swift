@@ -19,7 +19,8 @@ enum CacheSchema {
         CREATE INDEX blobs_by_lifetime ON blobs (hash) WHERE lifetime IS NOT NULL;
 
         -- used_at is when the URL was last asked for: a file that many URLs share stays in use for ever, and would keep
-        -- the names of all of them.
+        -- the names of all of them. recheck_after: how many milliseconds after fetched_at a job with the option recheck
+        -- asks again.
         CREATE TABLE sources (
             key TEXT PRIMARY KEY,
             hash TEXT NOT NULL,
@@ -35,7 +36,8 @@ enum CacheSchema {
             last_modified TEXT,
             fetched_at INTEGER NOT NULL,
             http TEXT,
-            used_at INTEGER NOT NULL DEFAULT 0
+            used_at INTEGER NOT NULL DEFAULT 0,
+            recheck_after INTEGER
         ) WITHOUT ROWID;
         CREATE INDEX sources_by_hash ON sources (hash);
         CREATE INDEX sources_by_use ON sources (used_at);

@@ -1,8 +1,9 @@
 /// Jobs, items and their results, and the workers that lease items.
 extension Schema {
     static let jobTables = """
-        -- not_new counts the URLs that only-new has left out. revision changes with every change of the counters that the database itself makes. An UPDATE that changes
-        -- counters and not the revision was typed by a person, and is refused.
+        -- not_new counts the URLs that only-new has left out. notify: where its notice is sent when it has ended. revision
+        -- changes with every change of the counters that the database itself makes: an UPDATE that changes counters and not
+        -- the revision was typed by a person, and is refused.
         CREATE TABLE jobs (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             name TEXT,
@@ -29,6 +30,7 @@ extension Schema {
             finished_at INTEGER,
             error TEXT,
             dedupe_key TEXT,
+            notify TEXT,
             revision INTEGER NOT NULL DEFAULT 0,
             CONSTRAINT "a finished job has nothing left to do"
                 CHECK (state <> 'finished' OR queued + active + delayed = 0),

@@ -19,7 +19,7 @@ extension Schema {
             "options must be text, as in 'retry-failed, discard-original'",
             when: "NEW.options IS NOT NULL AND typeof(NEW.options) <> 'text'",
         ),
-        headersCheck,
+        headersCheck, notifyCheck,
     ].joined(separator: "\n")
 
     /// The options between commas; all white space is replaced by commas.
@@ -42,7 +42,7 @@ extension Schema {
                     """,
             ))
         END;
-        CREATE TRIGGER jobs_check_update BEFORE UPDATE OF priority, execution_order, variants, options, headers ON jobs
+        CREATE TRIGGER jobs_check_update BEFORE UPDATE OF priority, execution_order, variants, options, headers, notify ON jobs
         BEGIN
             \(checks)
         END;

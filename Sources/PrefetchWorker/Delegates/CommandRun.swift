@@ -33,16 +33,10 @@ struct CommandRun: Sendable {
     }
 
     private func answer(to input: BlobFile) async -> Result<[UInt8], Failure> {
-        var platform = PlatformOptions()
-        // The command gets a process group of its own, so that its children are killed with it.
-        platform.processGroupID = 0
-        platform.teardownSequence = [
-            .send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .milliseconds(100))
-        ]
         do {
             let result = try await Subprocess.run(
                 .path(command.path), environment: .custom(Self.environment), workingDirectory: "/",
-                platformOptions: platform,
+                platformOptions: Self.platform,
                 input: .fileDescriptor(input.descriptor, closeAfterSpawningProcess: false),
                 output: .sequence, error: .sequence,
             ) { execution in
@@ -73,9 +67,19 @@ struct CommandRun: Sendable {
     }
 
     /// Contains nothing of the worker's own environment, which may hold secrets.
-    private static let environment: [Environment.Key: String] = [
+    static let environment: [Environment.Key: String] = [
         "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/",
     ]
+
+    /// The command gets a process group of its own, so that its children are killed with it.
+    static let platform = {
+        var platform = PlatformOptions()
+        platform.processGroupID = 0
+        platform.teardownSequence = [
+            .send(signal: .kill, toProcessGroup: true, allowedDurationToNextStep: .milliseconds(100))
+        ]
+        return platform
+    }()
 
     /// - Returns: at most `limit` + 1 bytes; bytes after these are read and dropped.
     private static func read(

@@ -279,6 +279,7 @@ final class ItemRun {
         blobs = rendered.blobs
         if plan.keepsOriginal, let original { blobs.append(original) }
         var completion = rendered.completion(keepsOriginal: plan.keepsOriginal, from: origin)
+        completion.planRecheck(plan.settings.recheck, after: item.source)
         let common = stages.settings.live.values.cacheMaxAge ?? stages.settings.cacheMaxAge
         completion.lifetime = FileLifetime(own: plan.settings.cacheMaxAge, common: common)
         return .done(completion)

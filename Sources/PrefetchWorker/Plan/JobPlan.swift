@@ -155,15 +155,23 @@ struct JobPlanError: Error {
 
 /// Checks a job as a worker will, before it is enqueued.
 public enum WorkerJobs {
+    /// Recipes are not looked up: the queue does that when the job is added.
+    ///
     /// - Throws: `usage`, with the mistake in the variants or options and its correction.
     public static func check(_ job: NewJob) throws(WorkerError) {
         do {
             _ = try JobPlan(
                 JobDefinition(
-                    id: 0, variants: job.variants, options: job.options, headers: job.headers, priority: job.priority,
+                    id: 0, variants: Recipe.split(job.variants).variants, options: job.options, headers: job.headers,
+                    priority: job.priority,
                     order: job.order ?? .fifo))
         } catch {
             throw WorkerError(.usage, error.message)
+        }
+        if let notify = job.notify, notify != "command", Downloader.host(of: notify) == nil || notify.utf8.count > 2_048
+        {
+            throw WorkerError(
+                .usage, "notify must be an http or https URL, or 'command', not '\(notify.prefix(100))'.")
         }
         guard (-100...100).contains(job.priority) else {
             throw WorkerError(.usage, "The priority must be from -100 to 100, not \(job.priority).")

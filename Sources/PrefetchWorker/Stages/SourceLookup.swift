@@ -92,7 +92,7 @@ final class SourceLookup: Sendable {
             else { return .stale }
             return .forMatchingRequest
         }
-        let maxAge = plan.settings.maxAge ?? settings.maxAge
+        let maxAge = plan.settings.maxAge(of: source) ?? settings.maxAge
         let isOld = now - source.fetchedAt > maxAge || Self.isAhead(source.fetchedAt, of: now)
         return maxAge >= 0 && isOld ? .stale : .fresh
     }

@@ -89,6 +89,12 @@ struct EnqueueCommand: AsyncParsableCommand {
             "Asked in place of a URL that has failed for good; repeatable, in order.", valueName: "url"))
     var fallback: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "Where a notice is sent when the job has ended, or 'command' for the command of worker run --notify-command.",
+            valueName: "url"))
+    var notify: String?
+
     @Flag(help: "Print JSON.")
     var json = false
 
@@ -127,6 +133,7 @@ struct EnqueueCommand: AsyncParsableCommand {
         job.priority = priority ?? job.priority
         job.name = name ?? job.name
         job.dedupeKey = dedupeKey ?? job.dedupeKey
+        job.notify = notify ?? job.notify
         if let order { job.order = try Manifest.order(order) }
         for (what, text) in [("name", job.name), ("dedupe-key", job.dedupeKey)] where text == "" {
             throw SettingsError("The \(what) is empty; leave it out, or write one.")

@@ -55,7 +55,9 @@ struct ManifestCommand: AsyncParsableCommand {
                 let manifest = try Manifest.read(path)
                 let job = try manifest.batch(named: Manifest.name(ofFile: path))
                 report.name = job.name
-                report.variants = try job.variants.map { try VariantSpec.parseList($0).map(\.name) } ?? []
+                let variants = Recipe.split(job.variants)
+                report.variants =
+                    try VariantSpec.parseList(variants.variants).map(\.name) + variants.recipes.map { "recipe:\($0)" }
                 report.urls = job.urls.count
                 report.sources = manifest.sources.count
                 if let schedule = manifest.schedule, let cron = schedule.cron {

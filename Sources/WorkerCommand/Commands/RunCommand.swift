@@ -53,11 +53,10 @@ struct RunCommand: AsyncParsableCommand, WorkerOptions {
 /// the signals that stop it, and the service manager.
 struct SupervisedRun {
     private let worker: Worker
-    private let database: String
+    private let configuration: WorkerConfiguration
     private let line: LiveDisplay?
     private let isQuiet: Bool
     private let logger: Logger
-    private let drains: Bool
     private let access: ListAccess
     private static let stopping: Logger.Message =
         "Stopping: items in flight are finished, the others stay in the queue. Signal again to stop immediately."
@@ -70,8 +69,7 @@ struct SupervisedRun {
         self.line = line
         self.isQuiet = isQuiet
         logger = Logger(label: "worker") { _ in log }
-        database = configuration.database
-        drains = configuration.drains
+        self.configuration = configuration
         self.access = access
         worker = Worker(configuration, logger: logger)
     }
@@ -86,12 +84,12 @@ struct SupervisedRun {
     ) async throws -> RunReport {
         let begun = RunProgress.seconds()
         let stop = StopSignal()
-        let store = try await JobStore.opening(path: database)
+        let store = try await JobStore.opening(path: configuration.database)
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
         if let manager { stop.whenRequested { manager.stopping() } }
-        let keeper = ScheduleKeeper(store: store, access: access, logger: logger)
+        let keepers = try RunKeepers(configuration, store, access, logger)
         // What becomes due while a run drains is left to the next.
-        if drains, isOver == nil { await keeper.startAllDue() }
+        if configuration.drains, isOver == nil { await keepers.schedules.startAllDue() }
         let result = await withTaskGroup { group in
             group.addTask { _ = await stop.requestAtSignals { logger.notice(Self.stopping) } }
             let fault = Mutex<WorkerError?>(nil)
@@ -103,7 +101,7 @@ struct SupervisedRun {
                     }
                 }
             }
-            if !drains { group.addTask { await keeper.run() } }
+            group.addTask { await keepers.run() }
             if let manager { group.addTask { await manager.run(worker.statistics, store) } }
             if let isOver { group.addTask { await watch(store, stop, isOver) } }
             if !isQuiet {
@@ -119,6 +117,7 @@ struct SupervisedRun {
             await group.waitForAll()
             return fault.withLock { $0 }.map(Result.failure) ?? result
         }
+        if configuration.drains { await keepers.finish() }
         let report = try await RunReport.of(result, since: begun, in: store, countsFailures: !isQuiet)
         try await store.close()
         return report

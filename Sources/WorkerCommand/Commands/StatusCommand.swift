@@ -89,6 +89,7 @@ struct StatusCommand: AsyncParsableCommand {
             Terminal.print(try Output.json(progress))
         } else {
             Self.details(progress).forEach(Terminal.print)
+            if let notice = try await store.notices.notice(ofJob: job) { Terminal.print(Self.line(notice)) }
             try await showWaits(store)
         }
         return progress.state.isOpen
@@ -123,6 +124,15 @@ struct StatusCommand: AsyncParsableCommand {
             "job", "name", "state", "prio", "ended", "", "done", "cached", "failed", "active", "delayed", "bytes",
         ]
         return Output.table(header, rows, right: [0, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+    }
+
+    private static func line(_ notice: NoticeRecord) -> String {
+        let reason = notice.message.map { ": \(Terminal.safe($0))" } ?? ""
+        return switch notice.state {
+        case .sent: "notice sent"
+        case .failed: "notice not taken after \(Output.count(notice.attempts, "try"))\(reason)"
+        case .waiting: "notice due at \(notice.dueAt.map(Output.time) ?? "?")\(reason)"
+        }
     }
 
     private static func details(_ job: JobProgress) -> [String] {

@@ -5,7 +5,7 @@ import Yams
 /// A job in a file: YAML, or JSON, which is YAML too.
 struct Manifest {
     enum Key: String, CaseIterable {
-        case name, urls, file, sources, variants, options, headers, priority, order, schedule
+        case name, urls, file, sources, variants, options, headers, priority, order, schedule, notify
         case dedupeKey = "dedupe-key"
     }
 
@@ -33,6 +33,7 @@ struct Manifest {
             case .priority: job.priority = try field.whole(in: -100...100)
             case .order: job.order = try field.parsed(Self.order)
             case .schedule: schedule = try ManifestSchedule(field)
+            case .notify: job.notify = try field.text()
             case .dedupeKey: job.dedupeKey = try field.text()
             }
         }

@@ -22,8 +22,14 @@ enum ProgramSettings {
     static let delegateCommand = Setting.text(
         "delegate-command", nil, "path:hook+hook",
         "Delegate program and the hooks it handles: options, allow, request, cache-key, response, bytes, blacklist.")
+    static let notifyCommand = Setting.text(
+        "notify-command", nil, "path",
+        "A program that gets a notice on its standard input when a job with the notify 'command' has ended.")
+    static let notifySecretFile = Setting.text(
+        "notify-secret-file", nil, "file", "A file with the secret that signs notices of ended jobs.")
     static let all: [any NamedSetting] = [
-        assets, previews, lists, transformCommand, commandTimeout, commandOutput, delegateCommand,
+        assets, previews, lists, transformCommand, commandTimeout, commandOutput, delegateCommand, notifyCommand,
+        notifySecretFile,
     ]
 }
 
@@ -36,6 +42,8 @@ struct ProgramOptions: ParsableArguments {
     @Option(ProgramSettings.commandTimeout) var commandTimeout: Int64?
     @Option(ProgramSettings.commandOutput) var commandOutput: Int64?
     @Option(ProgramSettings.delegateCommand) var delegateCommand: String?
+    @Option(ProgramSettings.notifyCommand) var notifyCommand: String?
+    @Option(ProgramSettings.notifySecretFile) var notifySecretFile: String?
 
     func apply(to configuration: inout WorkerConfiguration, _ settings: Settings) throws {
         configuration.assets = try settings.optional(ProgramSettings.assets, assets).map(Self.assetsFolder)
@@ -50,6 +58,10 @@ struct ProgramOptions: ParsableArguments {
         }
         configuration.delegateCommand = try settings.optional(ProgramSettings.delegateCommand, delegateCommand).map {
             try DelegateCommand(parsing: $0)
+        }
+        configuration.notices.command = try settings.optional(ProgramSettings.notifyCommand, notifyCommand)
+        configuration.notices.secret = try settings.optional(ProgramSettings.notifySecretFile, notifySecretFile).map {
+            try NoticeSecret(text: InputFile.text($0, as: "secret of notices"))
         }
         configuration.commandLimits.bytes = Int(try settings.value(ProgramSettings.commandOutput, commandOutput))
         configuration.commandLimits.time = .milliseconds(

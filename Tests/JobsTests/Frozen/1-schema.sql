@@ -28,13 +28,14 @@ CREATE TABLE jobs (
     finished_at INTEGER,
     error TEXT,
     dedupe_key TEXT,
+    notify TEXT,
     revision INTEGER NOT NULL DEFAULT 0,
     CONSTRAINT "a finished job has nothing left to do"
         CHECK (state <> 'finished' OR queued + active + delayed = 0),
     CONSTRAINT "the counters of a job add up"
         CHECK (total = queued + active + delayed + done + cached + failed + blacklisted + cancelled)
 );
-INSERT INTO jobs VALUES(1,'old',NULL,'thumb=8x6,webp',NULL,NULL,0,NULL,'queued',2,1,0,0,1,0,0,0,0,0,0,4,NULL,NULL,NULL,NULL,3);
+INSERT INTO jobs VALUES(1,'old',NULL,'thumb=8x6,webp',NULL,NULL,0,NULL,'queued',2,1,0,0,1,0,0,0,0,0,0,4,NULL,NULL,NULL,NULL,NULL,3);
 CREATE TABLE suspension (
     id INTEGER PRIMARY KEY CONSTRAINT "there is one suspension at most" CHECK (id = 1),
     since INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
@@ -158,9 +159,10 @@ CREATE TABLE sources (
     last_modified TEXT,
     fetched_at INTEGER NOT NULL,
     http TEXT,
-    used_at INTEGER NOT NULL DEFAULT 0
+    used_at INTEGER NOT NULL DEFAULT 0,
+    recheck_after INTEGER
 ) WITHOUT ROWID;
-INSERT INTO sources VALUES('https://a.example/1.jpg','aa',10,1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1,NULL,6);
+INSERT INTO sources VALUES('https://a.example/1.jpg','aa',10,1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,1,NULL,6,NULL);
 CREATE TABLE source_facts (
     id INTEGER PRIMARY KEY,
     hash TEXT NOT NULL UNIQUE,
@@ -347,9 +349,74 @@ CREATE TABLE event_log (
     at INTEGER NOT NULL,
     detail TEXT NOT NULL
 );
+CREATE TABLE schedules (
+    name TEXT PRIMARY KEY NOT NULL CONSTRAINT "the name of a schedule has 1 to 100 characters"
+        CHECK (typeof(name) = 'text' AND length(name) BETWEEN 1 AND 100),
+    manifest TEXT NOT NULL CONSTRAINT "manifest is a text of at most 16 MiB"
+        CHECK (typeof(manifest) = 'text' AND length(manifest) <= 16777216),
+    origin TEXT,
+    cron TEXT NOT NULL,
+    time_zone TEXT NOT NULL DEFAULT 'UTC',
+    jitter INTEGER NOT NULL DEFAULT 0 CONSTRAINT "jitter is a number of milliseconds, a day at most"
+        CHECK (typeof(jitter) = 'integer' AND jitter BETWEEN 0 AND 86400000),
+    missed TEXT NOT NULL DEFAULT 'once' CONSTRAINT "missed is 'once' or 'skip'"
+        CHECK (missed = 'once' OR missed = 'skip'),
+    paused INTEGER NOT NULL DEFAULT 0 CONSTRAINT "paused is 0 or 1" CHECK (paused IS 0 OR paused IS 1),
+    next_due INTEGER,
+    starts_at INTEGER,
+    error TEXT
+) WITHOUT ROWID;
+CREATE TABLE schedule_runs (
+    schedule TEXT NOT NULL,
+    due_at INTEGER NOT NULL,
+    taken_at INTEGER NOT NULL,
+    token INTEGER,
+    takers INTEGER NOT NULL DEFAULT 1,
+    outcome TEXT,
+    ended_at INTEGER,
+    job INTEGER,
+    message TEXT,
+    PRIMARY KEY (schedule, due_at)
+) WITHOUT ROWID;
+CREATE TABLE counters (
+    name TEXT NOT NULL,
+    label TEXT NOT NULL DEFAULT '',
+    value INTEGER NOT NULL CONSTRAINT "value is a whole number from 0 to 2^53"
+        CHECK (typeof(value) = 'integer' AND value BETWEEN 0 AND 9007199254740992),
+    PRIMARY KEY (name, label)
+) WITHOUT ROWID;
+CREATE TABLE activity (
+    slot INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    label TEXT NOT NULL DEFAULT '',
+    value INTEGER NOT NULL CONSTRAINT "value is a whole number from 0 to 2^53"
+        CHECK (typeof(value) = 'integer' AND value BETWEEN 0 AND 9007199254740992),
+    PRIMARY KEY (slot, name, label)
+) WITHOUT ROWID;
+CREATE TABLE recipes (
+    name TEXT PRIMARY KEY NOT NULL
+        CONSTRAINT "the name of a recipe has 1 to 100 letters, digits, dots, hyphens and underscores"
+        CHECK (typeof(name) = 'text' AND length(name) BETWEEN 1 AND 100 AND name NOT GLOB '*[^A-Za-z0-9._-]*'),
+    variants TEXT NOT NULL
+        CONSTRAINT "the variants of a recipe are written in short, as in 'thumb=320x240,webp card=640x,webp', and name no recipe"
+        CHECK (typeof(variants) = 'text' AND length(variants) BETWEEN 1 AND 65536
+            AND substr(ltrim(variants, ' ' || char(9) || char(10) || char(13)), 1, 1) NOT IN ('{', '[') AND instr((' ' || replace(replace(replace(replace(variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' '), ' recipe:') = 0)
+) WITHOUT ROWID;
+CREATE TABLE notices (
+    job INTEGER PRIMARY KEY,
+    state TEXT NOT NULL DEFAULT 'waiting' CONSTRAINT "state of a notice"
+        CHECK (state = 'waiting' OR state = 'sent' OR state = 'failed'),
+    ended_at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    told_at INTEGER,
+    message TEXT
+);
 DELETE FROM sqlite_sequence;
 INSERT INTO sqlite_sequence VALUES('jobs',1);
 INSERT INTO sqlite_sequence VALUES('leases',1);
+INSERT INTO sqlite_sequence VALUES('workers',0);
+INSERT INTO sqlite_sequence VALUES('event_log',0);
 CREATE INDEX jobs_open ON jobs (priority) WHERE state IN ('queued', 'running');
 CREATE UNIQUE INDEX jobs_dedupe ON jobs (dedupe_key)
     WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'running', 'paused');
@@ -365,6 +432,7 @@ CREATE INDEX items_suspect ON items (deaths, id) WHERE state = 'queued' AND deat
 CREATE INDEX items_delayed_by_job ON items (job) WHERE state = 'delayed';
 CREATE INDEX blobs_by_use ON blobs (used_at, hash, is_source, size);
 CREATE INDEX blobs_dying ON blobs (dying) WHERE dying <> 0;
+CREATE INDEX blobs_by_lifetime ON blobs (hash) WHERE lifetime IS NOT NULL;
 CREATE INDEX sources_by_hash ON sources (hash);
 CREATE INDEX sources_by_use ON sources (used_at);
 CREATE INDEX source_facts_band0 ON source_facts (band0, phash) WHERE phash IS NOT NULL;
@@ -376,6 +444,115 @@ CREATE INDEX variants_by_blob ON variants (blob);
 CREATE INDEX entries_by_blob ON cache_entries (blob);
 CREATE INDEX pin_urls_by_key ON pin_urls (key);
 CREATE INDEX key_rules_by_key ON key_rules (key);
+CREATE VIEW progress AS SELECT
+    id AS job, name, state, priority, total,
+    done + cached + failed + blacklisted + cancelled AS ended,
+    CASE total WHEN 0 THEN 100.0 ELSE
+        round(100.0 * (done + cached + failed + blacklisted + cancelled) / total, 1) END AS percent,
+    queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes,
+    done + cached + failed + blacklisted AS finished_count,
+    failed + blacklisted AS skipped_count, not_new,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at, strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS finished_at, error
+    FROM jobs;
+CREATE VIEW results AS SELECT
+    items.job AS job, items.id AS item, items.url AS url, items.state AS state, items.cached AS cached,
+    renditions.name AS variant, renditions.format AS format, renditions.width AS width,
+    renditions.height AS height, renditions.size AS size, renditions.blob AS blob,
+    CASE WHEN blobs.dying = 0
+        THEN 'blobs/sha256/' || substr(renditions.blob, 1, 2) || '/' || renditions.blob END AS path,
+    items.class AS class, items.http_status AS http_status, items.message AS message,
+    strftime('%Y-%m-%dT%H:%M:%fZ', items.finished_at / 1000.0, 'unixepoch') AS finished_at,
+    source_facts.dominant_colour AS dominant_colour, source_facts.blurhash AS blurhash,
+    source_facts.thumbhash AS thumbhash,
+    CASE WHEN source_facts.phash IS NOT NULL THEN printf('%016x', source_facts.phash) END AS phash,
+    sources.format AS source_format, sources.width AS source_width, sources.height AS source_height,
+    sources.frames AS frames, sources.has_alpha AS has_alpha,
+    source_facts.damage AS damage,
+    CASE WHEN instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '@2x.') OR instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '%402x.') THEN 2
+                WHEN instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '@3x.') OR instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '%403x.') THEN 3 ELSE 1 END AS scale,
+    CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta,
+    CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN CASE WHEN items.fallback IS NULL THEN items.url WHEN json_valid(items.fallbacks)
+    THEN coalesce(json_extract(items.fallbacks, '$[' || (items.fallback - 1) || ']'), items.url)
+    ELSE items.url END END AS served_url,
+    CASE WHEN items.state = 'done'
+    THEN coalesce(items.bytes_from, CASE items.cached WHEN 0 THEN 'network' ELSE 'disk' END) END AS bytes_from
+    FROM items
+    LEFT JOIN renditions ON renditions.item = items.id
+    LEFT JOIN blobs ON blobs.hash = renditions.blob
+    LEFT JOIN source_facts ON source_facts.hash = items.source
+    LEFT JOIN sources ON sources.key = (SELECT same.key FROM sources AS same WHERE same.hash = items.source LIMIT 1)
+    WHERE items.state IN ('done', 'failed', 'cancelled');
+CREATE VIEW failures AS SELECT
+    job, id AS item, url, class, http_status, message, attempts, blacklisted,
+    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS failed_at
+    FROM items WHERE state = 'failed';
+CREATE VIEW blacklist AS SELECT
+    url, host, class, http_status, message, count,
+    strftime('%Y-%m-%dT%H:%M:%fZ', first_at / 1000.0, 'unixepoch') AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', last_at / 1000.0, 'unixepoch') AS last_at, strftime('%Y-%m-%dT%H:%M:%fZ', (expires_at + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS expires_at
+    FROM blacklist_entries WHERE expires_at > (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
+    WHEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) < wall OR CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - wall > 34560000000 THEN wall - shift
+    ELSE CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - shift END
+    FROM (SELECT json_extract(clock, '$.wall') AS wall, json_extract(clock, '$.shift') AS shift
+        FROM (SELECT (SELECT CASE WHEN json_valid(value) THEN value END FROM cache_properties
+            WHERE name = 'clock') AS clock)));
+CREATE VIEW entries AS SELECT
+    key, key AS url, variant, format, blob, 'blobs/sha256/' || substr(blob, 1, 2) || '/' || blob AS path
+    FROM cache_entries;
+CREATE VIEW transfers AS SELECT
+    items.job AS job, items.id AS item, items.url AS url, received, expected,
+    CASE WHEN expected > 0 THEN round(100.0 * received / expected, 1) END AS percent,
+    strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch') AS updated_at, transfer_progress.bytes_from AS bytes_from
+    FROM transfer_progress JOIN items ON items.id = transfer_progress.item WHERE items.state = 'active';
+CREATE VIEW waiting AS SELECT
+    job, id AS item, url, waits_for AS host, message AS reason, class, attempts, strftime('%Y-%m-%dT%H:%M:%fZ', (run_at + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS until
+    FROM items WHERE state = 'delayed'
+UNION ALL SELECT
+    items.job, items.id, items.url, held_items.host,
+    coalesce(host_load.reason, 'All downloads at once are taken (--concurrency).'), items.class, items.attempts,
+    strftime('%Y-%m-%dT%H:%M:%fZ', (host_load.until + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch')
+    FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
+    LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
+;
+CREATE VIEW near_duplicates AS
+    WITH flips (bit) AS (VALUES (0), (1), (2), (4), (8), (16), (32), (64), (128), (256), (512), (1024), (2048), (4096), (8192), (16384), (32768))
+    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
+    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
+    CROSS JOIN flips
+    CROSS JOIN source_facts AS b ON b.band0 = (a.band0 | bit) - (a.band0 & bit)
+    CROSS JOIN sources AS other ON other.hash = b.hash
+    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key
+    UNION ALL
+    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
+    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
+    CROSS JOIN flips
+    CROSS JOIN source_facts AS b ON b.band1 = (a.band1 | bit) - (a.band1 & bit)
+    CROSS JOIN sources AS other ON other.hash = b.hash
+    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0
+    UNION ALL
+    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
+    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
+    CROSS JOIN flips
+    CROSS JOIN source_facts AS b ON b.band2 = (a.band2 | bit) - (a.band2 & bit)
+    CROSS JOIN sources AS other ON other.hash = b.hash
+    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) - 1) <> 0
+    UNION ALL
+    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
+    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
+    CROSS JOIN flips
+    CROSS JOIN source_facts AS b ON b.band3 = (a.band3 | bit) - (a.band3 & bit)
+    CROSS JOIN sources AS other ON other.hash = b.hash
+    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 32) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 32) & 65535) - 1) <> 0;
+CREATE VIEW events AS SELECT
+    event_log.id * 1000 + part.key AS id, strftime('%Y-%m-%dT%H:%M:%fZ', event_log.at / 1000.0, 'unixepoch') AS at,
+    CASE WHEN json_extract(part.value, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
+    json_extract(part.value, '$[1]') AS job, json_extract(part.value, '$[0]') AS item, items.url AS url,
+    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class,
+    CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta
+    FROM event_log CROSS JOIN json_each(event_log.detail) AS part
+    LEFT JOIN items ON items.id = json_extract(part.value, '$[0]');
+CREATE INDEX schedule_runs_open ON schedule_runs (taken_at) WHERE outcome IS NULL;
+CREATE INDEX notices_due ON notices (due_at) WHERE state = 'waiting';
 CREATE TRIGGER blobs_count_insert AFTER INSERT ON blobs BEGIN
     UPDATE cache_totals SET blobs = blobs + 1, bytes = bytes + NEW.size WHERE id = 1;
 END;
@@ -395,13 +572,16 @@ SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80
 SELECT RAISE(ABORT, 'options must be text, as in ''retry-failed, discard-original''') WHERE NEW.options IS NOT NULL AND typeof(NEW.options) <> 'text';
 SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
     THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
+SELECT RAISE(ABORT, 'notify must be an http or https URL, or ''command'' for the command of worker run --notify-command') WHERE NEW.notify IS NOT NULL AND (typeof(NEW.notify) <> 'text' OR length(NEW.notify) > 2048
+    OR NOT (NEW.notify = 'command' OR NEW.notify GLOB 'http://?*' OR NEW.notify GLOB 'https://?*'));
     SELECT RAISE(ABORT, 'urls must be a JSON array of strings, as in json_array(''https://example.com/a.jpg'')') WHERE NEW.urls IS NOT NULL AND CASE WHEN json_valid(NEW.urls)
     THEN json_type(NEW.urls) <> 'array' OR 0 ELSE 1 END;
     SELECT RAISE(ABORT, 'a new job is ''queued'' or ''paused''') WHERE NEW.state IS NULL OR NEW.state NOT IN ('queued', 'paused');
     SELECT RAISE(ABORT, 'the counters of a job are kept by the database; leave them out of the INSERT') WHERE NEW.total <> 0 OR NEW.queued <> 0 OR NEW.active <> 0 OR NEW.delayed <> 0 OR NEW.done <> 0
 OR NEW.cached <> 0 OR NEW.failed <> 0 OR NEW.blacklisted <> 0 OR NEW.cancelled <> 0 OR NEW.bytes <> 0;
-END;
-CREATE TRIGGER jobs_check_update BEFORE UPDATE OF priority, execution_order, variants, options, headers ON jobs
+END
+;
+CREATE TRIGGER jobs_check_update BEFORE UPDATE OF priority, execution_order, variants, options, headers, notify ON jobs
 BEGIN
     SELECT RAISE(ABORT, 'priority must be a whole number from -100 to 100') WHERE typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -100 AND 100;
 SELECT RAISE(ABORT, 'execution_order must be ''fifo'' or ''lifo'' (or NULL for the worker''s own)') WHERE NEW.execution_order IS NOT NULL AND NEW.execution_order NOT IN ('fifo', 'lifo');
@@ -409,7 +589,10 @@ SELECT RAISE(ABORT, 'variants must be text, as in ''thumb=320x240,cover,webp,q80
 SELECT RAISE(ABORT, 'options must be text, as in ''retry-failed, discard-original''') WHERE NEW.options IS NOT NULL AND typeof(NEW.options) <> 'text';
 SELECT RAISE(ABORT, 'headers must be a JSON object of strings, as in ''{"Referer":"https://example.com/"}''') WHERE NEW.headers IS NOT NULL AND CASE WHEN json_valid(NEW.headers)
     THEN json_type(NEW.headers) <> 'object' OR EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text') ELSE 1 END;
-END;
+SELECT RAISE(ABORT, 'notify must be an http or https URL, or ''command'' for the command of worker run --notify-command') WHERE NEW.notify IS NOT NULL AND (typeof(NEW.notify) <> 'text' OR length(NEW.notify) > 2048
+    OR NOT (NEW.notify = 'command' OR NEW.notify GLOB 'http://?*' OR NEW.notify GLOB 'https://?*'));
+END
+;
 CREATE TRIGGER jobs_urls_once BEFORE UPDATE OF urls ON jobs WHEN NEW.urls IS NOT NULL BEGIN
     SELECT RAISE(ABORT, 'urls is read when the job is inserted; add rows to items instead');
 END;
@@ -621,64 +804,9 @@ SELECT RAISE(ABORT, 'size must be a number of bytes') WHERE NEW.size IS NOT NULL
 SELECT RAISE(ABORT, 'fallbacks must be a JSON array of at most 16 strings, as in json_array(''https://example.com/b.jpg'')') WHERE NEW.fallbacks IS NOT NULL AND CASE WHEN json_valid(NEW.fallbacks)
     THEN json_type(NEW.fallbacks) <> 'array' OR json_array_length(NEW.fallbacks) > 16 OR EXISTS (SELECT 1 FROM json_each(NEW.fallbacks) WHERE type <> 'text') ELSE 1 END;
 END;
-CREATE VIEW progress AS SELECT
-    id AS job, name, state, priority, total,
-    done + cached + failed + blacklisted + cancelled AS ended,
-    CASE total WHEN 0 THEN 100.0 ELSE
-        round(100.0 * (done + cached + failed + blacklisted + cancelled) / total, 1) END AS percent,
-    queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes,
-    done + cached + failed + blacklisted AS finished_count,
-    failed + blacklisted AS skipped_count, not_new,
-    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at, strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1000.0, 'unixepoch') AS started_at,
-    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS finished_at, error
-    FROM jobs;
-CREATE VIEW results AS SELECT
-    items.job AS job, items.id AS item, items.url AS url, items.state AS state, items.cached AS cached,
-    renditions.name AS variant, renditions.format AS format, renditions.width AS width,
-    renditions.height AS height, renditions.size AS size, renditions.blob AS blob,
-    CASE WHEN blobs.dying = 0
-        THEN 'blobs/sha256/' || substr(renditions.blob, 1, 2) || '/' || renditions.blob END AS path,
-    items.class AS class, items.http_status AS http_status, items.message AS message,
-    strftime('%Y-%m-%dT%H:%M:%fZ', items.finished_at / 1000.0, 'unixepoch') AS finished_at,
-    source_facts.dominant_colour AS dominant_colour, source_facts.blurhash AS blurhash,
-    source_facts.thumbhash AS thumbhash,
-    CASE WHEN source_facts.phash IS NOT NULL THEN printf('%016x', source_facts.phash) END AS phash,
-    sources.format AS source_format, sources.width AS source_width, sources.height AS source_height,
-    sources.frames AS frames, sources.has_alpha AS has_alpha,
-    source_facts.damage AS damage,
-    CASE WHEN instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '@2x.') OR instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '%402x.') THEN 2
-                WHEN instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '@3x.') OR instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '%403x.') THEN 3 ELSE 1 END AS scale,
-    CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta,
-    CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN CASE WHEN items.fallback IS NULL THEN items.url WHEN json_valid(items.fallbacks)
-    THEN coalesce(json_extract(items.fallbacks, '$[' || (items.fallback - 1) || ']'), items.url)
-    ELSE items.url END END AS served_url,
-    CASE WHEN items.state = 'done'
-    THEN coalesce(items.bytes_from, CASE items.cached WHEN 0 THEN 'network' ELSE 'disk' END) END AS bytes_from
-    FROM items
-    LEFT JOIN renditions ON renditions.item = items.id
-    LEFT JOIN blobs ON blobs.hash = renditions.blob
-    LEFT JOIN source_facts ON source_facts.hash = items.source
-    LEFT JOIN sources ON sources.key = (SELECT same.key FROM sources AS same WHERE same.hash = items.source LIMIT 1)
-    WHERE items.state IN ('done', 'failed', 'cancelled');
-CREATE VIEW failures AS SELECT
-    job, id AS item, url, class, http_status, message, attempts, blacklisted,
-    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS failed_at
-    FROM items WHERE state = 'failed';
-CREATE VIEW blacklist AS SELECT
-    url, host, class, http_status, message, count,
-    strftime('%Y-%m-%dT%H:%M:%fZ', first_at / 1000.0, 'unixepoch') AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', last_at / 1000.0, 'unixepoch') AS last_at, strftime('%Y-%m-%dT%H:%M:%fZ', (expires_at + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS expires_at
-    FROM blacklist_entries WHERE expires_at > (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
-    WHEN CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) < wall OR CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - wall > 34560000000 THEN wall - shift
-    ELSE CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) - shift END
-    FROM (SELECT json_extract(clock, '$.wall') AS wall, json_extract(clock, '$.shift') AS shift
-        FROM (SELECT (SELECT CASE WHEN json_valid(value) THEN value END FROM cache_properties
-            WHERE name = 'clock') AS clock)));
 CREATE TRIGGER blacklist_delete INSTEAD OF DELETE ON blacklist BEGIN
     DELETE FROM blacklist_entries WHERE url = OLD.url;
 END;
-CREATE VIEW entries AS SELECT
-    key, key AS url, variant, format, blob, 'blobs/sha256/' || substr(blob, 1, 2) || '/' || blob AS path
-    FROM cache_entries;
 CREATE TRIGGER entries_delete INSTEAD OF DELETE ON entries BEGIN
     INSERT OR IGNORE INTO removed_links SELECT OLD.key, OLD.variant, OLD.format
         WHERE EXISTS (SELECT 1 FROM cache_properties WHERE name = 'links');
@@ -688,58 +816,6 @@ CREATE TRIGGER entries_delete INSTEAD OF DELETE ON entries BEGIN
         AND NOT EXISTS (SELECT 1 FROM cache_entries WHERE blob = OLD.blob)
         AND NOT EXISTS (SELECT 1 FROM sources WHERE hash = OLD.blob AND kept <> 0);
 END;
-CREATE VIEW transfers AS SELECT
-    items.job AS job, items.id AS item, items.url AS url, received, expected,
-    CASE WHEN expected > 0 THEN round(100.0 * received / expected, 1) END AS percent,
-    strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1000.0, 'unixepoch') AS updated_at, transfer_progress.bytes_from AS bytes_from
-    FROM transfer_progress JOIN items ON items.id = transfer_progress.item WHERE items.state = 'active';
-CREATE VIEW waiting AS SELECT
-    job, id AS item, url, waits_for AS host, message AS reason, class, attempts, strftime('%Y-%m-%dT%H:%M:%fZ', (run_at + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch') AS until
-    FROM items WHERE state = 'delayed'
-UNION ALL SELECT
-    items.job, items.id, items.url, held_items.host,
-    coalesce(host_load.reason, 'All downloads at once are taken (--concurrency).'), items.class, items.attempts,
-    strftime('%Y-%m-%dT%H:%M:%fZ', (host_load.until + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch')
-    FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
-    LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
-;
-CREATE VIEW near_duplicates AS
-    WITH flips (bit) AS (VALUES (0), (1), (2), (4), (8), (16), (32), (64), (128), (256), (512), (1024), (2048), (4096), (8192), (16384), (32768))
-    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
-    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
-    CROSS JOIN flips
-    CROSS JOIN source_facts AS b ON b.band0 = (a.band0 | bit) - (a.band0 & bit)
-    CROSS JOIN sources AS other ON other.hash = b.hash
-    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key
-    UNION ALL
-    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
-    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
-    CROSS JOIN flips
-    CROSS JOIN source_facts AS b ON b.band1 = (a.band1 | bit) - (a.band1 & bit)
-    CROSS JOIN sources AS other ON other.hash = b.hash
-    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0
-    UNION ALL
-    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
-    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
-    CROSS JOIN flips
-    CROSS JOIN source_facts AS b ON b.band2 = (a.band2 | bit) - (a.band2 & bit)
-    CROSS JOIN sources AS other ON other.hash = b.hash
-    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) - 1) <> 0
-    UNION ALL
-    SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
-    FROM sources AS one CROSS JOIN source_facts AS a ON a.hash = one.hash
-    CROSS JOIN flips
-    CROSS JOIN source_facts AS b ON b.band3 = (a.band3 | bit) - (a.band3 & bit)
-    CROSS JOIN sources AS other ON other.hash = b.hash
-    WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 32) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 32) & 65535) - 1) <> 0;
-CREATE VIEW events AS SELECT
-    event_log.id * 1000 + part.key AS id, strftime('%Y-%m-%dT%H:%M:%fZ', event_log.at / 1000.0, 'unixepoch') AS at,
-    CASE WHEN json_extract(part.value, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
-    json_extract(part.value, '$[1]') AS job, json_extract(part.value, '$[0]') AS item, items.url AS url,
-    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class,
-    CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta
-    FROM event_log CROSS JOIN json_each(event_log.detail) AS part
-    LEFT JOIN items ON items.id = json_extract(part.value, '$[0]');
 CREATE TRIGGER events_of_new_jobs AFTER INSERT ON jobs BEGIN
     INSERT INTO event_log (at, detail)
         VALUES (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), json_array(json_array(NULL, NEW.id, NEW.state)));
@@ -748,59 +824,47 @@ CREATE TRIGGER events_of_jobs AFTER UPDATE OF state ON jobs WHEN OLD.state <> NE
     INSERT INTO event_log (at, detail)
         VALUES (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), json_array(json_array(NULL, NEW.id, NEW.state)));
 END;
-CREATE INDEX blobs_by_lifetime ON blobs (hash) WHERE lifetime IS NOT NULL;
-CREATE TABLE schedules (
-    name TEXT PRIMARY KEY NOT NULL CONSTRAINT "the name of a schedule has 1 to 100 characters"
-        CHECK (typeof(name) = 'text' AND length(name) BETWEEN 1 AND 100),
-    manifest TEXT NOT NULL CONSTRAINT "manifest is a text of at most 16 MiB"
-        CHECK (typeof(manifest) = 'text' AND length(manifest) <= 16777216),
-    origin TEXT,
-    cron TEXT NOT NULL,
-    time_zone TEXT NOT NULL DEFAULT 'UTC',
-    jitter INTEGER NOT NULL DEFAULT 0 CONSTRAINT "jitter is a number of milliseconds, a day at most"
-        CHECK (typeof(jitter) = 'integer' AND jitter BETWEEN 0 AND 86400000),
-    missed TEXT NOT NULL DEFAULT 'once' CONSTRAINT "missed is 'once' or 'skip'"
-        CHECK (missed = 'once' OR missed = 'skip'),
-    paused INTEGER NOT NULL DEFAULT 0 CONSTRAINT "paused is 0 or 1" CHECK (paused IS 0 OR paused IS 1),
-    next_due INTEGER,
-    starts_at INTEGER,
-    error TEXT
-) WITHOUT ROWID;
 CREATE TRIGGER schedules_plan_anew AFTER UPDATE OF cron, time_zone, jitter, paused ON schedules
 WHEN NEW.cron IS NOT OLD.cron OR NEW.time_zone IS NOT OLD.time_zone OR NEW.jitter IS NOT OLD.jitter OR NEW.paused IS NOT OLD.paused BEGIN
     UPDATE schedules SET next_due = NULL, starts_at = NULL, error = NULL WHERE name = NEW.name;
 END;
-CREATE TABLE schedule_runs (
-    schedule TEXT NOT NULL,
-    due_at INTEGER NOT NULL,
-    taken_at INTEGER NOT NULL,
-    token INTEGER,
-    takers INTEGER NOT NULL DEFAULT 1,
-    outcome TEXT,
-    ended_at INTEGER,
-    job INTEGER,
-    message TEXT,
-    PRIMARY KEY (schedule, due_at)
-) WITHOUT ROWID;
-CREATE INDEX schedule_runs_open ON schedule_runs (taken_at) WHERE outcome IS NULL;
 CREATE TRIGGER schedules_delete AFTER DELETE ON schedules BEGIN
     DELETE FROM schedule_runs WHERE schedule = OLD.name;
 END;
-CREATE TABLE counters (
-    name TEXT NOT NULL,
-    label TEXT NOT NULL DEFAULT '',
-    value INTEGER NOT NULL CONSTRAINT "value is a whole number from 0 to 2^53"
-        CHECK (typeof(value) = 'integer' AND value BETWEEN 0 AND 9007199254740992),
-    PRIMARY KEY (name, label)
-) WITHOUT ROWID;
-CREATE TABLE activity (
-    slot INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    label TEXT NOT NULL DEFAULT '',
-    value INTEGER NOT NULL CONSTRAINT "value is a whole number from 0 to 2^53"
-        CHECK (typeof(value) = 'integer' AND value BETWEEN 0 AND 9007199254740992),
-    PRIMARY KEY (slot, name, label)
-) WITHOUT ROWID;
+CREATE TRIGGER jobs_expand_recipes AFTER INSERT ON jobs WHEN instr(NEW.variants, 'recipe:') > 0 AND instr((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' '), ' recipe:') > 0
+    AND substr(ltrim(NEW.variants, ' ' || char(9) || char(10) || char(13)), 1, 1) NOT IN ('{', '[') BEGIN
+    UPDATE jobs SET variants = NEW.variants WHERE id = NEW.id;
+END;
+CREATE TRIGGER jobs_expand_recipes_update AFTER UPDATE OF variants ON jobs WHEN instr(NEW.variants, 'recipe:') > 0 AND instr((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' '), ' recipe:') > 0
+    AND substr(ltrim(NEW.variants, ' ' || char(9) || char(10) || char(13)), 1, 1) NOT IN ('{', '[') BEGIN
+    SELECT RAISE(ABORT, 'variants names a recipe that does not exist; SELECT name FROM recipes lists those that do')
+        WHERE EXISTS (SELECT 1 FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') WHERE value GLOB 'recipe:*'
+            AND substr(value, 8) NOT IN (SELECT name FROM recipes));
+    UPDATE jobs SET variants = (SELECT group_concat(coalesce(recipes.variants, word.value), ' ')
+        FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') AS word LEFT JOIN recipes ON word.value = 'recipe:' || recipes.name WHERE word.value <> '')
+        WHERE id = NEW.id;
+END;
+CREATE TRIGGER items_expand_recipes AFTER INSERT ON items WHEN instr(NEW.variants, 'recipe:') > 0 AND instr((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' '), ' recipe:') > 0
+    AND substr(ltrim(NEW.variants, ' ' || char(9) || char(10) || char(13)), 1, 1) NOT IN ('{', '[') BEGIN
+    UPDATE items SET variants = NEW.variants WHERE id = NEW.id;
+END;
+CREATE TRIGGER items_expand_recipes_update AFTER UPDATE OF variants ON items WHEN instr(NEW.variants, 'recipe:') > 0 AND instr((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' '), ' recipe:') > 0
+    AND substr(ltrim(NEW.variants, ' ' || char(9) || char(10) || char(13)), 1, 1) NOT IN ('{', '[') BEGIN
+    SELECT RAISE(ABORT, 'variants names a recipe that does not exist; SELECT name FROM recipes lists those that do')
+        WHERE EXISTS (SELECT 1 FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') WHERE value GLOB 'recipe:*'
+            AND substr(value, 8) NOT IN (SELECT name FROM recipes));
+    UPDATE items SET variants = (SELECT group_concat(coalesce(recipes.variants, word.value), ' ')
+        FROM json_each('[' || replace(json_quote((' ' || replace(replace(replace(replace(NEW.variants, char(9), ' '), char(10), ' '), char(13), ' '), ';', ' ') || ' ')), ' ', '","') || ']') AS word LEFT JOIN recipes ON word.value = 'recipe:' || recipes.name WHERE word.value <> '')
+        WHERE id = NEW.id;
+END;
+CREATE TRIGGER jobs_notify AFTER UPDATE OF state ON jobs
+WHEN NEW.notify IS NOT NULL AND OLD.state <> NEW.state
+    AND (NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed') BEGIN
+    INSERT OR REPLACE INTO notices (job, ended_at, due_at) VALUES (NEW.id, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER));
+END;
+CREATE TRIGGER jobs_forget_notice AFTER DELETE ON jobs BEGIN
+    DELETE FROM notices WHERE job = OLD.id;
+END;
 CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (NEW.state = 'queued' OR NEW.state = 'running' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed') BEGIN
     SELECT RAISE(ABORT, 'the states of a job are queued, running, paused, finished, cancelled, failed, in lower case');
 END;

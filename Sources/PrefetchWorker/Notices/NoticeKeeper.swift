@@ -1,0 +1,143 @@
+internal import Core
+internal import Download
+public import Jobs
+public import Logging
+internal import Synchronization
+
+/// Tells the receivers that jobs name that these jobs have ended.
+///
+/// A notice that a receiver does not take is sent again, by any worker of the database, up to
+/// ``JobNotice/maxAttempts`` times. Requests are made by the download engine under the worker's own address guard; they
+/// follow no redirect, and have none of the worker's headers.
+public final class NoticeKeeper: Sendable {
+    /// Notices that are sent at once.
+    private static let width = 8
+    /// How often notices are looked for: a look costs one query.
+    private static let interval: Duration = .seconds(1)
+
+    private let store: JobStore
+    private let secret: NoticeSecret?
+    private let command: NoticeCommand?
+    private let configuration: DownloadConfiguration
+    private let logger: Logger
+    private let downloader = Mutex<Downloader?>(nil)
+
+    /// - Throws: `usage` if the command that the configuration names is no program.
+    public init(_ configuration: WorkerConfiguration, _ store: JobStore, logger: Logger) throws(WorkerError) {
+        self.store = store
+        self.logger = logger
+        secret = configuration.notices.secret
+        command = try configuration.notices.command.map { (path) throws(WorkerError) in
+            try NoticeCommand(path, limit: configuration.commandLimits.time)
+        }
+        var downloads = DownloadConfiguration()
+        downloads.addresses = configuration.downloads.addresses
+        downloads.caFile = configuration.downloads.caFile
+        downloads.proxy = configuration.downloads.proxy
+        downloads.userAgent = configuration.downloads.userAgent
+        downloads.concurrency = Self.width
+        downloads.maxBodyBytes = 1 << 20
+        downloads.maxRedirects = 0
+        downloads.totalTimeout = .seconds(30)
+        self.configuration = downloads
+    }
+
+    /// Sends what is due until the task is cancelled.
+    public func run() async {
+        while !Task.isCancelled {
+            await sendAllDue()
+            // Cancellation ends the sleep.
+            try? await Task.sleep(for: Self.interval)
+        }
+        await close()
+    }
+
+    /// Sends what is due at this moment, once each.
+    public func sendAllDue() async {
+        await withTaskGroup(of: Void.self) { group in
+            var running = 0
+            while !Task.isCancelled, let notice = await next() {
+                if running == Self.width { await group.next() } else { running += 1 }
+                group.addTask { await self.send(notice) }
+            }
+        }
+    }
+
+    public func close() async { await downloader.withLock { $0.take() }?.shutdown() }
+
+    private func next() async -> JobNotice? {
+        do {
+            return try await store.notices.take(takesCommands: command != nil)
+        } catch {
+            // The worker itself ends where the database stays unusable.
+            logger.debug("The notices of ended jobs can't be read: \(error.message)")
+            return nil
+        }
+    }
+
+    // MARK: - One notice
+
+    /// Why an attempt failed.
+    private struct Fault {
+        let message: String
+        var isFinal = false
+        var retryAfter: Int64 = 0
+    }
+
+    private func send(_ notice: JobNotice) async {
+        do {
+            guard let progress = try await store.reports.progress(job: notice.job) else { return }
+            let message = try NoticeMessage(notice, progress, try await FailureCounts(of: [notice.job], in: store))
+            let fault: Fault? =
+                switch notice.target {
+                case .command: await command?.run(message).map { Fault(message: $0) }
+                case .url(let url): await post(message, to: url)
+                }
+            if fault != nil, Task.isCancelled { return try await store.notices.release(notice) }
+            guard let fault else { return try await store.notices.sent(notice) }
+            let isOver = try await !store.notices.failed(
+                notice, fault.message, isFinal: fault.isFinal, retryAfter: fault.retryAfter)
+            logger.warning(
+                "A job has ended, and its notice was not taken: \(fault.message)",
+                metadata: [
+                    "job": "\(notice.job)",
+                    "next": isOver ? "none" : "in \(max(notice.delay, fault.retryAfter) / 1_000) s",
+                ])
+        } catch {
+            // What can't be written now is sent again by the next worker that finds it due.
+            logger.warning("A job's notice can't be sent yet: \(error)", metadata: ["job": "\(notice.job)"])
+        }
+    }
+
+    private func post(_ message: NoticeMessage, to url: String) async -> Fault? {
+        var request = DownloadRequest(
+            url: url, headers: message.headers(at: store.database.currentTime.milliseconds / 1_000, signedWith: secret))
+        request.body = message.body
+        do {
+            switch try await poster().download(request) {
+            case .body, .notModified: return nil
+            case .crowded(let host): return Fault(message: "\(host) is busy.")
+            case .failed(let failure):
+                let status = failure.response?.status
+                // 204 and 205 have no body.
+                if let status, (200..<300).contains(status), failure.httpStatus == status { return nil }
+                // 410 says that the receiver wants no more; a wrong URL stays wrong.
+                let isFinal = status == 410 || failure.failureClass == .invalidURL
+                return Fault(
+                    message: OwnLimits().explained(failure).message, isFinal: isFinal, retryAfter: failure.retryAfter?.milliseconds ?? 0)
+            }
+        } catch {
+            return Fault(message: "\(error)")
+        }
+    }
+
+    private func poster() throws -> Downloader {
+        try downloader.withLock { downloader in
+            if let downloader { return downloader }
+            let made = try Downloader(
+                configuration: configuration, makeFile: { try NoticeFile.make() }, inspect: { _ in .accept })
+            downloader = made
+            return made
+        }
+    }
+}

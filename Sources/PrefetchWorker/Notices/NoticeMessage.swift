@@ -1,0 +1,46 @@
+internal import Crypto
+internal import FoundationEssentials
+internal import Jobs
+
+/// What a notice says, as JSON, and its signature.
+struct NoticeMessage: Sendable {
+    let id: String
+    let body: [UInt8]
+
+    private struct Content: Encodable {
+        let type = "job.ended"
+        let timestamp: String?
+        let data: Job
+
+        struct Job: Encodable {
+            let job: JobProgress
+            let failures: [FailureCounts.Count]
+        }
+    }
+
+    /// More kinds of failures than a receiver reads.
+    private static let maxFailures = 100
+
+    init(_ notice: JobNotice, _ progress: JobProgress, _ failures: FailureCounts) throws {
+        id = notice.id
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        let job = Content.Job(job: progress, failures: Array(failures.counts.prefix(Self.maxFailures)))
+        body = Array(try encoder.encode(Content(timestamp: progress.finishedAt, data: job)))
+    }
+
+    /// The headers of the Standard Webhooks specification: the id, the time in UTC seconds, and the HMAC-SHA256 of both and the
+    /// body.
+    func headers(at seconds: Int64, signedWith secret: NoticeSecret?) -> [(name: String, value: String)] {
+        var headers = [
+            (name: "Content-Type", value: "application/json"), (name: "Accept", value: "*/*"),
+            (name: "webhook-id", value: id), (name: "webhook-timestamp", value: "\(seconds)"),
+        ]
+        guard let secret else { return headers }
+        let code = HMAC<SHA256>.authenticationCode(
+            for: Array("\(id).\(seconds).".utf8) + body, using: SymmetricKey(data: secret.bytes))
+        headers.append((name: "webhook-signature", value: "v1,\(Data(code).base64EncodedString())"))
+        return headers
+    }
+}
