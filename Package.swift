@@ -200,6 +200,7 @@ let package = Package(
                 "TestHelper", "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache",
                 "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),

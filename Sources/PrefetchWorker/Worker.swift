@@ -94,40 +94,40 @@ public struct Worker: Sendable {
             await cache.begin()
             let end = Mutex<Result<Summary.End, WorkerError>?>(nil)
             let loop = claimLoop(engine, admission, signals, worker: worker)
-            let services: [any Service] = [
-                Part { [downloader = engine.downloader] in
+            let services = RunServices([
+                { [downloader = engine.downloader] in
                     try? await gracefulShutdown()  // Best effort: it throws if cancelled, which ends the service too.
                     await downloader.shutdown()
                 },
-                Part { [publisher = engine.stages.publisher] in
+                { [publisher = engine.stages.publisher] in
                     await withGracefulShutdownHandler {
                         await publisher.run(inFlight: { admission.countInMotion })
                     } onGracefulShutdown: {
                         publisher.close()
                     }
                 },
-                Part { [helpers = engine.helpers] in
+                { [helpers = engine.helpers] in
                     await withGracefulShutdownHandler {
                         await helpers.run()
                     } onGracefulShutdown: {
                         helpers.close()
                     }
                 },
-                Part { await cancelWhenGracefulShutdown { await cache.run() } },
-                Part { [keeper = ActivityKeeper(engine.store.activity, engine.helpers, statistics, logger)] in
+                { await cancelWhenGracefulShutdown { await cache.run() } },
+                { [keeper = ActivityKeeper(engine.store.activity, engine.helpers, statistics, logger)] in
                     await keeper.serve()
                 },
-                Part { await hosts.end(await cancelWhenGracefulShutdown { await hosts.run(ledger) }) },
-                Part { [housekeeper = housekeeper(engine, tasks, signals, worker: worker)] in
+                { await hosts.end(await cancelWhenGracefulShutdown { await hosts.run(ledger) }) },
+                { [housekeeper = housekeeper(engine, tasks, signals, worker: worker)] in
                     await cancelWhenGracefulShutdown { await housekeeper.run() }
                 },
-                Part {
+                {
                     let result = await loop()
                     await settle(tasks, engine)
                     end.withLock { $0 = result }
                 },
-            ]
-            await run(services)
+            ])
+            await services.run()
             await cache.collect(orphans: false)
             await cache.trim()
             return end.withLock { $0 } ?? .failure(WorkerError(.internalError, "The run was cancelled."))
@@ -135,19 +135,6 @@ public struct Worker: Sendable {
             await engine.downloader.shutdown()
             return .failure(WorkerError(error))
         }
-    }
-
-    /// The last service ends by itself, and ends the others.
-    private func run(_ services: [any Service]) async {
-        let group = ServiceGroup(
-            configuration: ServiceGroupConfiguration(
-                services: services.map {
-                    ServiceGroupConfiguration.ServiceConfiguration(
-                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup)
-                },
-                logger: Logger(label: "services") { _ in SwiftLogNoOpLogHandler() }))
-        // Best effort: no service throws, and a cancelled group throws only after all of them have ended.
-        try? await group.run()
     }
 
     private func claimLoop(
@@ -192,13 +179,4 @@ public struct Worker: Sendable {
         await tasks.waitUntilEmpty()
         deadline.cancel()
     }
-}
-
-/// One service of a run.
-private struct Part: Service {
-    let body: @Sendable () async -> Void
-
-    init(_ body: @escaping @Sendable () async -> Void) { self.body = body }
-
-    func run() async { await body() }
 }

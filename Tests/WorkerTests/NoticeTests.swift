@@ -75,7 +75,8 @@ import Testing
     }
 
     @Test func `A receiver that fails is asked again, under the same id`() async throws {
-        try await withReceiver([.status(503), .redirect(to: "/1.png"), .noReply, .status(200)]) { (w) async throws -> Void in
+        try await withReceiver([.status(503), .redirect(to: "/1.png"), .noReply, .status(200)]) {
+            (w) async throws -> Void in
             try await w.enqueue(w.url("/1.png"), "--notify", w.url("/hook"))
             try await w.drain()
             #expect(try await w.run("status", "1").output.contains("notice due at "))

@@ -39,7 +39,8 @@ struct NoticeCommand: Sendable {
             let result = try await Subprocess.run(
                 .path(command.path), environment: .custom(CommandRun.environment), workingDirectory: "/",
                 platformOptions: CommandRun.platform,
-                input: .fileDescriptor(input, closeAfterSpawningProcess: false), output: .discarded, error: .string(limit: 1 << 20))
+                input: .fileDescriptor(input, closeAfterSpawningProcess: false), output: .discarded,
+                error: .string(limit: 1 << 20))
             switch result.terminationStatus {
             case .exited(0): return nil
             case .exited(let code):

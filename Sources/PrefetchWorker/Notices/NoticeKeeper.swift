@@ -124,7 +124,8 @@ public final class NoticeKeeper: Sendable {
                 // 410 says that the receiver wants no more; a wrong URL stays wrong.
                 let isFinal = status == 410 || failure.failureClass == .invalidURL
                 return Fault(
-                    message: OwnLimits().explained(failure).message, isFinal: isFinal, retryAfter: failure.retryAfter?.milliseconds ?? 0)
+                    message: OwnLimits().explained(failure).message, isFinal: isFinal,
+                    retryAfter: failure.retryAfter?.milliseconds ?? 0)
             }
         } catch {
             return Fault(message: "\(error)")
