@@ -28,7 +28,7 @@ import Testing
     /// Makes the schedule due now, as if its time had come.
     private func comes(_ name: String, _ w: TestWorker) async throws {
         try await w.sql(
-            "UPDATE schedules SET next_due = next_due % 1 + strftime('%s', 'now') * 1000, starts_at = 1 WHERE name = '\(name)'"
+            "UPDATE schedules SET next_due = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), starts_at = 1 WHERE name = '\(name)'"
         )
     }
 

@@ -1,5 +1,5 @@
 internal import Core
-internal import Download
+public import Download
 public import Jobs
 public import Logging
 internal import Synchronization
@@ -22,24 +22,27 @@ public final class NoticeKeeper: Sendable {
     private let logger: Logger
     private let downloader = Mutex<Downloader?>(nil)
 
-    /// - Throws: `usage` if the command that the configuration names is no program.
-    public init(_ configuration: WorkerConfiguration, _ store: JobStore, logger: Logger) throws(WorkerError) {
+    /// - Parameter downloads: the worker's; its addresses, proxy, certificates and user agent hold for notices, too.
+    /// - Throws: `usage` if the command that the options name is no program.
+    public init(
+        _ options: NoticeOptions, downloads: DownloadConfiguration, _ store: JobStore, logger: Logger,
+    ) throws(WorkerError) {
         self.store = store
         self.logger = logger
-        secret = configuration.notices.secret
-        command = try configuration.notices.command.map { (path) throws(WorkerError) in
-            try NoticeCommand(path, limit: configuration.commandLimits.time)
+        secret = options.secret
+        command = try options.command.map { (path) throws(WorkerError) in
+            try NoticeCommand(path, limit: options.commandTime)
         }
-        var downloads = DownloadConfiguration()
-        downloads.addresses = configuration.downloads.addresses
-        downloads.caFile = configuration.downloads.caFile
-        downloads.proxy = configuration.downloads.proxy
-        downloads.userAgent = configuration.downloads.userAgent
-        downloads.concurrency = Self.width
-        downloads.maxBodyBytes = 1 << 20
-        downloads.maxRedirects = 0
-        downloads.totalTimeout = .seconds(30)
-        self.configuration = downloads
+        var configuration = DownloadConfiguration()
+        configuration.addresses = downloads.addresses
+        configuration.caFile = downloads.caFile
+        configuration.proxy = downloads.proxy
+        configuration.userAgent = downloads.userAgent
+        configuration.concurrency = Self.width
+        configuration.maxBodyBytes = 1 << 20
+        configuration.maxRedirects = 0
+        configuration.totalTimeout = .seconds(30)
+        self.configuration = configuration
     }
 
     /// Sends what is due until the task is cancelled.

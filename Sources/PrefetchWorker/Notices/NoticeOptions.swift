@@ -6,6 +6,8 @@ public struct NoticeOptions: Sendable {
     public var secret: NoticeSecret?
     /// The program that gets the notices of jobs whose `notify` is `command`; nil for none.
     public var command: String?
+    /// How long the program may take for one notice.
+    public var commandTime: Duration = .seconds(30)
 
     public init() {}
 }

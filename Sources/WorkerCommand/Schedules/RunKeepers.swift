@@ -14,7 +14,8 @@ struct RunKeepers {
 
     init(_ configuration: WorkerConfiguration, _ store: JobStore, _ access: ListAccess, _ logger: Logger) throws {
         schedules = ScheduleKeeper(store: store, access: access, logger: logger)
-        notices = try NoticeKeeper(configuration, store, logger: logger)
+        notices = try NoticeKeeper(
+            configuration.notices, downloads: configuration.downloads, store, logger: logger)
         drains = configuration.drains
     }
 

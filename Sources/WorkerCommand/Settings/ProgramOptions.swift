@@ -66,6 +66,7 @@ struct ProgramOptions: ParsableArguments {
         configuration.commandLimits.bytes = Int(try settings.value(ProgramSettings.commandOutput, commandOutput))
         configuration.commandLimits.time = .milliseconds(
             try settings.value(ProgramSettings.commandTimeout, commandTimeout))
+        configuration.notices.commandTime = configuration.commandLimits.time
     }
 
     /// Checks the folder at the start: without it each item that names a picture would fail, one by one.
