@@ -178,6 +178,13 @@ extension ItemQuery {
         }
         text = query["text"].map(String.init)
         isDescending = query["order"] == "desc"
+        if let name = query["sort"] {
+            guard let known = Sort(rawValue: String(name)) else {
+                let all = Sort.allCases.map(\.rawValue).joined(separator: ", ")
+                throw Refusal(.badRequest, "Items can't be sorted by '\(name)'. They can be by: \(all).")
+            }
+            sort = known
+        }
         after = query["after"].flatMap { Int64($0) }
         limit = query["limit"].flatMap { Int($0) } ?? limit
         if let name = query["class"] {

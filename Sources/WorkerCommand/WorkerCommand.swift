@@ -21,6 +21,7 @@ struct WorkerCommand: AsyncParsableCommand {
             InitCommand.self, EnqueueCommand.self, RunCommand.self, WarmCommand.self, ScheduleCommand.self,
             ManifestCommand.self, RecipeCommand.self, StatusCommand.self,
             WaitCommand.self, ResultsCommand.self, EventsCommand.self, GetCommand.self, ExportCommand.self,
+            SheetCommand.self,
             ImportCommand.self, ExplainCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
             RetryCommand.self, BlacklistCommand.self, HostsCommand.self, LimitsCommand.self, CacheCommand.self,
             DatabaseCommand.self, PruneCommand.self, MetricsCommand.self, DashboardCommand.self, ConfigCommand.self,

@@ -27,7 +27,7 @@ struct ViewTests {
             "jobs",
             """
             id name urls variants options headers priority execution_order state total queued active delayed done cached \
-            failed blacklisted cancelled bytes not_new created_at started_at finished_at error dedupe_key revision
+            failed blacklisted cancelled bytes not_new created_at started_at finished_at error dedupe_key notify revision
             """
         ),
         (

@@ -130,7 +130,7 @@ function job(main, [id], query) {
     h("option", { value: "" }, "all states"), states.map((state) => h("option", { value: state, selected: state === filter.state }, state)));
   const kind = h("input", { id: "i-class", size: "14", placeholder: "http-404", value: filter.class, onchange: () => { filter.class = kind.value.trim(); again(); } });
   const search = h("input", { id: "i-text", type: "search", placeholder: "part of the URL", value: filter.text, onchange: () => { filter.text = search.value.trim(); again(); } });
-  const order = h("select", { id: "i-order", onchange: () => { filter.order = order.value; again(); } }, h("option", { value: "asc" }, "first ones first"), h("option", { value: "desc" }, "last ones first"));
+  const order = h("select", { id: "i-order", onchange: () => { filter.order = order.value; again(); } }, h("option", { value: "asc" }, "first ones first"), h("option", { value: "desc" }, "last ones first"), h("option", { value: "bytes" }, "largest first"), h("option", { value: "tries" }, "most tries first"), h("option", { value: "ended" }, "latest end first"));
   const label = (name, text, field) => h("span", {}, h("label", { for: name }, text, " "), field);
   const rows = h("div");
   main.replaceChildren(h("p", {}, h("a", { href: "#/" }, "← Jobs")), head, waits, failures, h("h2", {}, "Items"),
@@ -139,7 +139,7 @@ function job(main, [id], query) {
 
   async function items() {
     const mine = ++asked, after = trail[trail.length - 1];
-    const wanted = new URLSearchParams({ limit: "50", order: filter.order });
+    const wanted = new URLSearchParams({ limit: "50", [["asc", "desc"].includes(filter.order) ? "order" : "sort"]: filter.order });
     for (const name of ["state", "class", "text"]) if (filter[name]) wanted.set(name, filter[name]);
     if (after != null) wanted.set("after", after);
     let page, found = [], next = after;

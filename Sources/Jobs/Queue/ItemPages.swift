@@ -8,14 +8,33 @@ public struct ItemQuery: Sendable {
     public var failure: FailureClass?
     /// A part of the URL.
     public var text: String?
-    /// The newest first.
+    /// Nil for the order of the items' numbers.
+    public var sort: Sort?
+    /// The newest first; without ``sort`` only.
     public var isDescending = false
-    /// Continues after this item; nil for the first page.
+    /// Continues where ``ItemPage/next`` says; nil for the first page.
     public var after: Int64?
     /// From 1 to 500.
     public var limit = 50
 
     public init() {}
+
+    /// Orders by a column, the largest value first.
+    public enum Sort: String, CaseIterable, Sendable {
+        case bytes, tries, ended
+
+        fileprivate var column: String {
+            switch self {
+            case .bytes: "bytes"
+            case .tries: "attempts"
+            case .ended: "finished_at"
+            }
+        }
+    }
+
+    /// Items that a job may have for its pages to be sorted: all of them are looked at for each page, which takes some
+    /// 200 ms.
+    public static let mostSorted = 100_000
 
     /// The states that ``state`` may name.
     public static let states = ItemState.allCases.map(\.rawValue) + ["cached", "blacklisted"]
@@ -79,9 +98,16 @@ extension JobReports {
             ELSE state END
         """
 
+    private static let isWanted = """
+        (?4 IS NULL OR shown = ?4) AND (?5 IS NULL OR class = ?5) AND (?6 IS NULL OR instr(lower(url), ?6) > 0)
+        """
+
     /// A page of a job's items, by their numbers. It looks at a bounded number of items, so that a filter that few items of
     /// a million pass takes several pages, and no page takes long.
+    ///
+    /// - Throws: `refused` for a ``ItemQuery/sort`` of a job with too many items.
     public func items(job: JobID, _ query: ItemQuery) async throws(JobsError) -> ItemPage {
+        if let sort = query.sort { return try await items(job: job, query, sortedBy: sort) }
         let reading = gate.reading
         let limit = max(1, min(query.limit, 500))
         return try await gate.read { db in
@@ -100,7 +126,7 @@ extension JobReports {
             let items = try db.rows(
                 """
                 SELECT *, \(Self.shown) AS shown FROM items WHERE job = ?1 AND id \(compare) ?2 AND id \(upTo) ?3
-                    AND (?4 IS NULL OR shown = ?4) AND (?5 IS NULL OR class = ?5) AND (?6 IS NULL OR instr(lower(url), ?6) > 0)
+                    AND \(Self.isWanted)
                 ORDER BY id \(order) LIMIT ?7
                 """,
                 [job, start, end, query.state, query.failure?.rawValue, query.text?.lowercased(), limit]
@@ -108,6 +134,34 @@ extension JobReports {
             let last = items.count == limit ? items[limit - 1].id : end
             let hasMore = try db.exists("SELECT 1 FROM items WHERE job = ? AND id \(compare) ?", [job, last])
             return ItemPage(items: items, next: hasMore ? last : nil)
+        }
+    }
+
+    /// A page of a job's items by a column, which is not indexed: an index would cost each item more than pages are worth.
+    private func items(job: JobID, _ query: ItemQuery, sortedBy sort: ItemQuery.Sort) async throws(JobsError)
+        -> ItemPage
+    {
+        let reading = gate.reading
+        let limit = max(1, min(query.limit, 500))
+        let start = min(max(query.after ?? 0, 0), Int64(ItemQuery.mostSorted))
+        return try await gate.read { db in
+            let total = try db.int("SELECT total FROM jobs WHERE id = ?", [job]) ?? 0
+            guard total <= ItemQuery.mostSorted else {
+                throw JobsError(
+                    .refused,
+                    "Job \(job) has \(total) items. Up to \(ItemQuery.mostSorted) can be sorted; show the others in the order of their numbers."
+                )
+            }
+            let now = try reading.moment(in: db)
+            let items = try db.rows(
+                """
+                SELECT *, \(Self.shown) AS shown FROM items WHERE job = ?1 AND \(Self.isWanted)
+                ORDER BY \(sort.column) DESC, id LIMIT ?7 OFFSET ?8
+                """,
+                [job, nil, nil, query.state, query.failure?.rawValue, query.text?.lowercased(), limit + 1, start]
+            ).map { ItemLine(row: $0, now) }
+            return ItemPage(
+                items: Array(items.prefix(limit)), next: items.count > limit ? start + Int64(limit) : nil)
         }
     }
 
