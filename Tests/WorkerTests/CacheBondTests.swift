@@ -27,6 +27,22 @@ import Testing
         }
     }
 
+    @Test func `A new folder is refused as the cache of a database that has another, and the first one stays in use`()
+        async throws
+    {
+        try await withWorker { w in
+            try await w.enqueue([w.url("/1.png")])
+            try await w.drain()
+            for _ in 0..<2 {
+                let told = try await w.run("run", "--drain", "--cache", w.place("new"), expecting: 73)
+                #expect(
+                    told.errors.contains("are in the cache \(w.cache), and \(w.place("new")) has none"),
+                    "\(told.errors)")
+            }
+            try await w.run("get", w.url("/1.png"))
+        }
+    }
+
     @Test func `The tree of links of another cache is left alone`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))

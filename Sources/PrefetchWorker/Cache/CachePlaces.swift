@@ -74,7 +74,11 @@ struct CachePlaces {
         let isDatabaseOther = known.database?.isOther(than: database) ?? false
         let isOriginalThere = (folder: known.folder?.isThere ?? false, database: known.database?.isThere ?? false)
         if isFolderOther, !isDatabaseOther, isOriginalThere.folder, !isNamed {
-            throw refusal("the cache \(cache.directory) is a copy of \(known.folder?.path ?? "its own")")
+            let own = known.folder?.path ?? "its own"
+            throw refusal(
+                (try? cache.hasNoBlobs()) == true
+                    ? "the pictures of \(store.path) are in the cache \(own), and \(cache.directory) has none"
+                    : "the cache \(cache.directory) is a copy of \(own)")
         }
         if isDatabaseOther, !isFolderOther, isOriginalThere.database, !isNamed {
             throw refusal("the database \(store.path) is a copy of \(known.database?.path ?? "its own")")
@@ -103,8 +107,8 @@ struct CachePlaces {
         WorkerError(
             .cannotCreate,
             """
-            They don't belong together: \(what). What one of them forgets or deletes, the other would miss. Name the \
-            database and the cache of the same copy with --db and --cache.
+            They don't belong together: \(what). What one of them forgets or deletes, the other would miss. Name a \
+            database and its own cache with --db and --cache.
             """)
     }
 
