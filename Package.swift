@@ -128,7 +128,8 @@ let package = Package(
         .executableTarget(
             name: "WorkerCommand",
             dependencies: [
-                "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache", "Lists", "Dashboard",
+                "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache", "Lists",
+                "Dashboard",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
