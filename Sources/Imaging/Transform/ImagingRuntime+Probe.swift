@@ -1,4 +1,3 @@
-import SystemPackage
 import Variants
 
 extension ImagingRuntime {
@@ -33,13 +32,9 @@ extension ImagingRuntime {
 
     private static func encodes(_ format: VariantSpec.Output) -> Bool {
         SampleImage.bytes(of: .png).withUnsafeBytes { bytes in
-            // Best effort, as above. A pipe holds the small encoded picture; only whether the encoder succeeds matters.
-            guard let picture = try? Picture(of: bytes, as: .png).inMemory(), let pipe = try? FileDescriptor.pipe()
-            else { return false }
-            let encoding = Encoding(format, quality: nil, VariantOptions())
-            let worked: Void? = try? picture.write(encoding, to: pipe.writeEnd)
-            for end in [pipe.readEnd, pipe.writeEnd] { try? end.close() }
-            return worked != nil
+            // Best effort, as above. Into memory, since some encoders go back in their file, which a pipe does not allow.
+            guard let picture = try? Picture(of: bytes, as: .png).inMemory() else { return false }
+            return (try? picture.encoded(Encoding(format, quality: nil, VariantOptions()))) != nil
         }
     }
 }
