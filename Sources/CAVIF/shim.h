@@ -6,4 +6,17 @@
 
 #include <avif/avif.h>
 
+// Whether libavif writes edit lists: 1.0 and later do.
+static inline int pw_avif_writes_lists(void) { return AVIF_VERSION >= 1000000; }
+
+// Says how often the frames are repeated after the first time, or -1 for ever. libavif 0.11 has no such setting.
+static inline void pw_avif_set_repetitions(avifEncoder *encoder, int repetitions) {
+#if AVIF_VERSION >= 1000000
+    encoder->repetitionCount = repetitions;
+#else
+    (void)encoder;
+    (void)repetitions;
+#endif
+}
+
 // The header gives these no nullability, so Swift sees every pointer as one that may be null.

@@ -17,8 +17,8 @@ struct AVIFFrameSettings {
 
 /// Writes an animated AVIF with libavif and libaom, which hold the encoded frames until the end.
 ///
-/// libaom runs on one thread, so the bytes do not depend on the machine. libavif writes the time into the file and no
-/// number of loops: ``AVIFPlays`` changes both. The only owner of its handles.
+/// libaom runs on one thread, so the bytes do not depend on the machine. libavif writes the time into the file and,
+/// before 1.0, no number of loops: ``AVIFPlays`` changes both. The only owner of its handles.
 /// https://github.com/AOMediaCodec/libavif/blob/v0.11.1/include/avif/avif.h
 final class AVIFFrameSink: FrameSink {
     private let descriptor: FileDescriptor
@@ -59,6 +59,7 @@ final class AVIFFrameSink: FrameSink {
         encoder.pointee.speed = CInt(settings.speed)
         // Milliseconds.
         encoder.pointee.timescale = 1_000
+        pw_avif_set_repetitions(encoder, CInt(clamping: outline.loopCount - 1))
         let worst = settings.quality == nil ? AVIF_QUANTIZER_LOSSLESS : AVIF_QUANTIZER_WORST_QUALITY
         (encoder.pointee.minQuantizer, encoder.pointee.maxQuantizer) = (AVIF_QUANTIZER_LOSSLESS, worst)
         (encoder.pointee.minQuantizerAlpha, encoder.pointee.maxQuantizerAlpha) = (AVIF_QUANTIZER_LOSSLESS, worst)

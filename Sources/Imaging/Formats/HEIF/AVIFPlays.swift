@@ -1,3 +1,5 @@
+internal import CAVIF
+
 /// The boxes before the pixels of an animated AVIF, changed so that the file says how often it plays and no longer when
 /// it was made.
 ///
@@ -24,7 +26,10 @@ struct AVIFPlays {
         length = data.lowerBound - 8
         bytes = Array(file[..<length])
         let tracks = Self.tracks(movie, reader)
-        guard !tracks.isEmpty, clearTimes(movie, tracks, reader), setDurations(movie, tracks, count, reader),
+        guard !tracks.isEmpty, clearTimes(movie, tracks, reader) else { return nil }
+        // The lists are there, for as many repetitions as the encoder was given.
+        if pw_avif_writes_lists() != 0 { return }
+        guard setDurations(movie, tracks, count, reader),
             move(by: tracks.count * Self.listLength, movie, tracks, reader),
             insertLists(movie, tracks, reader)
         else { return nil }
