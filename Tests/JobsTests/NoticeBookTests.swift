@@ -77,6 +77,17 @@ import Testing
         }
     }
 
+    @Test(arguments: ["'abc'", "x'ff'", "9e99", "-9223372036854775808", "9223372036854775807"])
+    func `Numbers that are none lose no notice, and it ends`(_ value: String) async throws {
+        try await withQueue { (queue) async throws -> Void in
+            let job = try await endedJob(queue)
+            #expect(try queue.shell.run("UPDATE notices SET attempts = \(value), ended_at = \(value)").errors == "")
+            let notice = try #require(try await take(queue))
+            try await queue.store.notices.sent(notice)
+            #expect(try await queue.store.notices.notice(ofJob: job)?.state == .sent)
+        }
+    }
+
     @Test func `A sender that died is replaced, and what it says later changes nothing`() async throws {
         try await withQueue { (queue) async throws -> Void in
             let job = try await endedJob(queue)

@@ -26,9 +26,12 @@ public struct NoticeBook: Sendable {
             let notice = JobNotice(
                 job: row["job"], target: target == Schema.notifyCommand ? .command : .url(target),
                 endedAt: WallTime(clamping: row["ended_at"]), attempts: Int(clamping: min(max(attempts, 0), 1_000) + 1))
+            // Also the time of the end as it was read: SQL may have written what is no number, and ``end`` compares it.
             try db.run(
-                "UPDATE notices SET attempts = ?, due_at = ? WHERE job = ?",
-                [notice.attempts, (now + Self.claimDuration).milliseconds, notice.job])
+                "UPDATE notices SET attempts = ?, ended_at = ?, due_at = ? WHERE job = ?",
+                [
+                    notice.attempts, notice.endedAt.milliseconds, (now + Self.claimDuration).milliseconds, notice.job,
+                ])
             return notice
         }
     }
