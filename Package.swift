@@ -5,9 +5,13 @@ let package = Package(
     name: "PrefetchWorker",
     products: [
         .executable(name: "worker", targets: ["WorkerCommand"]),
-        // Who embeds the worker puts jobs into its queue, and may bring coders and addresses.
+        // What `worker` starts to decode and encode pictures.
+        .executable(name: "worker-helper", targets: ["WorkerHelper"]),
+        // Who embeds the worker puts jobs into its queue, and may bring coders and addresses. The program is its own
+        // helper.
         .library(
-            name: "PrefetchWorker", targets: ["PrefetchWorker", "Core", "Jobs", "Variants", "Imaging", "Download"]),
+            name: "PrefetchWorker",
+            targets: ["PrefetchWorker", "PrefetchHelper", "Core", "Jobs", "Variants", "ImageFiles", "Download"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -67,10 +71,14 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
+        // What can be said of a picture's file without a library that decodes it.
+        .target(
+            name: "ImageFiles",
+            dependencies: ["Core", "Variants", .product(name: "SystemPackage", package: "swift-system")]),
         .target(
             name: "Imaging",
             dependencies: [
-                "Core", "Variants", "CVips", "CWebP", "CJPEG", "CAVIF", "CJXL", "CGIF", "CZlib",
+                "Core", "Variants", "ImageFiles", "CVips", "CWebP", "CJPEG", "CAVIF", "CJXL", "CGIF", "CZlib",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
@@ -90,12 +98,29 @@ let package = Package(
             ],
         ),
 
+        // The messages between worker and helper, and the helper.
+        .target(
+            name: "HelperProtocol",
+            dependencies: [
+                "Core", "Variants", "ImageFiles", "CDescriptorPassing",
+                .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+        .target(
+            name: "PrefetchHelper",
+            dependencies: [
+                "Core", "Variants", "ImageFiles", "Imaging", "HelperProtocol", "CDescriptorPassing", "CLandlock",
+                "CSeccomp", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+        .executableTarget(name: "WorkerHelper", dependencies: ["PrefetchHelper"]),
+
         // What joins them, and the command.
         .target(
             name: "PrefetchWorker",
             dependencies: [
-                "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache", "CDescriptorPassing", "CLandlock",
-                "CSeccomp",
+                "Core", "Jobs", "Download", "Variants", "ImageFiles", "ContentCache", "HelperProtocol",
+                "CDescriptorPassing",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
@@ -128,7 +153,7 @@ let package = Package(
         .executableTarget(
             name: "WorkerCommand",
             dependencies: [
-                "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache", "Lists",
+                "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "ImageFiles", "ContentCache", "Lists",
                 "Dashboard",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
@@ -143,7 +168,7 @@ let package = Package(
         .executableTarget(
             name: "SepiaWorker",
             dependencies: [
-                "PrefetchWorker", "Core", "Jobs", "Download", "Imaging",
+                "PrefetchWorker", "PrefetchHelper", "Core", "Jobs", "Download", "ImageFiles",
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Examples/SepiaWorker",
@@ -182,7 +207,7 @@ let package = Package(
         .testTarget(
             name: "ImagingTests",
             dependencies: [
-                "Core", "Variants", "Imaging", "TestSupport",
+                "Core", "Variants", "ImageFiles", "Imaging", "TestSupport",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
@@ -193,13 +218,13 @@ let package = Package(
             ],
         ),
         .executableTarget(
-            name: "TestHelper", dependencies: ["PrefetchWorker", "Jobs", "Imaging"],
+            name: "TestHelper", dependencies: ["PrefetchWorker", "PrefetchHelper", "Jobs", "ImageFiles"],
             path: "Tests/TestHelper"),
         .testTarget(
             name: "PrefetchWorkerTests",
             dependencies: [
-                "TestHelper", "PrefetchWorker", "Core", "Jobs", "Download", "Variants", "Imaging", "ContentCache",
-                "TestSupport",
+                "TestHelper", "WorkerHelper", "PrefetchWorker", "PrefetchHelper", "HelperProtocol", "Core", "Jobs",
+                "Download", "Variants", "ImageFiles", "Imaging", "ContentCache", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "SystemPackage", package: "swift-system"),
@@ -208,7 +233,7 @@ let package = Package(
         .testTarget(
             name: "WorkerTests",
             dependencies: [
-                "WorkerCommand", "SepiaWorker", "PrefetchWorker", "TestSupport",
+                "WorkerCommand", "WorkerHelper", "SepiaWorker", "PrefetchWorker", "TestSupport",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
@@ -230,7 +255,7 @@ for target in package.targets where [.regular, .executable, .test].contains(targ
 // Pixels are handled byte by byte, and without optimisation a large picture takes minutes: the tests ask for it by the
 // environment. A package with such a flag can't be depended on, so it isn't there otherwise.
 if Context.environment["OPTIMISE_IMAGING"] != nil {
-    for target in package.targets where ["Variants", "Imaging", "Lists"].contains(target.name) {
+    for target in package.targets where ["Variants", "ImageFiles", "Imaging", "Lists"].contains(target.name) {
         target.swiftSettings? += [.unsafeFlags(["-O"])]
     }
     for target in package.targets where target.type == .test {
@@ -241,7 +266,9 @@ if Context.environment["OPTIMISE_IMAGING"] != nil {
 // What parses foreign bytes within the worker's process, driven by libFuzzer: `scripts/fuzz` builds it, in a folder of its
 // own, with counters in the modules that are looked at.
 if Context.environment["FUZZ"] != nil {
-    let counted = ["Core", "Jobs", "Download", "Variants", "Imaging", "Lists", "PrefetchWorker"]
+    let counted = [
+        "Core", "Jobs", "Download", "Variants", "ImageFiles", "Imaging", "HelperProtocol", "Lists", "PrefetchWorker",
+    ]
     for target in package.targets where counted.contains(target.name) {
         target.swiftSettings? += [.unsafeFlags(["-O", "-sanitize=fuzzer"])]
     }
@@ -249,7 +276,8 @@ if Context.environment["FUZZ"] != nil {
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "Core", "Jobs", "Download", "Variants", "Imaging", "Lists", "PrefetchWorker",
+                "Core", "Jobs", "Download", "Variants", "ImageFiles", "Imaging", "HelperProtocol", "Lists",
+                "PrefetchWorker",
                 .product(name: "SystemPackage", package: "swift-system"), .product(name: "Yams", package: "Yams"),
             ],
             // The manifest's files are links into the command, which can't be linked with another `main`.

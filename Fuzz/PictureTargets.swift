@@ -1,5 +1,6 @@
 import Core
 
+@testable import ImageFiles
 @testable import Imaging
 @testable import Variants
 
@@ -68,7 +69,7 @@ extension FuzzTarget {
         // Two by two pixels of four colours, in passes.
         case .png:
             [
-                PNGFormat.signature + [0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 0, 2, 0, 0, 0, 2, 2, 3, 0, 0, 1]
+                PNGHeader.signature + [0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 0, 2, 0, 0, 0, 2, 2, 3, 0, 0, 1]
                     + [0, 0, 0, 0, 0, 0, 0, 19] + Array("IDAT".utf8)
                     + [0x78, 1, 1, 8, 0, 0xF7, 0xFF, 0, 0x40, 0, 0x80, 0, 0xC0, 0, 0, 0, 0, 0, 0] + [0, 0, 0, 0]
             ]
@@ -138,7 +139,7 @@ extension FuzzTarget {
         let place: [UInt8] = [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 10, 0, 0]
         let black: [UInt8] = [0x78, 1, 1, 2, 0, 0xFD, 0xFF, 0, 0, 0, 2, 0, 1]
         let white: [UInt8] = [0x78, 1, 1, 2, 0, 0xFD, 0xFF, 0, 0xFF, 1, 1, 1, 0]
-        return PNGFormat.signature
+        return PNGHeader.signature
             + PNGChunk.bytes("IHDR", [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0])
             + PNGChunk.bytes("acTL", [0, 0, 0, 2, 0, 0, 0, 0]) + PNGChunk.bytes("fcTL", [0, 0, 0, 0] + place)
             + PNGChunk.bytes("IDAT", black) + PNGChunk.bytes("fcTL", [0, 0, 0, 1] + place)

@@ -1,3 +1,5 @@
+@testable import HelperProtocol
+@testable import ImageFiles
 @testable import Imaging
 @testable import Jobs
 @testable import PrefetchWorker

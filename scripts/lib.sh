@@ -4,7 +4,10 @@
 # Builds the release worker and prints its path.
 release_worker() {
     # The Swift libraries are linked in: a program that scripts call often starts five times as fast.
-    swift build -c release --product worker --static-swift-stdlib 2> >(grep -v 'prohibited flag' >&2) >&2 || return 1
+    local product
+    for product in worker worker-helper; do
+        swift build -c release --product "$product" --static-swift-stdlib 2> >(grep -v 'prohibited flag' >&2) >&2 || return 1
+    done
     echo "$(swift build -c release --static-swift-stdlib --show-bin-path 2>/dev/null)/worker"
 }
 

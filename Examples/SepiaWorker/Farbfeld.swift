@@ -1,5 +1,5 @@
 import Core
-import Imaging
+import ImageFiles
 
 /// A picture in 16 bytes of header and four numbers of 16 bits a pixel: https://tools.suckless.org/farbfeld/
 struct Farbfeld: ImageCoder {

@@ -1,4 +1,4 @@
-import Imaging
+import ImageFiles
 
 /// Colours as on an old photograph. Variants ask for it as `delegate:sepia`, or `delegate:sepia:0.5` for half of it.
 struct Sepia: ImageTransform {

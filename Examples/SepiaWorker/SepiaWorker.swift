@@ -1,8 +1,9 @@
 import Download
 import Foundation
-import Imaging
+import ImageFiles
 import Jobs
 import Logging
+import PrefetchHelper
 import PrefetchWorker
 
 /// A program that embeds the worker, with a transform and a format of its own.

@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import HelperProtocol
 internal import Subprocess
 internal import SystemPackage
 

@@ -3,7 +3,8 @@ internal import Core
 internal import Download
 internal import Foundation
 internal import Glibc
-public import Imaging
+internal import HelperProtocol
+internal import ImageFiles
 internal import Jobs
 internal import Logging
 internal import SystemPackage
@@ -21,21 +22,18 @@ public struct Doctor: Sendable {
 
     private let database: String
     private let cache: String
-    private let extensions: ImagingExtensions
     let helpers: HelperConfiguration
 
     public init(
         database: String, cache: String, helpers: HelperConfiguration = HelperConfiguration(count: 1),
-        extensions: ImagingExtensions = ImagingExtensions(),
     ) {
-        self.extensions = extensions
         self.database = database
         self.cache = cache
         self.helpers = helpers
     }
 
     public func examine() async -> [Finding] {
-        var findings = [examineLibraries(), coders]
+        var findings = await examineLibraries()
         findings.append(await examineDatabase())
         let (cacheFinding, cache) = examineCache()
         findings.append(cacheFinding)
@@ -48,25 +46,36 @@ public struct Doctor: Sendable {
         return findings
     }
 
-    private func examineLibraries() -> Finding {
-        do {
-            try ImagingRuntime.start()
+    /// The libraries and the coders, as the helper program has them.
+    private func examineLibraries() async -> [Finding] {
+        let found: HelperDescription
+        do throws(Failure) {
+            found = try await HelperProgram(helpers).description()
         } catch {
-            return Finding(part: "libraries", verdict: .failure, detail: error.message)
+            return [
+                Finding(
+                    part: "libraries", verdict: .failure,
+                    detail: "\(error.message). It should be at \(helpers.executable); install worker again.")
+            ]
         }
-        let versions = ImagingRuntime.versions + [(name: "libcurl", version: Downloader.libraryVersion)]
-        let formats = ImagingRuntime.supportedFormats()
-        let missing = ImageFormat.allCases.filter { !formats.decode.contains($0) }.map(\.rawValue)
-        let list = versions.map { "\($0.name) \($0.version)" }.joined(separator: ", ")
-        let reads = formats.decode.map(\.rawValue).joined(separator: " ")
-        let writes = formats.encode.map(\.rawValue).joined(separator: " ")
-        let detail = "\(list); reads \(reads); writes \(writes)"
+        return [
+            finding(of: found), Finding(part: "coders", verdict: .ok, detail: found.coders.joined(separator: ", ")),
+        ]
+    }
+
+    private func finding(of found: HelperDescription) -> Finding {
+        if let problem = found.problem { return Finding(part: "libraries", verdict: .failure, detail: problem) }
+        let missing = ImageFormat.allCases.map(\.rawValue).filter { !found.reads.contains($0) }
+        let list = (found.libraries + ["libcurl \(Downloader.libraryVersion)"]).joined(separator: ", ")
+        let detail = """
+            \(list); reads \(found.reads.joined(separator: " ")); writes \(found.writes.joined(separator: " "))
+            """
         guard missing.isEmpty else {
             return Finding(
                 part: "libraries", verdict: .warning,
                 detail: "\(detail). Not readable here: \(missing.joined(separator: ", ")); run scripts/bootstrap.")
         }
-        let unwritten = VariantReference.formats.filter { !formats.encode.map(\.rawValue).contains($0) }
+        let unwritten = VariantReference.formats.filter { !found.writes.contains($0) }
         guard unwritten.isEmpty else {
             let packages = "libheif-plugin-x265 for heic, libheif-plugin-aomenc for avif"
             return Finding(
@@ -75,12 +84,6 @@ public struct Doctor: Sendable {
                     + "run scripts/bootstrap.")
         }
         return Finding(part: "libraries", verdict: .ok, detail: detail)
-    }
-
-    /// The coders, in the order in which they are asked.
-    private var coders: Finding {
-        let list = extensions.coders.listing.map { "\($0.name) (\($0.version))" }
-        return Finding(part: "coders", verdict: .ok, detail: list.joined(separator: ", "))
     }
 
     private func examineDatabase() async -> Finding {

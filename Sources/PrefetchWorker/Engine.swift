@@ -1,7 +1,7 @@
 internal import ContentCache
 internal import Core
 internal import Download
-internal import Imaging
+internal import ImageFiles
 internal import Jobs
 internal import Logging
 internal import SystemPackage
@@ -75,8 +75,8 @@ struct Engine: Sendable {
                 assets: Assets(
                     directory: configuration.assets, store: store, cache: cache, reading: files.reading),
                 maker: VariantMaker(helpers: helpers, commands: commands, files: files),
-                identities: RenditionIdentities(
-                    coder: configuration.extensions.coders.version,
+                identities: IdentitySource(
+                    program: helpers.program,
                     delegates: DelegateVersions(configuration.extensions, commands.installed)),
                 logger: logger),
             publisher: Publisher(

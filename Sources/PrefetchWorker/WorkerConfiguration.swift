@@ -1,6 +1,6 @@
 public import Core
 public import Download
-public import Imaging
+public import ImageFiles
 public import Jobs
 
 /// The settings of a worker, with the defaults of the command line.

@@ -2,6 +2,7 @@ import Core
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// What a browser would show of a damaged picture, where somebody asks for it.

@@ -2,6 +2,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Chunks of animated WebPs beside their frames, put in by libwebp's own tool.

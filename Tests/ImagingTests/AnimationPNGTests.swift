@@ -3,6 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Files made by hand against what the specification says of each pixel, and files of ours against another program.

@@ -2,6 +2,7 @@ import Core
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// TIFFs with offsets of 64 bits.

@@ -1,6 +1,7 @@
 import Synchronization
 import TestSupport
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Animations as Chromium decodes them (WebCodecs): frames with straight alpha and unconverted colours.

@@ -2,6 +2,7 @@ import Core
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Files of a word, a side's length and a grey: as small as a format can be.

@@ -2,6 +2,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Real files. The makers of the malformed ones tell in `malformed/LICENSE`.

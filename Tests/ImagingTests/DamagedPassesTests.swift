@@ -3,6 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// What a browser would show of an interlaced PNG that breaks off: the passes that have come, each pixel as large as what

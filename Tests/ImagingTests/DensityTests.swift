@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 @testable import Variants
 

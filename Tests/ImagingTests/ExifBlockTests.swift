@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 @Suite(.timeLimit(.minutes(15)))

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 @testable import Variants
 

@@ -2,6 +2,7 @@ import Core
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// JPEGs whose end marker is there, and not all that should be before it: libjpeg fills up with grey, and only warns.

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Metadata that are broken, or can't be written: never a reason to refuse the pixels.

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// What is read of sources, of each format in its own way.

@@ -3,6 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Every colour type, depth, filter and odd size, compared with a decoder that shares no line with libpng.

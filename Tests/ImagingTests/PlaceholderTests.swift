@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Placeholders on their way through a transform: of what a picture looks like, not of how it is stored.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// The algorithms by themselves, against what others' programs make of the same pixels.

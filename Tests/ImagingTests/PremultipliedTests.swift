@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// AVIFs whose colours are stored multiplied with their alpha, as `avifenc --premultiply` writes them.

@@ -2,6 +2,7 @@ import Core
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// QOI, by the specification's chunks: https://qoiformat.org/qoi-specification.pdf

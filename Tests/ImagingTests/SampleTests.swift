@@ -3,6 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Samples that are no bytes of sRGB: what they mean, and that nothing comes out black or white for want of knowing it.

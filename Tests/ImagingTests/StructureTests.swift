@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// A cut file ends early wherever it is cut; a whole one doesn't, whatever follows it.

@@ -2,6 +2,7 @@ import Core
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Deflated TIFFs with wrong bytes, of which libtiff notices only what can't be unpacked.

@@ -1,5 +1,6 @@
 import TestSupport
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// An animated PNG made by hand: every field is what a test says, right or wrong.

@@ -3,6 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 @testable import Variants
 

@@ -2,6 +2,7 @@ import Core
 import FoundationEssentials
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 @testable import Variants
 

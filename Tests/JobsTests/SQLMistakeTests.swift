@@ -86,11 +86,91 @@ struct Mistake: CustomTestStringConvertible, Sendable {
             "UPDATE items SET lease = 5 WHERE id = 1",
             "CHECK constraint failed: an item is leased exactly while it is active"),
     ]
+
+    private static let meta = "meta must be a JSON object of at most 16 KiB, as in json_object('sku', 7)"
+    private static let ownPriority =
+        "the priority of an item must be a whole number from -100 to 100 (or NULL for its job's)"
+    private static let fallbacks =
+        "fallbacks must be a JSON array of at most 16 strings, as in json_array('https://example.com/b.jpg')"
+
+    /// Columns that a user sets for a single item.
+    static let ownColumns =
+        [
+            ("meta", "'[]'", meta), ("meta", "'sku 7'", meta), ("meta", "json_object('a', hex(zeroblob(9000)))", meta),
+            ("priority", "101", ownPriority), ("priority", "'high'", ownPriority),
+            ("variants", "x'00'", "variants must be text, as in 'thumb=320x240,cover,webp,q80'"),
+            ("headers", "'Referer: https://a.example/'", headers), ("headers", "'{\"Referer\":7}'", headers),
+            ("sha256", "'abc'", "sha256 must be 64 hexadecimal digits"),
+            ("size", "-1", "size must be a number of bytes"), ("size", "'1 MB'", "size must be a number of bytes"),
+            ("fallbacks", "'https://b.example/b.jpg'", fallbacks), ("fallbacks", "json_array(7)", fallbacks),
+        ].flatMap { column, value, complaint in
+            [
+                Mistake(
+                    "INSERT INTO items (job, url, \(column)) VALUES (1, 'https://a.example/a.jpg', \(value))", complaint
+                ),
+                Mistake("UPDATE items SET \(column) = \(value) WHERE id = 1", complaint),
+            ]
+        }
+
+    private static let notify =
+        "notify must be an http or https URL, or 'command' for the command of worker run --notify-command"
+    private static let unknownRecipe =
+        "variants names a recipe that does not exist; SELECT name FROM recipes lists those that do"
+    private static let recipeName =
+        "CHECK constraint failed: the name of a recipe has 1 to 100 letters, digits, dots, hyphens and underscores"
+    private static let recipeVariants =
+        "CHECK constraint failed: the variants of a recipe are written in short, as in 'thumb=320x240,webp card=640x,webp', and name no recipe"
+
+    static let noticesAndRecipes = [
+        Mistake("INSERT INTO jobs (notify) VALUES ('ops@a.example')", notify),
+        Mistake("INSERT INTO jobs (notify) VALUES ('ftp://a.example/')", notify),
+        Mistake("INSERT INTO jobs (notify) VALUES ('https://')", notify),
+        Mistake("INSERT INTO jobs (notify) VALUES (7)", notify),
+        Mistake("UPDATE jobs SET notify = 'commands' WHERE id = 1", notify),
+        Mistake("INSERT INTO jobs (variants) VALUES ('recipe:catalogue')", unknownRecipe),
+        Mistake("UPDATE jobs SET variants = 'a=10x,png;recipe:catalogue' WHERE id = 1", unknownRecipe),
+        Mistake(
+            "INSERT INTO items (job, url, variants) VALUES (1, 'https://a.example/a.jpg', 'recipe:catalogue')",
+            unknownRecipe),
+        Mistake("INSERT INTO recipes VALUES ('my shop', 'a=10x,png')", recipeName),
+        Mistake("INSERT INTO recipes VALUES ('', 'a=10x,png')", recipeName),
+        Mistake("INSERT INTO recipes VALUES ('shop', 'a=10x,png recipe:other')", recipeVariants),
+        Mistake("INSERT INTO recipes VALUES ('shop', '[{\"name\":\"a\"}]')", recipeVariants),
+    ]
+
+    private static let host = "a host is a name without scheme, port and path, as in images.example.com; or * for all"
+
+    static let hostsAndSchedules = [
+        Mistake("INSERT INTO limits (host, per_host) VALUES ('https://a.example/', 2)", host),
+        Mistake("INSERT INTO limits (host, per_host) VALUES ('a.example:8080', 2)", host),
+        Mistake(
+            "INSERT INTO blacklist (url) VALUES ('https://a.example/a.jpg')",
+            "a URL is listed when it fails for good; to list one by hand, insert it into blacklist_entries, as docs/reference/sql.md shows"
+        ),
+        Mistake(
+            "UPDATE jobs SET state = 'Paused' WHERE id = 1",
+            "the states of a job are \(JobState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case"),
+        Mistake(
+            "INSERT OR REPLACE INTO jobs (id, urls) VALUES (1, json_array('https://a.example/b.jpg'))",
+            "a job can't be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first"),
+        Mistake("UPDATE jobs SET id = 9 WHERE id = 1", "the id of a job stays as it is"),
+        Mistake(
+            "INSERT INTO schedules (name, manifest, cron) VALUES ('', 'sources: []', '0 * * * *')",
+            "CHECK constraint failed: the name of a schedule has 1 to 100 characters"),
+        Mistake(
+            "INSERT INTO schedules (name, manifest, cron, jitter) VALUES ('shop', 'sources: []', '0 * * * *', '5m')",
+            "CHECK constraint failed: jitter is a number of milliseconds, a day at most"),
+        Mistake(
+            "INSERT INTO schedules (name, manifest, cron, missed) VALUES ('shop', 'sources: []', '0 * * * *', 'all')",
+            "CHECK constraint failed: missed is 'once' or 'skip'"),
+    ]
 }
 
 @Suite("Mistakes in SQL", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct SQLMistakeTests {
-    @Test(arguments: [Mistake.jobs, Mistake.items])
+    @Test(arguments: [
+        Mistake.jobs, Mistake.items, Mistake.ownColumns, Mistake.noticesAndRecipes, Mistake.hostsAndSchedules,
+    ])
     func `Every mistake is refused by the statement itself, says what is wrong, and changes nothing`(
         _ mistakes: [Mistake]
     ) async throws {

@@ -6,6 +6,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 @testable import PrefetchWorker
 @testable import Variants
@@ -194,6 +195,7 @@ import Testing
             let link = $0.helpers.executable
             unlink(link)
             symlink(Self.helper, link)
+            $0.helpers.arguments = ["helper"]
             $0.extensions = ImagingExtensions(transforms: [Named(name: "crash"), Named(name: "refusal")])
         } _: { place in
             let bad = try await place.enqueue([origin.url("/a")], variants: "v=8x,\(effect)")

@@ -3,6 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import HelperProtocol
 @testable import PrefetchWorker
 
 @Suite("The socket to a helper", .timeLimit(.minutes(15)))

@@ -8,6 +8,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 @testable import PrefetchWorker
 @testable import Variants
@@ -20,7 +21,7 @@ import Testing
             try VariantSpec.parse("\($0.rawValue)=8x8,fill,\($0.rawValue)")
         }
         try await withTemporaryDirectory { folder in
-            let (program, arguments) = user.command(try HelperUser.copyOfWorker(in: folder), ["helper"])
+            let (program, arguments) = user.command(try HelperUser.copyOfHelper(in: folder), [])
             try await withPool {
                 $0.executable = program
                 $0.arguments = arguments
@@ -158,6 +159,7 @@ import Testing
     @Test(.enabled(if: hasTestHelper)) func aHelperThatComputesForTooLongIsEnded() async throws {
         try await withPool {
             $0.executable = Self.testHelper
+            $0.arguments = ["helper"]
             $0.processorSeconds = 1
             $0.wallSeconds = 600
         } body: { pool, cache in
@@ -197,6 +199,7 @@ import Testing
         let duration = Duration.milliseconds(300)
         try await withPool {
             $0.executable = Self.testHelper
+            $0.arguments = ["helper"]
             $0.count = 2
             $0.decoderBytes = needed * 3 / 2
         } body: { pool, cache in
@@ -231,7 +234,8 @@ import Testing
         body: (HelperPool, ContentCache) async throws -> Void,
     ) async throws {
         try await withTemporaryDirectory { folder in
-            var configuration = HelperConfiguration(count: 1, executable: Workplace.executable.string)
+            var configuration = HelperConfiguration(
+                count: 1, executable: Workplace.executable.string, arguments: [])
             configure(&configuration)
             let cache = try ContentCache(directory: folder.appending("cache"))
             let pool = HelperPool(

@@ -1,6 +1,7 @@
 import ContentCache
 import Core
 import Glibc
+import ImageFiles
 import Imaging
 import Jobs
 import Logging

@@ -1,3 +1,4 @@
+import ImageFiles
 import Imaging
 import Jobs
 import Testing

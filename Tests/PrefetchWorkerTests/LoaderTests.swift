@@ -1,5 +1,6 @@
 import Core
 import Download
+import ImageFiles
 import Imaging
 import Jobs
 import PrefetchWorker

@@ -1,4 +1,5 @@
 import Download
+import ImageFiles
 import Imaging
 import Jobs
 import PrefetchWorker

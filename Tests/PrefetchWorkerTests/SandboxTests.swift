@@ -5,6 +5,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import HelperProtocol
+@testable import PrefetchHelper
 @testable import PrefetchWorker
 
 /// What a real helper may not do, tried by itself.
@@ -17,7 +19,7 @@ import Testing
         as user: HelperUser = .ourselves, without calls: [String] = [],
     ) throws -> SandboxReport {
         try withTemporaryDirectory { folder in
-            var command = (program: try HelperUser.copyOfWorker(in: folder), arguments: ["helper", "--test-sandbox"])
+            var command = (program: try HelperUser.copyOfHelper(in: folder), arguments: ["--test-sandbox"])
             if !calls.isEmpty {
                 let unguarded = Unguarded.command(command.program, without: calls)
                 command = (unguarded.program, unguarded.arguments + command.arguments)

@@ -1,6 +1,7 @@
 import Glibc
-import Imaging
+import ImageFiles
 import Jobs
+import PrefetchHelper
 import PrefetchWorker
 
 /// A helper with transforms that misbehave, for tests.

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 internal import SystemPackage
 import Variants
 

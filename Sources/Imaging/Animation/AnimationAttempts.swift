@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 internal import SystemPackage
 
 /// Writes an animated variant again and again, with one encoding after the other, and keeps the best file: the smallest

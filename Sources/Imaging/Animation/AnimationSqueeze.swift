@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// Brings an animation under its `max-bytes`. It encodes the animation again from the first frame on, at a lower
 /// strength each time, since memory cannot hold all frames at once.

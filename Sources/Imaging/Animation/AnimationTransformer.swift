@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 import Variants
 
 /// Transforms an animation into animated variants: each frame is decoded once, for all of them.

@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 import Variants
 
 /// Scales frames to an output's size.

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 internal import SystemPackage
 
 /// A registered coder's animation, checked against its header.

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 #if canImport(Glibc)
     import Glibc

@@ -1,31 +1,5 @@
+import ImageFiles
 import Variants
-
-/// A width and a height in pixels.
-struct PixelSize: Hashable, Sendable {
-    var width: Int
-    var height: Int
-
-    /// The stored size of a picture that is shown turned by a quarter.
-    var transposed: PixelSize { PixelSize(width: height, height: width) }
-
-    /// The largest size of this shape whose RGBA pixels take at most this many bytes; at least 1×1.
-    func scaledDown(toBytes bytes: Int) -> PixelSize {
-        let most = Double(max(1, bytes / 4))
-        guard Double(pixels) > most else { return self }
-        let factor = (most / Double(pixels)).squareRoot()
-        let width = max(1, Int(Double(width) * factor))
-        let height = max(1, Int(Double(height) * factor))
-        // A line of one pixel cannot get thinner, so it gets shorter.
-        return PixelSize(width: min(width, max(1, Int(most) / height)), height: min(height, max(1, Int(most) / width)))
-    }
-
-    /// The number of pixels. Headers may claim any sides of up to 63 bits; if the product overflows, this is the
-    /// largest number.
-    var pixels: Int {
-        let (product, overflow) = width.multipliedReportingOverflow(by: height)
-        return overflow ? .max : product
-    }
-}
 
 /// How a picture is brought to a variant's size: first scaled, then cropped or padded around its centre.
 ///

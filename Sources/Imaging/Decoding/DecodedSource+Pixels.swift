@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 
 extension DecodedSource {
     /// A picture for each of `sizes`, upright, in web colours and in memory. Each has its size, or the source's if that

@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 
 /// A source with its header read; decodes its pixels at the needed size.
 struct DecodedSource {

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// A file whose header a library has read, and the bytes from which it is decoded.
 ///

@@ -1,4 +1,5 @@
 internal import Glibc
+import ImageFiles
 
 /// A blurred picture in a few dozen characters, which apps and web pages show while they load the real one.
 ///

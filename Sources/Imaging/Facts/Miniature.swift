@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// A picture of a few thousand pixels: red, green, blue and alpha of a byte each, not premultiplied.
 struct Miniature: Equatable {
     let width: Int

@@ -1,4 +1,5 @@
 internal import Glibc
+import ImageFiles
 
 /// A hash of 64 bits that is similar for pictures that look alike, at any size, format and quality.
 ///

@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// A blurred picture like ``BlurHash``, with aspect ratio and alpha and truer colours, in some 25 bytes.
 ///
 /// Evan Wallace's algorithm, <https://evanw.github.io/thumbhash/>: the amplitudes of the lowest waves of brightness,

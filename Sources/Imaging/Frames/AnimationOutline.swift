@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// What an encoder knows of an animation before its first frame.
 struct AnimationOutline {

@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 
 /// One frame as a viewer shows it.
 struct AnimationFrame {

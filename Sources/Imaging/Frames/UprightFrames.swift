@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 
 /// Turns and mirrors frames by EXIF's orientation, before anything else is done to them.
 final class UprightFrames: FrameSource {

@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// Reads an ICC profile to find out whether it is sRGB, so that the conversion can be skipped.
 ///
 /// It checks the numbers and not the name: the primaries and the curve of a matrix profile (ICC.1:2010, sections 7 to

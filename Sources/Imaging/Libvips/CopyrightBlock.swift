@@ -1,4 +1,5 @@
 internal import CVips
+import ImageFiles
 
 /// An EXIF block with only Artist and Copyright.
 ///

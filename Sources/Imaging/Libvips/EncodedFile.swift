@@ -1,4 +1,5 @@
 internal import CVips
+import ImageFiles
 internal import SystemPackage
 
 /// An encoded file in memory, which it or a library owns.

@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// The tags of an EXIF block, for formats into which libvips 8.14 writes none: TIFF and JPEG XL.
 ///
 /// EXIF 2.32 is a TIFF without pixels: a main directory, and one each for the camera and the location. Its bytes are

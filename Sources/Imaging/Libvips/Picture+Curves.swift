@@ -1,4 +1,5 @@
 internal import CVips
+import ImageFiles
 import Variants
 
 #if canImport(Glibc)

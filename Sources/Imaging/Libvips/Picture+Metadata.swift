@@ -1,4 +1,5 @@
 internal import CVips
+import ImageFiles
 import Variants
 
 /// The source's metadata that a variant keeps.

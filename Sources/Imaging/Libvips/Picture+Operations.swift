@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 import Variants
 
 extension Picture {

@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 
 extension Picture {
     /// Lends all pixels, row by row, with interleaved channels. Only for eight bits a channel.

@@ -1,4 +1,5 @@
 internal import CVips
+import ImageFiles
 
 extension Picture {
     /// Eight bits a channel in sRGB, or grey; with its alpha.

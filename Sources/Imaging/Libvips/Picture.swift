@@ -1,4 +1,5 @@
 internal import CVips
+import ImageFiles
 
 /// An image of libvips: a header and a recipe for pixels. The recipe runs only when pixels are read.
 ///

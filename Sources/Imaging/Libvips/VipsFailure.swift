@@ -1,5 +1,6 @@
 import CVips
 internal import Core
+import ImageFiles
 
 /// A libvips call that returned −1, with its message and without a class; the caller decides the class.
 struct VipsFailure: Error {

@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// At most 256 opaque colours and their indices, for one lookup for each pixel.
 ///
 /// A hash table with open addressing, four times as large as its maximum number of entries.

@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// Shows pixels with the colours of a palette, and passes each pixel's error on to its neighbours (Floyd and
 /// Steinberg).
 struct Ditherer {

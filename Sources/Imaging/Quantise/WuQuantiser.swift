@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// Chooses the colours for a picture with too many: it repeatedly cuts the box of colours that varies most at the best
 /// place, until there are enough boxes.
 struct WuQuantiser {

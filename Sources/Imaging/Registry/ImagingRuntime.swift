@@ -4,6 +4,7 @@ import CJXL
 internal import CVips
 import CWebP
 public import Core
+import ImageFiles
 
 /// The image libraries of this process: started once, with all but the needed decoders blocked, and their versions.
 public enum ImagingRuntime {

@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 import Variants
 
 /// Applies a variant's effects to its picture, one after the other.

@@ -1,4 +1,5 @@
 internal import Glibc
+import ImageFiles
 import Variants
 
 /// The share of each pixel that a rectangle with round corners covers: 0 to 1, smooth along its edge.

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 public import SystemPackage
 public import Variants
 

@@ -1,3 +1,4 @@
+import ImageFiles
 internal import SystemPackage
 import Variants
 
@@ -124,14 +125,5 @@ extension VariantSpec {
             }
         }
         return source.isPlain(MetadataPolicy(options))
-    }
-}
-
-extension ImageFacts {
-    /// The format of a variant that names none: the source's own if it can be written, otherwise GIF for an animation,
-    /// and PNG or JPEG by its alpha for a still. A still GIF and a TIFF, which no browser shows, become PNG or JPEG
-    /// too.
-    func keptFormat(isAnimation: Bool) -> VariantSpec.Output {
-        format?.definition.keptFormat ?? (isAnimation ? .gif : hasAlpha ? .png : .jpeg)
     }
 }

@@ -1,4 +1,5 @@
 internal import Glibc
+import ImageFiles
 
 /// The old pixels of a line that make each new one, and their weights: Lanczos 3, stretched by the factor of the
 /// shrink.

@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// A line of pixels for the resampler: four floats each, colours weighted by their alpha.
 ///
 /// Owns its memory. Not for sharing between threads.

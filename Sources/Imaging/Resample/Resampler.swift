@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// Shrinks a picture line by line: Lanczos 3 across, then down, in floats, without rounding in between.
 ///
 /// It takes each old line once, from the top, and delivers each new one as soon as it is complete. It holds a few lines

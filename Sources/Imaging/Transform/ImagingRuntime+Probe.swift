@@ -1,3 +1,4 @@
+public import ImageFiles
 import Variants
 
 extension ImagingRuntime {

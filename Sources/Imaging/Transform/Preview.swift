@@ -1,17 +1,7 @@
 public import Core
+public import ImageFiles
 public import SystemPackage
 import Variants
-
-/// The visible part of a picture that is still arriving.
-public struct PreviewReport: Codable, Hashable, Sendable {
-    public let format: ImageFormat
-    /// Of the whole picture, in pixels, as stored.
-    public let width: Int
-    public let height: Int
-    /// Rows from the top that the preview shows; 0 if there is none yet. A progressive JPEG shows all rows, coarsely,
-    /// as soon as its first scan is complete.
-    public let rows: Int
-}
 
 /// Makes previews: of a progressive JPEG from its complete scans, of an interlaced PNG from the passes that have come,
 /// of any other JPEG, PNG, GIF or WebP from the complete rows. An animation shows its first frame.

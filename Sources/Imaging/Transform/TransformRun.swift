@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 internal import SystemPackage
 
 /// Makes the variants of one source: one decode for the stills, another for the animations.

@@ -1,4 +1,5 @@
 public import Core
+public import ImageFiles
 public import SystemPackage
 import Variants
 

@@ -42,7 +42,7 @@ public enum ItemState: String, Codable, Hashable, Sendable, CaseIterable {
     /// Whether the item has ended; it ends exactly once unless it is retried.
     public var isTerminal: Bool { self == .done || self == .failed || self == .cancelled }
 
-    /// The single table of legal moves, from which the schema's `items_state_moves` trigger is generated.
+    /// The single table of legal moves, from which the schema's `items_check_update` trigger is generated.
     public func canMove(to next: ItemState) -> Bool {
         switch (self, next) {
         case (.queued, .active), (.queued, .cancelled):

@@ -1,6 +1,6 @@
 internal import ContentCache
 internal import Core
-internal import Imaging
+internal import ImageFiles
 internal import Jobs
 internal import SystemPackage
 

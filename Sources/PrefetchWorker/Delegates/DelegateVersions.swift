@@ -1,4 +1,4 @@
-internal import Imaging
+internal import ImageFiles
 import Variants
 
 /// The transforms, commands and coders that variants may name besides the built-in ones, and their versions.

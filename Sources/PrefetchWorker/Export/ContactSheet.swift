@@ -1,6 +1,6 @@
 public import ContentCache
 internal import Core
-public import Imaging
+public import ImageFiles
 public import Jobs
 public import Logging
 internal import SystemPackage

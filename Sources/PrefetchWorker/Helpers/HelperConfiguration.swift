@@ -2,7 +2,8 @@
 public struct HelperConfiguration: Sendable {
     /// Number of helpers at once; one for each core was fastest when measured.
     public var count: Int
-    /// The program, and the arguments that make it call `HelperMain.run(_:)`.
+    /// The program, and the arguments that make it a helper: by default this process's own program, for one that calls
+    /// `HelperMain.runIfHelper(_:)`.
     public var executable: String
     public var arguments: [String]
     /// CPU seconds for one image, enforced by the kernel.

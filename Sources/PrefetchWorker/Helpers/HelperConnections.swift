@@ -1,4 +1,5 @@
 internal import Glibc
+internal import HelperProtocol
 internal import Synchronization
 internal import SystemPackage
 

@@ -2,7 +2,8 @@ internal import ContentCache
 internal import Core
 internal import Dispatch
 internal import FoundationEssentials
-internal import Imaging
+internal import HelperProtocol
+internal import ImageFiles
 internal import SystemPackage
 
 /// Requests the facts of many sources in one message. A source that is only stored needs no more, and for a small one
@@ -81,11 +82,4 @@ extension HelperPool {
             return nil
         }
     }
-}
-
-/// A helper's reply for one source of a group.
-enum FactsReply: Codable, Sendable {
-    case facts(ImageFacts)
-    /// No image, damaged, large or animated: it gets a message of its own.
-    case undecided
 }

@@ -3,7 +3,8 @@ internal import Core
 internal import Dispatch
 internal import FoundationEssentials
 internal import Glibc
-internal import Imaging
+internal import HelperProtocol
+internal import ImageFiles
 internal import Logging
 internal import Subprocess
 internal import Synchronization
@@ -85,6 +86,10 @@ extension HelperPool {
         guard let protections = await firstWord(of: helper, on: thread) else {
             helper.kill()
             throw HelperRefused(reason: "it ended before it was ready; 'worker doctor' may tell why")
+        }
+        guard program.isInUse(protections.coder) else {
+            throw HelperRefused(
+                reason: "its program or its image libraries were replaced while the worker runs; restart the worker")
         }
         guard !protections.isComplete else { return }
         let reasons = protections.complaints.joined(separator: " ")

@@ -1,7 +1,8 @@
 internal import ContentCache
 internal import Core
 internal import Dispatch
-internal import Imaging
+internal import HelperProtocol
+internal import ImageFiles
 internal import Jobs
 internal import Logging
 internal import Synchronization
@@ -26,9 +27,11 @@ final class HelperPool: Sendable {
     /// Helpers that died, or were killed because they took too long, since this was last asked.
     private let deaths = Atomic<Int64>(0)
     let turns: ProcessTurns
+    let program: HelperProgram
 
     init(configuration: HelperConfiguration, limits: ImageLimits, cache: ContentCache, logger: Logger) {
         self.configuration = configuration
+        program = HelperProgram(configuration)
         self.limits = limits
         self.cache = cache
         self.logger = logger
@@ -54,7 +57,7 @@ final class HelperPool: Sendable {
         return .failure(
             Failure(
                 .transform,
-                "The picture can be decoded, but no helper could make its variants with \(HelperMain.memoryLimit >> 20) MiB and "
+                "The picture can be decoded, but no helper could make its variants with \(HelperBounds.memory >> 20) MiB and "
                     + "\(configuration.processorSeconds) s of CPU; ask for smaller or cheaper ones."))
     }
 

@@ -1,7 +1,8 @@
 internal import ContentCache
 internal import Core
 internal import FoundationEssentials
-internal import Imaging
+internal import HelperProtocol
+internal import ImageFiles
 internal import Jobs
 internal import SystemPackage
 import Variants
@@ -141,7 +142,7 @@ struct HelperWork: Sendable {
         case .failed(let failure):
             return .failure(failure)
         case .outgrown where outputs.most == nil:
-            return .failure(Failure(.encode, "A variant would be larger than \(HelperMain.fileLimit) bytes."))
+            return .failure(Failure(.encode, "A variant would be larger than \(HelperBounds.file) bytes."))
         case .outgrown:
             return .success(.outgrown)
         case .preview(let report):

@@ -2,7 +2,7 @@ public import ContentCache
 public import Core
 internal import Download
 internal import Glibc
-internal import Imaging
+internal import ImageFiles
 public import Jobs
 public import Logging
 internal import SystemPackage

@@ -1,7 +1,7 @@
 internal import ContentCache
 internal import Core
 internal import Glibc
-internal import Imaging
+internal import ImageFiles
 internal import Jobs
 internal import SystemPackage
 

@@ -1,7 +1,7 @@
 internal import ContentCache
 internal import Core
 internal import Download
-internal import Imaging
+internal import ImageFiles
 internal import Jobs
 internal import Variants
 
@@ -34,7 +34,7 @@ struct PictureJudge: Sendable {
     private let helpers: HelperPool
     private let intake: PictureIntake
     private let assets: Assets
-    private let identities: RenditionIdentities
+    private let identities: IdentitySource
     private let limits: OwnLimits
     private let now: @Sendable () -> WallTime
 
@@ -53,8 +53,8 @@ struct PictureJudge: Sendable {
             files: files, inspector: HeaderInspector(limits: configuration.images, coders: extensions.coders),
             limit: configuration.downloads.maxBodyBytes)
         assets = Assets(directory: configuration.assets, store: store, cache: files.cache, reading: files.reading)
-        identities = RenditionIdentities(
-            coder: extensions.coders.version,
+        identities = IdentitySource(
+            program: helpers.program,
             delegates: DelegateVersions(extensions, try configuration.commands.map { try InstalledCommand($0) }))
     }
 
@@ -200,9 +200,10 @@ struct PictureJudge: Sendable {
         }
         if let objection = identities.delegates.objection(to: [spec]) { throw Failure(.delegate, objection) }
         let assets = try await assets.open(spec.assetNames)
+        let naming = try await identities.identities()
         return VariantRecord(
-            identity: identities.identity(of: spec, source, assets), source: source.hash, spec: spec.canonical,
-            coder: identities.coder, blob: rendition.blob, size: rendition.size, format: rendition.format,
+            identity: naming.identity(of: spec, source, assets), source: source.hash, spec: spec.canonical,
+            coder: naming.coder, blob: rendition.blob, size: rendition.size, format: rendition.format,
             width: rendition.width ?? 0, height: rendition.height ?? 0)
     }
 

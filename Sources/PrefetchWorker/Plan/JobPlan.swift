@@ -1,7 +1,7 @@
 internal import ContentCache
 internal import Core
 internal import Download
-internal import Imaging
+internal import ImageFiles
 public import Jobs
 internal import Variants
 

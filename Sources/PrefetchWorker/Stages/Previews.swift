@@ -2,7 +2,7 @@ internal import ContentCache
 internal import Core
 internal import Download
 internal import Foundation
-public import Imaging
+public import ImageFiles
 internal import Synchronization
 internal import SystemPackage
 

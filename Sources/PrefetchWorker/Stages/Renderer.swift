@@ -1,6 +1,6 @@
 internal import ContentCache
 internal import Core
-internal import Imaging
+internal import ImageFiles
 internal import Jobs
 internal import Logging
 internal import Synchronization
@@ -42,19 +42,19 @@ final class Renderer: Sendable {
     private let cache: any BlobStore
     private let assets: Assets
     private let maker: VariantMaker
-    private let identities: RenditionIdentities
+    private let source: IdentitySource
     private let logger: Logger
     private let shared = InFlightRenditions()
 
     init(
         index: CacheIndex, cache: any BlobStore, assets: Assets, maker: VariantMaker,
-        identities: RenditionIdentities, logger: Logger,
+        identities: IdentitySource, logger: Logger,
     ) {
         self.index = index
         self.cache = cache
         self.assets = assets
         self.maker = maker
-        self.identities = identities
+        source = identities
         self.logger = logger
     }
 
@@ -72,9 +72,9 @@ final class Renderer: Sendable {
         _ source: SourceRecord, _ plan: JobPlan, file: @Sendable () async throws(CacheError) -> BlobFile?,
         onUse: (String) -> Void,
     ) async throws(Failure) -> Rendered? {
-        if let objection = identities.delegates.objection(to: plan.variants) { throw Failure(.delegate, objection) }
+        if let objection = self.source.delegates.objection(to: plan.variants) { throw Failure(.delegate, objection) }
         let assets = try await assets.open(plan.assetNames)
-        var work = Work(plan: plan, assets: assets, wanted: wanted(of: source, plan, assets))
+        var work = Work(plan: plan, assets: assets, naming: try await self.source.identities(for: plan), of: source)
         work.known = try await existing(work.identities)
         if work.known.count == work.identities.count, plan.isSatisfied(with: source) {
             return work.rendered(source)
@@ -105,7 +105,8 @@ final class Renderer: Sendable {
     func hasAll(of source: SourceRecord, _ plan: JobPlan) async -> Bool {
         do throws(Failure) {
             let work = Work(
-                plan: plan, assets: [:], wanted: wanted(of: source, plan, try await assets.open(plan.assetNames)))
+                plan: plan, assets: try await assets.open(plan.assetNames),
+                naming: try await self.source.identities(for: plan), of: source)
             return try await existing(work.identities).count == work.identities.count
         } catch {
             // Rendering them will report the error.
@@ -123,7 +124,8 @@ final class Renderer: Sendable {
     private struct Work {
         let plan: JobPlan
         let assets: [String: Asset]
-        var wanted: [RenditionRequest]
+        let naming: RenditionIdentities
+        private(set) var wanted: [RenditionRequest]
         let identities: Set<String>
         /// Renditions that the index knows, by identity.
         var known: [String: VariantRecord] = [:]
@@ -131,11 +133,21 @@ final class Renderer: Sendable {
         var made: [(VariantRecord, PendingBlob)] = []
         var missing: [RenditionRequest] = []
 
-        init(plan: JobPlan, assets: [String: Asset], wanted: [RenditionRequest]) {
+        init(plan: JobPlan, assets: [String: Asset], naming: RenditionIdentities, of source: SourceRecord) {
             self.plan = plan
             self.assets = assets
-            self.wanted = wanted
+            self.naming = naming
+            wanted = Self.wanted(of: source, plan, assets, naming)
             identities = Set(wanted.map(\.identity))
+        }
+
+        /// Renditions of a damaged source have identities of their own.
+        mutating func nameAnew(for source: SourceRecord) { wanted = Self.wanted(of: source, plan, assets, naming) }
+
+        private static func wanted(
+            of source: SourceRecord, _ plan: JobPlan, _ assets: [String: Asset], _ naming: RenditionIdentities,
+        ) -> [RenditionRequest] {
+            plan.variants.map { RenditionRequest(spec: $0, identity: naming.identity(of: $0, source, assets)) }
         }
 
         /// The requests, one for each identity.
@@ -153,10 +165,6 @@ final class Renderer: Sendable {
                 new: made.map(\.0), blobs: made.map(\.1),
             )
         }
-    }
-
-    private func wanted(of source: SourceRecord, _ plan: JobPlan, _ assets: [String: Asset]) -> [RenditionRequest] {
-        plan.variants.map { RenditionRequest(spec: $0, identity: identities.identity(of: $0, source, assets)) }
     }
 
     /// The variants that the index has and whose files exist.
@@ -191,14 +199,13 @@ final class Renderer: Sendable {
             work.missing.map(\.spec), of: file, work.assets, tolerance: work.plan.tolerance)
         let seen = source.with(report.facts)
         var work = work
-        // Renditions of a damaged source have identities of their own.
-        work.wanted = wanted(of: seen, work.plan, work.assets)
+        work.nameAnew(for: seen)
         if seen.isDamaged, !source.isDamaged, work.missing.count < work.distinct.count {
             (work.known, work.made, work.missing) = ([:], [], work.distinct)
             return try await make(work, of: seen, file)
         }
         let new = zip(zip(work.missing, report.renditions), blobs).map { pair, blob in
-            (identities.record(of: pair.0.spec, pair.1, blob, seen, work.assets), blob)
+            (work.naming.record(of: pair.0.spec, pair.1, blob, seen, work.assets), blob)
         }
         shared.add(seen, new)
         work.made += new

@@ -1,6 +1,7 @@
 internal import ContentCache
 internal import Core
-internal import Imaging
+internal import HelperProtocol
+internal import ImageFiles
 internal import Jobs
 internal import Variants
 
@@ -34,5 +35,22 @@ struct RenditionIdentities: Sendable {
             identity: identity(of: spec, source, assets), source: source.hash, spec: spec.canonical, coder: coder,
             blob: blob.hash.hex, size: blob.size, format: rendition.formatName, width: rendition.width,
             height: rendition.height)
+    }
+}
+
+/// Makes the identities of a run, as soon as the versions of the helpers' libraries are known.
+struct IdentitySource: Sendable {
+    let program: HelperProgram
+    /// The transforms and commands that effects name; their versions are part of the identity.
+    let delegates: DelegateVersions
+
+    func identities() async throws(Failure) -> RenditionIdentities {
+        RenditionIdentities(coder: try await program.description().coder, delegates: delegates)
+    }
+
+    /// The same for a job, which needs no versions if it has no variants.
+    func identities(for plan: JobPlan) async throws(Failure) -> RenditionIdentities {
+        guard !plan.variants.isEmpty else { return RenditionIdentities(coder: "", delegates: delegates) }
+        return try await identities()
     }
 }

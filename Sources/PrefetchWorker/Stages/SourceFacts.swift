@@ -1,5 +1,5 @@
 internal import Core
-internal import Imaging
+internal import ImageFiles
 internal import Jobs
 
 extension SourceRecord {

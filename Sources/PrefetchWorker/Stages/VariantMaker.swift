@@ -1,7 +1,8 @@
 internal import ContentCache
 internal import Core
 internal import Glibc
-internal import Imaging
+internal import HelperProtocol
+internal import ImageFiles
 internal import Jobs
 internal import Synchronization
 internal import SystemPackage
@@ -92,7 +93,7 @@ struct VariantMaker: Sendable {
         if case .made(let report, let blobs) = try await ask(order, inMemory) {
             return (report, try await counted(blobs, left))
         }
-        for most in [128 << 20, Int64(HelperMain.fileLimit)] {
+        for most in [128 << 20, Int64(HelperBounds.file)] {
             let place = OutputPlace(most: min(most, left / count))
             if let made = try await transformed(order, into: place) { return made }
             if place.most == left / count { break }

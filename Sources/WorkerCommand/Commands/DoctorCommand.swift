@@ -20,7 +20,9 @@ struct DoctorCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let settings = try common.settings()
-            let doctor = try Doctor(database: common.databasePath(settings), cache: common.cachePath(settings))
+            let doctor = try Doctor(
+                database: common.databasePath(settings), cache: common.cachePath(settings),
+                helpers: .installed(count: 1))
             let findings = await doctor.examine()
             if json {
                 Terminal.print(try Output.json(findings))

@@ -1,15 +1,20 @@
 import ArgumentParser
+import Glibc
 import PrefetchWorker
 
-/// The worker starts it once for each core. It is not for people.
+/// Runs the program `worker-helper`, wherever it was installed. It is not for people.
 struct HelperCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "helper", abstract: "Transforms images for a worker; started by it.", shouldDisplay: false)
 
-    @Flag(help: "Only try the calls that a helper's sandbox forbids, and print a report.")
-    var testSandbox = false
+    @Argument(parsing: .captureForPassthrough, help: "--describe or --test-sandbox, for a report.")
+    var words: [String] = []
 
     func run() throws {
-        throw ExitCode(testSandbox ? HelperMain.testSandbox() : HelperMain.run())
+        let program = HelperConfiguration.installed(count: 1).executable
+        var arguments = ([program] + words).map { strdup($0) } + [nil]
+        execv(program, &arguments)
+        Terminal.error("worker: \(program) can't be started: \(String(cString: strerror(errno)))")
+        throw ExitCode.unavailable
     }
 }

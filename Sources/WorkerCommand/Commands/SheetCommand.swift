@@ -47,6 +47,7 @@ struct SheetCommand: AsyncParsableCommand {
             var configuration = WorkerConfiguration(
                 database: try common.databasePath(settings), cache: try common.cachePath(settings),
                 transforms: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+            configuration.helpers = .installed(count: configuration.helpers.count)
             try pictures.apply(to: &configuration, settings)
             let drawn = try await common.readingCache { [layout, configuration] store, cache in
                 guard let progress = try await store.reports.progress(job: job) else {

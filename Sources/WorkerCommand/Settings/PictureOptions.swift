@@ -1,5 +1,5 @@
 import ArgumentParser
-import Imaging
+import ImageFiles
 import PrefetchWorker
 
 enum PictureSettings {

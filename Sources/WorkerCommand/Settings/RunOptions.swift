@@ -53,6 +53,7 @@ struct RunOptions: ParsableArguments {
         let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
         let transforms = try settings.optional(RunSettings.transforms, transforms) ?? cores
         var configuration = WorkerConfiguration(database: database, cache: cache, transforms: transforms)
+        configuration.helpers = .installed(count: transforms)
         configuration.order = try settings.value(RunSettings.order, order)
         configuration.retries.maxTries = try settings.value(RunSettings.maxTries, maxTries)
         configuration.maxAge = try settings.value(RunSettings.maxAge, maxAge)

@@ -1,7 +1,7 @@
 import Configuration
 import Core
 import FoundationEssentials
-import Imaging
+import ImageFiles
 import Yams
 
 /// The values of settings. A flag overrides the environment, the environment the configuration file, and the file the

@@ -18,6 +18,7 @@ struct WriterOptions: ParsableArguments {
         var configuration = WorkerConfiguration(
             database: try common.databasePath(settings), cache: try common.cachePath(settings),
             transforms: helpers ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        configuration.helpers = .installed(count: configuration.helpers.count)
         configuration.downloads.maxBodyBytes = try settings.value(DownloadSettings.maxBody, maxBody)
         configuration.minimumFree = try settings.optional(UpkeepSettings.minFree, minFree)
         configuration.cachePolicy = try cache.policy(size, settings)

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Imaging
+import ImageFiles
 import Variants
 
 /// The variants of several flags, in either form, joined to one text for a job.

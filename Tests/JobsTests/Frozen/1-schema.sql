@@ -444,6 +444,9 @@ CREATE INDEX variants_by_blob ON variants (blob);
 CREATE INDEX entries_by_blob ON cache_entries (blob);
 CREATE INDEX pin_urls_by_key ON pin_urls (key);
 CREATE INDEX key_rules_by_key ON key_rules (key);
+CREATE VIEW uncounted_moves AS SELECT 0 AS id, 0 AS job, '' AS was_state, 0 AS was_cached, 0 AS was_blacklisted,
+    '' AS state, 0 AS cached, 0 AS blacklisted, 0 AS bytes, '' AS class WHERE 0;
+CREATE VIEW reopened_jobs AS SELECT 0 AS job WHERE 0;
 CREATE VIEW progress AS SELECT
     id AS job, name, state, priority, total,
     done + cached + failed + blacklisted + cancelled AS ended,
@@ -694,14 +697,8 @@ CREATE TRIGGER items_keep_job BEFORE UPDATE OF id, rowid, oid, _rowid_, job, url
 WHEN OLD.id <> NEW.id OR OLD.job <> NEW.job OR OLD.url IS NOT NEW.url BEGIN
     SELECT RAISE(ABORT, 'the id, job and url of an item stay as they are; insert a new item instead');
 END;
-CREATE TRIGGER items_keep_ending BEFORE UPDATE OF cached, blacklisted, bytes ON items
-WHEN OLD.state = NEW.state AND OLD.finished_at IS NOT NULL
-    AND (NEW.cached IS NOT OLD.cached OR NEW.blacklisted IS NOT OLD.blacklisted OR NEW.bytes IS NOT OLD.bytes) BEGIN
-    SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead');
-END;
 CREATE TRIGGER items_end_without_url AFTER INSERT ON items WHEN (typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ 	
-
--]*') BEGIN
+-]*') BEGIN
     UPDATE spreading SET failed = failed + 1 WHERE job = NEW.job;
     UPDATE items SET state = 'failed', class = 'invalid-url',
         message = 'The item has no URL.', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.id;
@@ -721,20 +718,16 @@ WHEN NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) BEGIN
     SELECT RAISE(ABORT, 'no open job has this id: insert the job first, and add items as in INSERT INTO items (job, url) SELECT (SELECT last_insert_rowid()), url FROM …')
         WHERE changes() = 0;
 END;
-CREATE TRIGGER items_count_update AFTER UPDATE OF state ON items
-WHEN OLD.state <> NEW.state AND NOT EXISTS
-    (SELECT 1 FROM moving WHERE (item = NEW.id OR item = -NEW.job) AND state = NEW.state)
-    AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND EXISTS
-        (SELECT 1 FROM spreading WHERE job = NEW.job)) BEGIN
+CREATE TRIGGER uncounted_moves_count INSTEAD OF INSERT ON uncounted_moves BEGIN
     UPDATE jobs SET
-        queued = queued + (NEW.state = 'queued') - (OLD.state = 'queued'),
-        active = active + (NEW.state = 'active') - (OLD.state = 'active'),
-        delayed = delayed + (NEW.state = 'delayed') - (OLD.state = 'delayed'),
-        done = done + ((NEW.state = 'done' AND NEW.cached = 0)) - ((OLD.state = 'done' AND OLD.cached = 0)),
-        cached = cached + ((NEW.state = 'done' AND NEW.cached <> 0)) - ((OLD.state = 'done' AND OLD.cached <> 0)),
-        failed = failed + ((NEW.state = 'failed' AND NEW.blacklisted = 0)) - ((OLD.state = 'failed' AND OLD.blacklisted = 0)),
-        blacklisted = blacklisted + ((NEW.state = 'failed' AND NEW.blacklisted <> 0)) - ((OLD.state = 'failed' AND OLD.blacklisted <> 0)),
-        cancelled = cancelled + (NEW.state = 'cancelled') - (OLD.state = 'cancelled'),
+        queued = queued + (NEW.state = 'queued') - (NEW.was_state = 'queued'),
+        active = active + (NEW.state = 'active') - (NEW.was_state = 'active'),
+        delayed = delayed + (NEW.state = 'delayed') - (NEW.was_state = 'delayed'),
+        done = done + ((NEW.state = 'done' AND NEW.cached = 0)) - ((NEW.was_state = 'done' AND NEW.was_cached = 0)),
+        cached = cached + ((NEW.state = 'done' AND NEW.cached <> 0)) - ((NEW.was_state = 'done' AND NEW.was_cached <> 0)),
+        failed = failed + ((NEW.state = 'failed' AND NEW.blacklisted = 0)) - ((NEW.was_state = 'failed' AND NEW.was_blacklisted = 0)),
+        blacklisted = blacklisted + ((NEW.state = 'failed' AND NEW.blacklisted <> 0)) - ((NEW.was_state = 'failed' AND NEW.was_blacklisted <> 0)),
+        cancelled = cancelled + (NEW.state = 'cancelled') - (NEW.was_state = 'cancelled'),
         revision = revision + 1,
         bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN coalesce(NEW.bytes, 0) ELSE 0 END
         WHERE id = NEW.job;
@@ -747,9 +740,15 @@ WHEN OLD.state <> NEW.state AND NOT EXISTS
     UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
         WHERE id = NEW.job AND queued = 0 AND active = 0 AND delayed = 0 AND (state = 'queued' OR state = 'running' OR state = 'paused');
 END;
-CREATE TRIGGER items_reopen BEFORE UPDATE OF state ON items
-WHEN NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
-    AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued') BEGIN
+CREATE TRIGGER items_count_update AFTER UPDATE OF state ON items
+WHEN OLD.state <> NEW.state AND NOT EXISTS
+    (SELECT 1 FROM moving WHERE (item = NEW.id OR item = -NEW.job) AND state = NEW.state)
+    AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND EXISTS
+        (SELECT 1 FROM spreading WHERE job = NEW.job)) BEGIN
+    INSERT INTO uncounted_moves VALUES (NEW.id, NEW.job, OLD.state, OLD.cached, OLD.blacklisted,
+        NEW.state, NEW.cached, NEW.blacklisted, NEW.bytes, NEW.class);
+END;
+CREATE TRIGGER reopened_jobs_open INSTEAD OF INSERT ON reopened_jobs BEGIN
     UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL, revision = revision + 1
         WHERE id = NEW.job AND (state = 'finished' OR state = 'cancelled' OR state = 'failed');
 END;
@@ -773,9 +772,16 @@ WHEN NOT EXISTS (SELECT 1 FROM moving WHERE item = -OLD.job AND state = 'deleted
     UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
         WHERE id = OLD.job AND queued = 0 AND active = 0 AND delayed = 0 AND (state = 'queued' OR state = 'running' OR state = 'paused');
 END;
-CREATE TRIGGER items_state_moves BEFORE UPDATE OF state ON items
-WHEN OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN 0 WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE 0 END BEGIN
-    SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make');
+CREATE TRIGGER items_check_update BEFORE UPDATE OF state, cached, blacklisted, bytes ON items
+WHEN CASE WHEN OLD.state = NEW.state THEN OLD.finished_at IS NOT NULL
+        AND (NEW.cached IS NOT OLD.cached OR NEW.blacklisted IS NOT OLD.blacklisted OR NEW.bytes IS NOT OLD.bytes)
+    ELSE (OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN 0 WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE 0 END)
+        OR (NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
+            AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued')) END BEGIN
+    SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead') WHERE OLD.state = NEW.state;
+    SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make')
+        WHERE OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN 0 WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE 0 END;
+    INSERT INTO reopened_jobs VALUES (NEW.job);
 END;
 CREATE TRIGGER items_check_own BEFORE INSERT ON items
 WHEN coalesce(NEW.meta, NEW.priority, NEW.variants, NEW.headers, NEW.sha256, NEW.size, NEW.fallbacks) IS NOT NULL BEGIN

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Files that cost more than they look: refused by their class, before they cost memory or time.

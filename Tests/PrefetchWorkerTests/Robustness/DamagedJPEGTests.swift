@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// A helper looks a second time only at JPEGs that look suspicious: it must overlook none.

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// HEIC and AVIF whose boxes disagree on how large the picture is.

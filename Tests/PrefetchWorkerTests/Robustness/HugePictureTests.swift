@@ -2,6 +2,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Pictures far beyond the usual limit, where somebody has raised it: memory follows the result, not the source.

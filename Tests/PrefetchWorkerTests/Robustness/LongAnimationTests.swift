@@ -2,6 +2,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Animations of hundreds of frames: a helper's memory doesn't follow their number.

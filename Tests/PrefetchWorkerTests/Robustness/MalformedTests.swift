@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// What fuzzers have found against other decoders, file by file in real helpers.

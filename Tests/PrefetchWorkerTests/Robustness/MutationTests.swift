@@ -3,6 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// Damaged files, thousands of them, in real helpers: none dies of one, and each ends done or in a class.

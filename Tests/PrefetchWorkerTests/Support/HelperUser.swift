@@ -23,8 +23,8 @@ enum HelperUser: String, CaseIterable, Sendable {
     }
 
     /// The program that was built, where anybody may read it: the folder we build in may be ours alone.
-    static func copyOfWorker(in folder: FilePath) throws -> String {
-        let copy = folder.appending("worker").string
+    static func copyOfHelper(in folder: FilePath) throws -> String {
+        let copy = folder.appending("worker-helper").string
         guard try ChildProcess.run("cp", [Workplace.executable.string, copy]) == 0,
             chmod(folder.string, 0o755) == 0, chmod(copy, 0o755) == 0
         else { throw Errno.permissionDenied }

@@ -7,6 +7,8 @@ import Logging
 import SystemPackage
 import TestSupport
 
+@testable import HelperProtocol
+@testable import ImageFiles
 @testable import Imaging
 @testable import PrefetchWorker
 @testable import Variants
@@ -43,7 +45,8 @@ struct PictureHelper: Sendable {
         limits: ImageLimits = ImageLimits(), _ body: @Sendable (PictureHelper) async throws -> R,
     ) async throws -> R {
         try await withTemporaryDirectory { folder in
-            let configuration = HelperConfiguration(count: 1, executable: Workplace.executable.string)
+            let configuration = HelperConfiguration(
+                count: 1, executable: Workplace.executable.string, arguments: [])
             let cache = try ContentCache(directory: folder.appending("cache"))
             let pool = HelperPool(
                 configuration: configuration, limits: limits, cache: cache,

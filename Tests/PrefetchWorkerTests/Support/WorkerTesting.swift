@@ -8,6 +8,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import ImageFiles
 @testable import Imaging
 
 /// A database, a cache and a worker's configuration in a folder of their own.
@@ -16,16 +17,16 @@ struct Workplace: Sendable {
     let store: JobStore
     var configuration: WorkerConfiguration
 
-    /// The `worker` that was built beside these tests.
+    /// The `worker-helper` that was built beside these tests.
     static let executable: FilePath = {
         var buffer = [CChar](repeating: 0, count: 4_096)
         let length = readlink("/proc/self/exe", &buffer, buffer.count)
         let bytes = buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }
         return FilePath(String(decoding: bytes, as: UTF8.self))
-            .removingLastComponent().appending("worker")
+            .removingLastComponent().appending("worker-helper")
     }()
     static let isBuilt = access(executable.string, X_OK) == 0
-    static let notBuilt: Comment = "there is no worker beside the tests: build it with swift build"
+    static let notBuilt: Comment = "there is no worker-helper beside the tests: build it with swift build"
 
     init(_ folder: FilePath) throws {
         self.folder = folder
@@ -35,7 +36,7 @@ struct Workplace: Sendable {
         let worker = folder.appending("worker").string
         guard symlink(Self.executable.string, worker) == 0 else { throw Errno(rawValue: errno) }
         configuration = WorkerConfiguration(database: database, cache: folder.appending("cache").string, transforms: 1)
-        configuration.helpers = HelperConfiguration(count: 1, executable: worker)
+        configuration.helpers = HelperConfiguration(count: 1, executable: worker, arguments: [])
         configuration.downloads.addresses = try AddressPolicy(allowing: ["loopback"])
         configuration.downloads.silenceTimeout = .seconds(10)
         configuration.retries = RetryPolicy(base: 1)

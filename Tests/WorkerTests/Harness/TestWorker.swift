@@ -172,8 +172,8 @@ final class TestWorker: Sendable {
         return variables
     }
 
-    /// Workers and their helpers, which run `/proc/self/exe`, as far as they live.
-    var processes: [pid_t] { ProcessTable.processes(named: ["worker", "exe"], with: Self.marker, home) }
+    /// Workers and their helpers, as far as they live.
+    var processes: [pid_t] { ProcessTable.processes(named: ["worker", "worker-helper"], with: Self.marker, home) }
 
     /// Asks all that was started to stop.
     func stopAll() async throws {

@@ -1,16 +1,9 @@
 internal import Core
+import ImageFiles
 
 /// Bitmaps of Windows and OS/2, decoded by a built-in decoder.
 struct BMPFormat: OwnFormatDefinition {
-    let name = "bmp"
-    let signatureLength = BMPHeader.signatureLength
-
-    func begins(_ reader: ByteReader) -> Bool { BMPHeader.begins(reader) }
-    func mayBegin(_ reader: ByteReader) -> Bool { reader.has("BM", at: 0) && reader.count < signatureLength }
-
-    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost { DecoderCost(BMPHeader.size(reader), each: 9) }
-    func endsEarly(_ reader: ByteReader) -> Bool { BMPHeader.endsEarly(reader) }
-
+    let header: any FormatHeader = ImageFormat.bmp.header
     func coder(takesBeginning: Bool) -> (any ImageCoder)? { BMPCoder(takesBeginning: takesBeginning) }
 
     let sample = """

@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// Decodes BMP run lengths of eight or four bits. Pixels that they skip keep their colour.
 struct BMPRunLengths {
     private let header: BMPHeader

@@ -1,4 +1,5 @@
 internal import CVips
+import ImageFiles
 import Variants
 
 /// A format with the settings of its encoder.

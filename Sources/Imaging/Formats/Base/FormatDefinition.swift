@@ -1,48 +1,23 @@
 internal import CVips
 internal import Core
 import FoundationEssentials
+import ImageFiles
 import Variants
 
-/// Everything about a built-in format: its signature, its header, the cost of decoding, and how it is loaded, repaired
-/// and saved.
+/// How files of a built-in format are loaded, repaired and saved, by the libraries of a helper process; its
+/// ``FormatHeader`` says what can be read of them without that.
 ///
-/// A format is a folder with a definition and a case of ``ImageFormat``. Most requirements have a default, for a format
-/// that libvips decodes without special treatment.
+/// Most requirements have a default, for a format that libvips decodes without special treatment.
 protocol FormatDefinition: Sendable {
-    // MARK: - Names
-
-    /// The name in results and variants.
-    var name: String { get }
-    /// The name for people.
-    var title: String { get }
-    /// Without the dot.
-    var fileExtension: String { get }
+    var header: any FormatHeader { get }
     /// Sixteen by sixteen pixels of one colour, in base64, which tests that the decoder works. Made with libvips' own
     /// encoders if it has one.
     var sample: String { get }
 
-    // MARK: - Signature
+    // MARK: - Header
 
-    /// Bytes that ``begins(_:)`` needs.
-    var signatureLength: Int { get }
-    /// Whether the signature is the name of a box, before which another format's signature may stand.
-    var isInBoxes: Bool { get }
-    /// Whether a file begins with the whole signature.
-    func begins(_ reader: ByteReader) -> Bool
-    /// Whether these bytes, which are too few to decide, may be the beginning of this format.
-    func mayBegin(_ reader: ByteReader) -> Bool
-
-    // MARK: - Header, limits and cost
-
-    /// The size by the header, as stored. Nil if a file may keep it anywhere, and if ``coder(takesBeginning:)`` reads
-    /// it.
-    func size(_ reader: ByteReader) -> HeaderFinding?
-    /// Whether the format stays the same when more bytes come.
-    func isDecided(_ reader: ByteReader) -> Bool
     /// The failure for a header that is invalid in another way than by its size.
     func objection(_ reader: ByteReader, limits: ImageLimits) -> Failure?
-    /// The memory that its decoder needs besides the rows it delivers.
-    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost
     /// Bytes of a decoded pixel.
     var bytesPerPixel: Int { get }
     /// Whether the file is shorter than it states.
@@ -120,8 +95,6 @@ protocol FormatDefinition: Sendable {
     func hasExtras(_ reader: ByteReader, _ policy: MetadataPolicy) -> Bool
     /// Writes stills; nil if the format is not written.
     var saver: (any FormatSaver)? { get }
-    /// The format of a still variant that names none; nil if PNG or JPEG suits better.
-    var keptFormat: VariantSpec.Output? { get }
 }
 
 /// The rows of a picture that have arrived.
@@ -159,15 +132,13 @@ struct OpenedFrames {
 }
 
 extension FormatDefinition {
-    var title: String { name.uppercased() }
-    var fileExtension: String { name }
-    var signatureLength: Int { 12 }
-    var isInBoxes: Bool { false }
+    var name: String { header.name }
+    var sample: String { header.sample }
 
-    func size(_ reader: ByteReader) -> HeaderFinding? { nil }
-    func isDecided(_ reader: ByteReader) -> Bool { true }
+    func size(_ reader: ByteReader) -> HeaderFinding? { header.size(reader) }
+    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost { header.cost(reader, limits: limits) }
+    func endsEarly(_ reader: ByteReader) -> Bool { header.endsEarly(reader) }
     func objection(_ reader: ByteReader, limits: ImageLimits) -> Failure? { nil }
-    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost { DecoderCost() }
     var bytesPerPixel: Int { 4 }
     func animation(_ bytes: UnsafeRawBufferPointer) -> AnimationFacts? { nil }
     func frameCount(_ bytes: UnsafeRawBufferPointer) -> Int? { nil }
@@ -197,10 +168,9 @@ extension FormatDefinition {
 
     func hasExtras(_ reader: ByteReader, _ policy: MetadataPolicy) -> Bool { false }
     var saver: (any FormatSaver)? { nil }
-    var keptFormat: VariantSpec.Output? { VariantSpec.Output(rawValue: name) }
 }
 
-/// A format that libvips does not decode: its ``FormatDefinition/coder(takesBeginning:)`` does.
+/// A format that libvips does not decode: a coder of ours does.
 protocol OwnFormatDefinition: FormatDefinition {}
 
 extension OwnFormatDefinition {
@@ -213,9 +183,14 @@ extension OwnFormatDefinition {
     ) -> CInt { -1 }
 }
 
-extension FormatDefinition {
-    var mediaType: String { "image/\(name)" }
+/// A format whose header has the decoder.
+struct CodedFormat: OwnFormatDefinition {
+    let header: any FormatHeader
 
+    func coder(takesBeginning: Bool) -> (any ImageCoder)? { header.coder(takesBeginning: takesBeginning) }
+}
+
+extension FormatDefinition {
     var sampleBytes: [UInt8] {
         // If a constant were not base64, the tests would report that the format does not decode.
         [UInt8](Data(base64Encoded: sample.filter { !$0.isWhitespace }) ?? Data())
@@ -228,48 +203,4 @@ extension FormatDefinition {
             ? failure.error(.truncated, "The \(name) ends before its picture does")
             : failure.error(.badImage, "The \(name) cannot be decoded")
     }
-}
-
-/// The memory that a decoder needs besides the rows it delivers, estimated without decoding.
-///
-/// Decoders of plain JPEG, PNG and TIFF hold a few rows at any size. The others hold the whole picture, some more than
-/// once, or a file can make them read it again and again. The numbers of bytes for a pixel are those measured in
-/// helpers at 48 million pixels: 8.5 for HEIC, 8.1 for AVIF, 7 for JPEG XL, 4.9 for GIF, 8.2 for BMP.
-struct DecoderCost {
-    /// Memory held at once, besides the requested pixels.
-    var bytes = 0
-    /// How often the decoder reads the whole picture.
-    var scans = 1
-    /// Frames that the decoder lists even if only the first is needed.
-    var frames = 1
-
-    init(bytes: Int = 0, scans: Int = 1, frames: Int = 1) {
-        self.bytes = bytes
-        self.scans = scans
-        self.frames = frames
-    }
-
-    /// Headers may claim any size.
-    init(_ size: PixelSize?, each bytes: Int, frames: Int = 1) {
-        let product = (size?.pixels ?? 0).multipliedReportingOverflow(by: bytes)
-        self.init(bytes: product.overflow ? .max : product.partialValue, frames: frames)
-    }
-
-    /// The failure if the cost exceeds a limit.
-    func objection(_ limits: ImageLimits) -> Failure? {
-        if scans > limits.scans {
-            return Failure(.tooManyPixels, "The picture comes in more than \(limits.scans) scans, which is the limit.")
-        }
-        if frames / Self.listedFrames > limits.frames {
-            return Failure(
-                .tooManyPixels, "The animation has \(frames) frames, too many to look for the first of them.")
-        }
-        guard bytes > limits.decoderBytes else { return nil }
-        return Failure(
-            .tooManyPixels,
-            "Its decoder would hold \(bytes >> 20) MiB, and the limit is \(limits.decoderBytes >> 20) MiB.")
-    }
-
-    /// libwebp walks the list of frames again for each of them: 10,000 take a tenth of a second, 100,000 eight seconds.
-    private static let listedFrames = 10
 }

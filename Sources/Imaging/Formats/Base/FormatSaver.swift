@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 internal import SystemPackage
 import Variants
 

@@ -1,4 +1,5 @@
 internal import CZlib
+import ImageFiles
 
 /// The result of inflating a zlib stream: its bytes are counted and dropped.
 struct Inflated {

@@ -1,4 +1,5 @@
 internal import CVips
+import ImageFiles
 
 /// The scale at which a decoder may deliver a picture, which saves most of its work.
 enum DecodeScale: Equatable {

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// The part of a frame that must be drawn over the picture that is shown: a rectangle of opaque pixels, with
 /// transparent black where the shown pixels stay.

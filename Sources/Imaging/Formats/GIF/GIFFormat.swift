@@ -1,27 +1,15 @@
 internal import CVips
 internal import Core
+import ImageFiles
 internal import SystemPackage
 import Variants
 
 /// GIF: libvips reads the header, giflib decodes all frames and writes stills and animations. GIF89a.
 struct GIFFormat: FormatDefinition {
-    let name = "gif"
+    let header: any FormatHeader = ImageFormat.gif.header
     let loaderClass: String? = "VipsForeignLoadNsgifSource"
     let libraries = ["vips", "gif"]
     let saver: (any FormatSaver)? = GIFSaver()
-    /// PNG or JPEG suits a still better.
-    let keptFormat: VariantSpec.Output? = nil
-
-    func begins(_ reader: ByteReader) -> Bool { reader.has("GIF87a", at: 0) || reader.has("GIF89a", at: 0) }
-    func mayBegin(_ reader: ByteReader) -> Bool { reader.mayBecome([Array("GIF8".utf8)]) }
-
-    func size(_ reader: ByteReader) -> HeaderFinding? { GIFBlocks.canvas(reader) }
-
-    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost {
-        DecoderCost(GIFBlocks.canvas(reader).pixelSize, each: 8)
-    }
-
-    func endsEarly(_ reader: ByteReader) -> Bool { GIFBlocks.endEarly(reader) }
 
     func animation(_ bytes: UnsafeRawBufferPointer) -> AnimationFacts? { AnimationFacts(gif: bytes) }
 

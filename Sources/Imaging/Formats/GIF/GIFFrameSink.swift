@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 import SystemPackage
 
 /// Writes an animated GIF: the rectangle of each frame that changes, with its own palette if it needs one.

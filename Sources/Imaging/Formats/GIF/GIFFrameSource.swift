@@ -1,5 +1,6 @@
 import CGIF
 internal import Core
+import ImageFiles
 
 /// Decodes a GIF frame by frame, composed as in browsers: areas that are disposed to the background become transparent.
 final class GIFFrameSource: FrameSource {

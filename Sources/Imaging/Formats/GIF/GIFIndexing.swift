@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// A palette for the drawn part of a frame, and its pixels as indices.
 struct GIFIndexing {

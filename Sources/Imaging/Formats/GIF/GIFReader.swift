@@ -1,5 +1,6 @@
 import CGIF
 internal import Core
+import ImageFiles
 
 /// giflib's decoder, record by record, over bytes in memory.
 ///

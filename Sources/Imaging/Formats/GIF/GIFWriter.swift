@@ -1,5 +1,6 @@
 import CGIF
 internal import Core
+import ImageFiles
 
 /// giflib's encoder, record by record, directly to an output.
 ///

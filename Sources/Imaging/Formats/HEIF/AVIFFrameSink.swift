@@ -1,5 +1,6 @@
 import CAVIF
 internal import Core
+import ImageFiles
 internal import SystemPackage
 
 /// The encoder settings for the frames of an animated AVIF.

@@ -1,5 +1,6 @@
 import CAVIF
 internal import Core
+import ImageFiles
 
 /// Decodes an animated AVIF frame by frame with libavif. Its frames are as stored; see ``AVIFTrack/orientation``.
 ///

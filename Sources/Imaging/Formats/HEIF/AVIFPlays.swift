@@ -1,4 +1,5 @@
 internal import CAVIF
+import ImageFiles
 
 /// The boxes before the pixels of an animated AVIF, changed so that the file says how often it plays and no longer when
 /// it was made.

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// The moving part of an AVIF, as its boxes describe it: the number of frames, their size, and how often they play.
 ///

@@ -1,44 +1,26 @@
 internal import CVips
 internal import Core
+import ImageFiles
 import Variants
 
 /// HEIC and AVIF: stills by libheif through libvips, animated AVIF by libavif. ISO/IEC 23008-12.
 struct HEIFFormat: FormatDefinition {
-    let name: String
+    let header: any FormatHeader
     let saver: (any FormatSaver)?
-    /// No browser but Safari shows HEIC, so PNG or JPEG suits better.
-    let keptFormat: VariantSpec.Output?
     let libraries: [String]
     let sample: String
     let loaderClass: String? = "VipsForeignLoadHeifSource"
     let usesPlugins = true
-    let isInBoxes = true
 
     static let heic = HEIFFormat(
-        name: "heic", saver: HEIFSaver(format: .heic), keptFormat: nil, libraries: ["vips"], sample: heicSample)
+        header: ImageFormat.heic.header, saver: HEIFSaver(format: .heic), libraries: ["vips"], sample: heicSample)
     static let avif = HEIFFormat(
-        name: "avif", saver: HEIFSaver(format: .avif), keptFormat: .avif, libraries: ["vips", "avif"],
+        header: ImageFormat.avif.header, saver: HEIFSaver(format: .avif), libraries: ["vips", "avif"],
         sample: avifSample)
-
-    func begins(_ reader: ByteReader) -> Bool { FileTypeBox(reader)?.format == name }
-
-    func mayBegin(_ reader: ByteReader) -> Bool {
-        reader.count < 12
-            && reader.has(Array("ftyp".utf8.prefix(max(0, reader.count - 4))), at: min(4, reader.count))
-    }
-
-    func isDecided(_ reader: ByteReader) -> Bool { FileTypeBox(reader)?.isDecided ?? false }
 
     func objection(_ reader: ByteReader, limits: ImageLimits) -> Failure? {
         HEIFBoxes(reader).objection(limits)
     }
-
-    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost {
-        let boxes = HEIFBoxes(reader)
-        return DecoderCost(boxes.largest, each: boxes.depth > 8 ? 18 : 9)
-    }
-
-    func endsEarly(_ reader: ByteReader) -> Bool { Boxes.endEarly(reader) }
 
     /// libheif 1.15 reads only the default picture of a HEIC with several.
     func animation(_ bytes: UnsafeRawBufferPointer) -> AnimationFacts? {

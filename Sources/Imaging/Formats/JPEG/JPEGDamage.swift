@@ -1,5 +1,6 @@
 internal import CJPEG
 internal import Core
+import ImageFiles
 
 /// Finds damage in a JPEG's data with libjpeg.
 ///

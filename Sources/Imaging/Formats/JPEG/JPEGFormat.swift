@@ -1,25 +1,14 @@
 internal import CJPEG
 internal import CVips
 internal import Core
+import ImageFiles
 import Variants
 
 /// JPEG, by libjpeg through libvips. ITU-T T.81.
 struct JPEGFormat: FormatDefinition {
-    let name = "jpeg"
-    let fileExtension = "jpg"
+    let header: any FormatHeader = ImageFormat.jpeg.header
     let loaderClass: String? = "VipsForeignLoadJpegSource"
     let saver: (any FormatSaver)? = JPEGSaver()
-
-    func begins(_ reader: ByteReader) -> Bool { reader.has([0xFF, 0xD8, 0xFF], at: 0) }
-    func mayBegin(_ reader: ByteReader) -> Bool { reader.mayBecome([[0xFF, 0xD8, 0xFF]]) }
-
-    func size(_ reader: ByteReader) -> HeaderFinding? { JPEGHeader.size(reader) }
-    func endsEarly(_ reader: ByteReader) -> Bool { JPEGHeader.endsEarly(reader) }
-
-    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost {
-        let found = JPEGScans(reader, upTo: limits.scans)
-        return DecoderCost(bytes: found.coefficientBytes, scans: found.count)
-    }
 
     func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { JPEGMetadata.hidden(in: file) }
 

@@ -1,6 +1,7 @@
 internal import CJXL
 internal import CVips
 internal import Core
+import ImageFiles
 
 /// Decodes an animated JPEG XL with libjxl directly: libvips 8.14 delivers the last frame, and the first is needed.
 struct JXLAnimation {

@@ -1,6 +1,7 @@
 internal import CJXL
 internal import CVips
 internal import Core
+import ImageFiles
 
 /// libjxl's decoder, and the pixels it writes to: four channels of eight bits.
 ///

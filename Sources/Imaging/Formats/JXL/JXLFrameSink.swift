@@ -1,5 +1,6 @@
 import CJXL
 internal import Core
+import ImageFiles
 internal import SystemPackage
 
 #if canImport(Glibc)

@@ -1,5 +1,6 @@
 import CJXL
 internal import Core
+import ImageFiles
 
 /// Decodes an animated JPEG XL frame by frame, composed by libjxl.
 final class JXLFrameSource: FrameSource {

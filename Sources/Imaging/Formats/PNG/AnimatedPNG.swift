@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// Finds the frames of an animated PNG by its chunks, since libpng knows only the default picture.
 ///
@@ -40,7 +41,7 @@ struct AnimatedPNG {
     /// Nil for a still. Reads chunks up to the first pixels.
     init?(_ bytes: UnsafeRawBufferPointer) {
         reader = ByteReader(bytes)
-        guard let header = PNGChunk(at: PNGFormat.signature.count, reader), header.name == "IHDR",
+        guard let header = PNGChunk(at: PNGHeader.signature.count, reader), header.name == "IHDR",
             header.content.count == 13, let width = reader.big(4, at: header.content.lowerBound),
             let height = reader.big(4, at: header.content.lowerBound + 4)
         else { return nil }

@@ -1,4 +1,5 @@
 internal import CZlib
+import ImageFiles
 
 /// The visible part of an interlaced PNG that is damaged or cut, as browsers show it: each pixel that has come also
 /// fills the places of later passes until their pixels come.

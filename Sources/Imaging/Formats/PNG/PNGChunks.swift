@@ -1,4 +1,5 @@
 internal import CZlib
+import ImageFiles
 
 /// A complete chunk.
 struct PNGChunk {
@@ -53,7 +54,7 @@ extension Unicode.Scalar {
 enum PNGChunks {
     /// Whether the end mark is missing, or a chunk is longer than the remaining bytes.
     static func endEarly(_ reader: ByteReader) -> Bool {
-        var offset = PNGFormat.signature.count
+        var offset = PNGHeader.signature.count
         while let length = reader.big(4, at: offset) {
             // A chunk's name has four letters; anything else is damage, and nothing after it can be trusted.
             guard let name = reader.big(4, at: offset + 4) else { return true }
@@ -78,7 +79,7 @@ enum PNGChunks {
     ]
 
     static func areExtra(in reader: ByteReader, _ policy: MetadataPolicy) -> Bool {
-        var offset = PNGFormat.signature.count
+        var offset = PNGHeader.signature.count
         while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
             let name = String(decoding: reader.bytes[(offset + 4)..<(offset + 8)], as: UTF8.self)
             offset += 12 + length
@@ -106,7 +107,7 @@ enum PNGTexts {
     ///
     /// - Returns: the offset of the chunk that exceeds the limit; nil if there is none.
     static func excess(_ reader: ByteReader) -> Int? {
-        var offset = PNGFormat.signature.count
+        var offset = PNGHeader.signature.count
         var left = maxBytes
         while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
             let name = offset + 4

@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// The pixel chunks of a PNG that may be damaged or cut, and their format by its header.
 struct PNGData {
     let size: PixelSize
@@ -36,7 +38,7 @@ struct PNGData {
     private static func parts(
         of png: UnsafeRawBufferPointer, _ reader: ByteReader,
     ) -> (start: Int, [UnsafeRawBufferPointer])? {
-        var offset = PNGFormat.signature.count
+        var offset = PNGHeader.signature.count
         var start: Int?
         var parts: [UnsafeRawBufferPointer] = []
         while let length = reader.big(4, at: offset), reader.contains(offset, length: 8) {

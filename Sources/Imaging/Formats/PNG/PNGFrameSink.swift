@@ -1,6 +1,7 @@
 internal import CVips
 internal import CZlib
 internal import Core
+import ImageFiles
 internal import SystemPackage
 
 /// Writes an animated PNG: the rectangle of each frame that changes, drawn over the shown picture if that is smaller.
@@ -59,7 +60,7 @@ final class PNGFrameSink: FrameSink {
     private func begin() throws(Failure) {
         let start = try output { try descriptor.seek(offset: 0, from: .current) }
         let head =
-            PNGFormat.signature
+            PNGHeader.signature
             + PNGChunk.bytes("IHDR", PNGChunk.big(size.width, 4) + PNGChunk.big(size.height, 4) + [8, 6, 0, 0, 0])
         header = start + Int64(head.count)
         try put(head + animation)
@@ -105,7 +106,7 @@ final class PNGFrameSink: FrameSink {
             return file.lend { bytes in
                 let reader = ByteReader(bytes)
                 var data: [UInt8] = []
-                var offset = PNGFormat.signature.count
+                var offset = PNGHeader.signature.count
                 while let chunk = PNGChunk(at: offset, reader) {
                     if chunk.name == "IDAT" { data += bytes[chunk.content] }
                     offset = chunk.end

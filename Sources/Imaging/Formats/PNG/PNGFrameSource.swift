@@ -1,5 +1,6 @@
 internal import CVips
 internal import Core
+import ImageFiles
 
 /// Decodes an animated PNG frame by frame: each becomes a PNG of its own, which libpng decodes, and is drawn on the
 /// canvas.
@@ -93,7 +94,7 @@ final class PNGFrameSource: FrameSource {
         }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(frame.data.count + 4_096)
-        bytes += PNGFormat.signature
+        bytes += PNGHeader.signature
         let kind = reader.bytes[(file.header.content.lowerBound + 8)..<file.header.content.upperBound]
         bytes += PNGChunk.bytes(
             "IHDR", PNGChunk.big(frame.rectangle.width, 4) + PNGChunk.big(frame.rectangle.height, 4) + kind)

@@ -1,4 +1,5 @@
 internal import CZlib
+import ImageFiles
 
 /// Inflates and unfilters the rows of a PNG's pixels, as far as possible.
 ///

@@ -1,11 +1,12 @@
 internal import CZlib
+import ImageFiles
 
 extension PatchedBytes {
     /// A PNG with corrected checksums, whose last chunk is shortened to the available bytes and followed by an end
     /// mark. Otherwise libpng would show nothing of a damaged or cut chunk.
     convenience init(mendingPNG png: UnsafeRawBufferPointer) {
         let reader = ByteReader(png)
-        var offset = PNGFormat.signature.count
+        var offset = PNGHeader.signature.count
         while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
             offset += 12 + length
         }
@@ -35,7 +36,7 @@ extension PatchedBytes {
 
     private func setPNGChecksums() {
         let reader = ByteReader(bytes)
-        var offset = PNGFormat.signature.count
+        var offset = PNGHeader.signature.count
         while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
             setPNGChecksum(of: offset, length)
             offset += 12 + length
@@ -58,7 +59,7 @@ extension PatchedBytes {
     /// Their checksums include their names.
     private func hidePNGChunks(_ names: [StaticString], from start: Int) {
         let reader = ByteReader(bytes)
-        var offset = PNGFormat.signature.count
+        var offset = PNGHeader.signature.count
         while let length = reader.big(4, at: offset), reader.contains(offset, length: 12 + length) {
             if offset >= start, names.contains(where: { reader.has($0, at: offset + 4) }) {
                 // Ancillary, private, and safe to copy.

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// The part of a frame that differs from the one before it.
 struct PixelChange {

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// The meaning of the samples of a TIFF's first picture, if libvips delivers them as stored.
 ///

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 
 /// Checks the ends of a TIFF's deflated data: libtiff stops before the checksum, when it has all pixels.
 ///

@@ -1,3 +1,5 @@
+import ImageFiles
+
 /// The first directory of a TIFF, which describes the decoded picture.
 ///
 /// TIFF 6.0, section 2, and BigTIFF's wider numbers.

@@ -1,23 +1,13 @@
 internal import CVips
 internal import Core
+import ImageFiles
 import Variants
 
 /// TIFF and BigTIFF, by libtiff through libvips. TIFF 6.0.
 struct TIFFFormat: FormatDefinition {
-    let name = "tiff"
-    let fileExtension = "tif"
+    let header: any FormatHeader = ImageFormat.tiff.header
     let loaderClass: String? = "VipsForeignLoadTiffSource"
     let saver: (any FormatSaver)? = TIFFSaver()
-    /// Browsers do not show it.
-    let keptFormat: VariantSpec.Output? = nil
-
-    /// Both byte orders, classic (42) and BigTIFF (43).
-    private static let signatures: [[UInt8]] = [
-        [0x49, 0x49, 0x2A, 0x00], [0x4D, 0x4D, 0x00, 0x2A], [0x49, 0x49, 0x2B, 0x00], [0x4D, 0x4D, 0x00, 0x2B],
-    ]
-
-    func begins(_ reader: ByteReader) -> Bool { Self.signatures.contains { reader.has($0, at: 0) } }
-    func mayBegin(_ reader: ByteReader) -> Bool { reader.mayBecome(Self.signatures) }
 
     func objection(_ reader: ByteReader, limits: ImageLimits) -> Failure? {
         TIFFColours(TIFFDirectory(reader)).objection

@@ -1,4 +1,5 @@
 internal import CWebP
+import ImageFiles
 
 /// libwebp's encoder for single pictures, with libvips' default settings.
 struct WebPEncoder {

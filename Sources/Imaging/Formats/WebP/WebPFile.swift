@@ -1,5 +1,6 @@
 internal import CWebP
 internal import Core
+import ImageFiles
 internal import SystemPackage
 
 /// Writes an animated WebP part by part; lengths that are known only at the end are written as zeros first and

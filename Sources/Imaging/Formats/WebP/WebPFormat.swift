@@ -1,33 +1,19 @@
 internal import CVips
 internal import CWebP
 internal import Core
+import ImageFiles
 internal import SystemPackage
 import Variants
 
 /// WebP: stills through libvips, animations and most files by libwebp directly. RFC 9649.
 struct WebPFormat: FormatDefinition {
-    let name = "webp"
-    let title = "WebP"
+    let header: any FormatHeader = ImageFormat.webp.header
     let loaderClass: String? = "VipsForeignLoadWebpSource"
     let libraries = ["vips", "webp"]
     let saver: (any FormatSaver)? = WebPSaver()
 
-    func begins(_ reader: ByteReader) -> Bool { reader.has("RIFF", at: 0) && reader.has("WEBP", at: 8) }
-    func mayBegin(_ reader: ByteReader) -> Bool { reader.mayBecome([Array("RIFF".utf8)]) }
-
-    func size(_ reader: ByteReader) -> HeaderFinding? { WebPHeader.size(reader) }
-
-    func cost(_ reader: ByteReader, limits: ImageLimits) -> DecoderCost {
-        DecoderCost(WebPHeader.size(reader).pixelSize, each: 4, frames: WebPHeader.frames(reader))
-    }
-
     /// libvips holds a second copy of the whole picture.
     let bytesPerPixel = 8
-
-    func endsEarly(_ reader: ByteReader) -> Bool {
-        guard let size = reader.little(4, at: 4) else { return true }
-        return !reader.contains(8, length: size)
-    }
 
     func animation(_ bytes: UnsafeRawBufferPointer) -> AnimationFacts? { AnimationFacts(webp: bytes) }
 
@@ -143,7 +129,7 @@ extension PatchedBytes {
     /// hold a still's pixels. Nil if the file is not cut.
     convenience init?(endingEarly webp: UnsafeRawBufferPointer) {
         let reader = ByteReader(webp)
-        guard WebPFormat().endsEarly(reader), webp.count >= 20 else { return nil }
+        guard ImageFormat.webp.header.endsEarly(reader), webp.count >= 20 else { return nil }
         var offset = 12
         while let length = reader.little(4, at: offset + 4), reader.contains(offset + 8, length: length) {
             offset += 8 + length + length % 2

@@ -1,5 +1,6 @@
 internal import CWebP
 internal import Core
+import ImageFiles
 
 /// The encoder settings for the frames of an animated WebP. The defaults are gif2webp's.
 struct WebPFrameSettings {

@@ -1,4 +1,5 @@
 internal import Core
+import ImageFiles
 import SystemPackage
 
 /// Writes an animated WebP with libwebp's encoder, which holds all encoded frames until it ends.

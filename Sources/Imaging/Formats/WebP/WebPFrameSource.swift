@@ -1,5 +1,6 @@
 import CWebP
 internal import Core
+import ImageFiles
 
 /// Decodes an animated WebP frame by frame, composed by libwebp's own decoder.
 ///
@@ -64,7 +65,7 @@ final class WebPFrameSource: FrameSource {
     }
 
     private static func failure(_ bytes: UnsafeRawBufferPointer, _ what: String) -> Failure {
-        WebPFormat().endsEarly(ByteReader(bytes))
+        ImageFormat.webp.header.endsEarly(ByteReader(bytes))
             ? Failure(.truncated, "\(what): the file ends too early.")
             : Failure(.badImage, "\(what).")
     }

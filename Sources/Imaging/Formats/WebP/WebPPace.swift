@@ -1,3 +1,5 @@
+import ImageFiles
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)

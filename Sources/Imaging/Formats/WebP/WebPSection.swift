@@ -1,5 +1,6 @@
 import CWebP
 internal import Core
+import ImageFiles
 
 /// A run of frames in libwebp's encoder, which holds them encoded until the run's end. The first is a key frame.
 ///

@@ -1,0 +1,80 @@
+internal import Core
+internal import FoundationEssentials
+internal import Glibc
+internal import HelperProtocol
+internal import Subprocess
+internal import Synchronization
+internal import SystemPackage
+
+/// The program of the helpers, and what it says of itself.
+///
+/// A run asks it once, when the first rendition's identity is needed; a run without variants never does.
+final class HelperProgram: Sendable {
+    private let configuration: HelperConfiguration
+    private let known = Mutex<Task<HelperDescription, any Error>?>(nil)
+    private let coderInUse = Mutex<String?>(nil)
+
+    init(_ configuration: HelperConfiguration) { self.configuration = configuration }
+
+    /// - Throws: class `disk-error` if the program cannot be started, since no item is at fault.
+    func description() async throws(Failure) -> HelperDescription {
+        let task = known.withLock { known in
+            if let known { return known }
+            let task = Task { [configuration] in try await Self.ask(configuration) }
+            known = task
+            return task
+        }
+        do {
+            let description = try await task.value
+            _ = isInUse(description.coder)
+            return description
+        } catch {
+            // The next item asks again.
+            known.withLock { $0 = nil }
+            throw Failure(.diskError, "A helper process can't be started: \(error)")
+        }
+    }
+
+    /// Notes the versions that a helper has started with.
+    ///
+    /// - Returns: false if the run began with others: the program or its libraries were replaced meanwhile, and
+    ///   renditions would get the identity of other bytes.
+    func isInUse(_ coder: String?) -> Bool {
+        guard let coder else { return true }
+        return coderInUse.withLock { known in
+            known = known ?? coder
+            return known == coder
+        }
+    }
+
+    private static func ask(_ configuration: HelperConfiguration) async throws -> HelperDescription {
+        let result = try await Subprocess.run(
+            .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments + ["--describe"]),
+            output: .bytes(limit: 1 << 20), error: .discarded)
+        return try JSONDecoder().decode(HelperDescription.self, from: Data(result.standardOutput))
+    }
+}
+
+extension HelperConfiguration {
+    /// The names under which an installation has the program `worker-helper`, seen from the folder of `worker`.
+    private static let places = [
+        "worker-helper", "../libexec/prefetch-worker/worker-helper", "../lib/prefetch-worker/worker-helper",
+    ]
+
+    /// The helpers of the program `worker`: the program `worker-helper` that was installed with it.
+    ///
+    /// A missing one is reported when a helper is started.
+    public static func installed(count: Int) -> HelperConfiguration {
+        let folder = ownProgram.removingLastComponent()
+        let found = places.map { folder.appending($0).lexicallyNormalized().string }
+        let program = found.first { access($0, X_OK) == 0 } ?? found[0]
+        return HelperConfiguration(count: count, executable: program, arguments: [])
+    }
+
+    /// The path of this process's program.
+    private static var ownProgram: FilePath {
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let length = readlink("/proc/self/exe", &buffer, buffer.count)
+        return FilePath(String(decoding: buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    }
+}
