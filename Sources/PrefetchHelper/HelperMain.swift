@@ -27,11 +27,11 @@ public enum HelperMain {
 
     /// The main function of a program that is nothing but a helper.
     ///
-    /// - Parameter words: none for a helper; `--describe` or `--test-sandbox` for a report.
+    /// - Parameter words: none for a helper; `--describe`, `--describe --formats` or `--test-sandbox` for a report.
     /// - Returns: the exit code.
     public static func main(_ words: [String], _ extensions: ImagingExtensions = ImagingExtensions()) -> Int32 {
         if words.contains("--test-sandbox") { return testSandbox() }
-        if words.contains("--describe") { return describe(extensions) }
+        if words.contains("--describe") { return describe(extensions, triesFormats: words.contains("--formats")) }
         return run(extensions)
     }
 

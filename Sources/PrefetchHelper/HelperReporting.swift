@@ -9,10 +9,12 @@ internal import SystemPackage
 // The reports that a helper program prints on request.
 extension HelperMain {
     /// Prints a ``HelperDescription`` as JSON.
-    static func describe(_ extensions: ImagingExtensions) -> Int32 {
+    ///
+    /// - Parameter triesFormats: whether to start the libraries and try each format, which takes longer than the rest.
+    static func describe(_ extensions: ImagingExtensions, triesFormats: Bool) -> Int32 {
         var problem: String?
-        do { try ImagingRuntime.start() } catch { problem = error.message }
-        let formats = ImagingRuntime.supportedFormats()
+        if triesFormats { do { try ImagingRuntime.start() } catch { problem = error.message } }
+        let formats = triesFormats ? ImagingRuntime.supportedFormats() : (decode: [], encode: [])
         return printed(
             HelperDescription(
                 coder: extensions.coders.version,

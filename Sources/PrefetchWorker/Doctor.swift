@@ -50,7 +50,7 @@ public struct Doctor: Sendable {
     private func examineLibraries() async -> [Finding] {
         let found: HelperDescription
         do throws(Failure) {
-            found = try await HelperProgram(helpers).description()
+            found = try await HelperProgram.tried(helpers)
         } catch {
             return [
                 Finding(

@@ -20,7 +20,7 @@ final class HelperProgram: Sendable {
     func description() async throws(Failure) -> HelperDescription {
         let task = known.withLock { known in
             if let known { return known }
-            let task = Task { [configuration] in try await Self.ask(configuration) }
+            let task = Task { [configuration] in try await Self.ask(configuration, "--describe") }
             known = task
             return task
         }
@@ -47,9 +47,20 @@ final class HelperProgram: Sendable {
         }
     }
 
-    private static func ask(_ configuration: HelperConfiguration) async throws -> HelperDescription {
+    /// The same with the formats that work on this machine.
+    static func tried(_ configuration: HelperConfiguration) async throws(Failure) -> HelperDescription {
+        do {
+            return try await ask(configuration, "--describe", "--formats")
+        } catch {
+            throw Failure(.diskError, "A helper process can't be started: \(error)")
+        }
+    }
+
+    private static func ask(
+        _ configuration: HelperConfiguration, _ words: String...,
+    ) async throws -> HelperDescription {
         let result = try await Subprocess.run(
-            .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments + ["--describe"]),
+            .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments + words),
             output: .bytes(limit: 1 << 20), error: .discarded)
         return try JSONDecoder().decode(HelperDescription.self, from: Data(result.standardOutput))
     }
