@@ -89,6 +89,37 @@ struct SalvageTests {
         }
     }
 
+    /// SQLite does not notice damage within a value.
+    @Test(arguments: ["'771bc87c7ad1e4b8\u{FFFD}5I'", "x'00FF'", "''", "7", "hex(zeroblob(31)) || 'ZZ'"])
+    func `A result whose file's name is nonsense is done again, and that is said`(_ value: String) async throws {
+        try await withTemporaryDirectory { folder in
+            let path = try await make(folder, jobs: 0)
+            let store = try JobStore(path: path)
+            _ = try await store.queue.enqueue(NewJob(urls: (0..<3).map { "https://a.example/\($0).jpg" }))
+            let worker = try await store.queue.register(host: "test", pid: 1)
+            let items = try await store.queue.claim(limit: 3, worker: worker).items
+            let clock = TestClock()
+            _ = try await store.queue.finish(items.map { ($0, $0.completion(clock: clock)) })
+            try await store.queue.unregister(worker: worker)
+            try await store.database.write { db in
+                try db.execute(sql: "UPDATE renditions SET blob = \(value) WHERE item = \(items[1].id)")
+            }
+            try await store.close()
+            let report = try Salvage.run(database: path, now: Self.now) {
+                items.map { (hash: ClaimedItem.hash(of: $0.id), size: Int64(10)) }
+            }
+            #expect(report.unreadable == ["1 rows of the table renditions made no sense."])
+            #expect(report.requeued == 1)
+            let again = try JobStore(path: path)
+            let states = try await again.database.read { db in
+                try String.fetchAll(db, sql: "SELECT state FROM items ORDER BY id")
+            }
+            #expect(states == ["done", "queued", "done"])
+            #expect(try await again.maintenance.inconsistencies() == [])
+            try await again.close()
+        }
+    }
+
     @Test func `An item that lost a part of its results is done again`() async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder, jobs: 0)

@@ -80,6 +80,10 @@ struct SalvageLoad {
             outcome = try reader.read(table, key: key, isNumber: isNumber) { row in
                 let columns = Array(row.columnNames.filter(known.contains))
                 let marks = columns.map { _ in "?" }.joined(separator: ", ")
+                guard Self.makesSense(row, of: table) else {
+                    refused += 1
+                    return
+                }
                 var values = columns.map { row[$0] as DatabaseValue }
                 Self.mend(table, columns, &values)
                 do {
@@ -102,6 +106,22 @@ struct SalvageLoad {
         if outcome.failure != nil || refused > 0 { gaps.insert(table) }
         if table == "jobs" { report.jobs = outcome.rows - refused }
         if table == "items" { report.items = outcome.rows - refused }
+    }
+
+    /// The columns that hold a SHA-256.
+    private static let hashes = [
+        "renditions": ["blob"], "blobs": ["hash"], "sources": ["hash"], "source_facts": ["hash"],
+        "variants": ["identity", "source", "blob"], "cache_entries": ["blob"],
+    ]
+
+    /// Whether a row may be one that a worker wrote. SQLite does not notice damage within a value, and a result with such
+    /// a hash would stay `done` without its file, although the file is there.
+    private static func makesSense(_ row: Row, of table: String) -> Bool {
+        (hashes[table] ?? []).allSatisfy { column in
+            // Not read as text: a damaged one may be anything.
+            guard let value: DatabaseValue = row[column], case .string(let text) = value.storage else { return false }
+            return BlobHash(text) != nil
+        }
     }
 
     /// A job's counters are recounted later, and must be 0 until then.
