@@ -55,7 +55,7 @@ public struct Doctor: Sendable {
             return [
                 Finding(
                     part: "libraries", verdict: .failure,
-                    detail: "\(error.message). It should be at \(helpers.executable); install worker again.")
+                    detail: "\(error.message). Install worker again.")
             ]
         }
         return [

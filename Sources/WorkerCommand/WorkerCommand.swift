@@ -30,16 +30,10 @@ struct WorkerCommand: AsyncParsableCommand {
         ],
     )
 
-    /// Runs on the first thread, since a helper sandboxes itself before it starts a second one.
     @MainActor static func main() async {
         requireProc()
-        let words = CommandLine.arguments.dropFirst()
-        if words.first == "helper" {
-            HelperCommand.main(Array(words.dropFirst()))
-        } else {
-            Heaps.limit()
-            await run(Array(words))
-        }
+        Heaps.limit()
+        await run(Array(CommandLine.arguments.dropFirst()))
     }
 
     /// Parses and runs the command; a mistake in its words ends the program with a sentence that says what was meant.

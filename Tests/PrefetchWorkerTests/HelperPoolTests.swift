@@ -1,5 +1,6 @@
 import ContentCache
 import Core
+import Dispatch
 import Glibc
 import ImageFiles
 import Imaging
@@ -63,6 +64,33 @@ import Testing
         try await withTemporaryDirectory { folder in
             let outcome = try await outcome(of: "\(Self.ready); printf nonsense >&0; sleep 1", in: folder)
             #expect(failure(of: outcome) == .decoderCrash)
+        }
+    }
+
+    /// Its renditions would get the identity that other libraries' renditions have.
+    @Test(arguments: [("vips 1", true), ("vips 2", false)])
+    func aHelperWithOtherLibrariesThanTheRunBeganWithGetsNoPicture(_ coder: String, isSame: Bool) async throws {
+        try await withTemporaryDirectory { folder in
+            let greeting = #"printf '{"ready":true,"landlock":7,"seccomp":true,"complaints":[],"coder":"$C"}' >&0"#
+                .replacing("$C", with: coder)
+            let configuration = HelperConfiguration(
+                count: 1, executable: "/bin/sh", arguments: ["-c", "\(greeting); exec sleep 5"])
+            let cache = try ContentCache(directory: folder.appending("cache"))
+            let pool = HelperPool(
+                configuration: configuration, limits: ImageLimits(), cache: cache,
+                logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
+            #expect(pool.program.isInUse("vips 1"))
+            var refusal: String?
+            do {
+                try await pool.withHelper { helper in
+                    defer { helper.kill() }
+                    try await pool.greet(helper, on: DispatchQueue(label: "greeting"))
+                }
+            } catch {
+                refusal = "\(error)"
+            }
+            #expect((refusal == nil) == isSame)
+            if !isSame { #expect(refusal?.contains("restart the worker") == true) }
         }
     }
 

@@ -117,7 +117,7 @@ extension HelperPool {
 }
 
 /// A helper that is not ready for images.
-private struct HelperRefused: Error, CustomStringConvertible {
+struct HelperRefused: Error, CustomStringConvertible {
     let reason: String
 
     var description: String { reason }

@@ -133,7 +133,7 @@ final class HelperPool: Sendable {
             } catch {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
                 place.take()?.answer.resume(
-                    returning: .failure(Failure(.diskError, "A helper process can't be started: \(error)")))
+                    returning: .failure(HelperProgram.failure(error, configuration)))
                 // Best effort (cancellation only shortens it): a lack of memory does not end within milliseconds.
                 try? await Task.sleep(for: .seconds(1))
             }

@@ -31,7 +31,7 @@ final class HelperProgram: Sendable {
         } catch {
             // The next item asks again.
             known.withLock { $0 = nil }
-            throw Failure(.diskError, "A helper process can't be started: \(error)")
+            throw Self.failure(error, configuration)
         }
     }
 
@@ -52,17 +52,40 @@ final class HelperProgram: Sendable {
         do {
             return try await ask(configuration, "--describe", "--formats")
         } catch {
-            throw Failure(.diskError, "A helper process can't be started: \(error)")
+            throw failure(error, configuration)
         }
     }
+
+    /// Why no helper could be started, as a failure of class `disk-error`, since no item is at fault.
+    static func failure(_ error: any Error, _ configuration: HelperConfiguration) -> Failure {
+        let reason =
+            access(configuration.executable, X_OK) == 0
+            ? "\(error)" : "there is no program \(configuration.executable), which is installed with worker"
+        return Failure(.diskError, "A helper process can't be started: \(reason)")
+    }
+
+    /// How long the program may take to answer.
+    private static let patience = Duration.seconds(30)
 
     private static func ask(
         _ configuration: HelperConfiguration, _ words: String...,
     ) async throws -> HelperDescription {
-        let result = try await Subprocess.run(
-            .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments + words),
-            output: .bytes(limit: 1 << 20), error: .discarded)
-        return try JSONDecoder().decode(HelperDescription.self, from: Data(result.standardOutput))
+        try await withThrowingTaskGroup { group in
+            group.addTask {
+                let result = try await Subprocess.run(
+                    .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments + words),
+                    output: .bytes(limit: 1 << 20), error: .discarded)
+                return try JSONDecoder().decode(HelperDescription.self, from: Data(result.standardOutput))
+            }
+            group.addTask {
+                try await Task.sleep(for: patience)
+                throw HelperRefused(reason: "it said nothing of itself for \(patience)")
+            }
+            defer { group.cancelAll() }
+            // There are two tasks, so there is a first result.
+            guard let description = try await group.next() else { throw CancellationError() }
+            return description
+        }
     }
 }
 

@@ -42,7 +42,7 @@ final class Renderer: Sendable {
     private let cache: any BlobStore
     private let assets: Assets
     private let maker: VariantMaker
-    private let source: IdentitySource
+    private let identities: IdentitySource
     private let logger: Logger
     private let shared = InFlightRenditions()
 
@@ -54,7 +54,7 @@ final class Renderer: Sendable {
         self.cache = cache
         self.assets = assets
         self.maker = maker
-        source = identities
+        self.identities = identities
         self.logger = logger
     }
 
@@ -72,9 +72,9 @@ final class Renderer: Sendable {
         _ source: SourceRecord, _ plan: JobPlan, file: @Sendable () async throws(CacheError) -> BlobFile?,
         onUse: (String) -> Void,
     ) async throws(Failure) -> Rendered? {
-        if let objection = self.source.delegates.objection(to: plan.variants) { throw Failure(.delegate, objection) }
+        if let objection = identities.delegates.objection(to: plan.variants) { throw Failure(.delegate, objection) }
         let assets = try await assets.open(plan.assetNames)
-        var work = Work(plan: plan, assets: assets, naming: try await self.source.identities(for: plan), of: source)
+        var work = Work(plan: plan, assets: assets, naming: try await identities.identities(for: plan), of: source)
         work.known = try await existing(work.identities)
         if work.known.count == work.identities.count, plan.isSatisfied(with: source) {
             return work.rendered(source)
@@ -106,7 +106,7 @@ final class Renderer: Sendable {
         do throws(Failure) {
             let work = Work(
                 plan: plan, assets: try await assets.open(plan.assetNames),
-                naming: try await self.source.identities(for: plan), of: source)
+                naming: try await identities.identities(for: plan), of: source)
             return try await existing(work.identities).count == work.identities.count
         } catch {
             // Rendering them will report the error.

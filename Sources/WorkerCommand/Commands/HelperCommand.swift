@@ -7,7 +7,8 @@ struct HelperCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "helper", abstract: "Transforms images for a worker; started by it.", shouldDisplay: false)
 
-    @Argument(parsing: .captureForPassthrough, help: "--describe, --describe --formats or --test-sandbox, for a report.")
+    @Argument(
+        parsing: .captureForPassthrough, help: "--describe, --describe --formats or --test-sandbox, for a report.")
     var words: [String] = []
 
     func run() throws {
