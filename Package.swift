@@ -5,7 +5,7 @@ let package = Package(
     name: "PrefetchWorker",
     products: [
         .executable(name: "worker", targets: ["WorkerCommand"]),
-        // What `worker` starts to decode and encode pictures.
+        // Decodes and encodes pictures; `worker` starts it.
         .executable(name: "worker-helper", targets: ["WorkerHelper"]),
         // Who embeds the worker puts jobs into its queue, and may bring coders and addresses. The program is its own
         // helper.
@@ -71,7 +71,7 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
-        // What can be said of a picture's file without a library that decodes it.
+        // The formats, headers and limits of pictures; it needs no image library.
         .target(
             name: "ImageFiles",
             dependencies: ["Core", "Variants", .product(name: "SystemPackage", package: "swift-system")]),

@@ -1,8 +1,8 @@
 package import Core
 package import Variants
 
-/// What can be said of a file of a built-in format without decoding it: by its signature and its header, in the worker
-/// too, while the file is still arriving.
+/// Reads the signature and the header of a built-in format. It decodes nothing, so the worker uses it while a file is
+/// still arriving.
 package protocol FormatHeader: Sendable {
     // MARK: - Names
 

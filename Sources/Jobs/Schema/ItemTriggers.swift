@@ -5,9 +5,9 @@ internal import Core
 /// SQLite runs the trigger that was created last first. So the one that refuses illegal moves comes last, and a refused
 /// move costs no other trigger.
 ///
-/// A trigger costs memory for its whole body each time its condition is checked, which is twice for each item that a
-/// worker takes and ends. So there are few, and what they seldom do is the body of a trigger on a view: an INSERT into the
-/// view runs it. Together that saves three tenths of both UPDATEs.
+/// SQLite allocates memory for a trigger's whole body each time it checks the trigger's condition. A worker updates each
+/// item twice, so only two triggers watch these updates, and their bodies are short. The statements that seldom run are
+/// in triggers on views, which an INSERT into the view starts. This saves three tenths of both updates.
 enum ItemSchema {
     /// The counters of `jobs` in which an item counts, each as a condition on columns with a prefix, such as `OLD.`.
     static let counters: [(column: String, condition: @Sendable (String) -> String)] = [

@@ -6,9 +6,9 @@ internal import Subprocess
 internal import Synchronization
 internal import SystemPackage
 
-/// The program of the helpers, and what it says of itself.
+/// The program of the helpers, and its description of its libraries.
 ///
-/// A run asks it once, when the first rendition's identity is needed; a run without variants never does.
+/// A run asks for the description once, when it needs the first rendition's identity. A run without variants never asks.
 final class HelperProgram: Sendable {
     private let configuration: HelperConfiguration
     private let known = Mutex<Task<HelperDescription, any Error>?>(nil)

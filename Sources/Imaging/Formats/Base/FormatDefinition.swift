@@ -4,8 +4,8 @@ import FoundationEssentials
 import ImageFiles
 import Variants
 
-/// How files of a built-in format are loaded, repaired and saved, by the libraries of a helper process; its
-/// ``FormatHeader`` says what can be read of them without that.
+/// Loads, repairs and saves files of a built-in format, in a helper process. Its ``FormatHeader`` reads the signature and
+/// the header.
 ///
 /// Most requirements have a default, for a format that libvips decodes without special treatment.
 protocol FormatDefinition: Sendable {
