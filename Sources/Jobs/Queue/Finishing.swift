@@ -29,6 +29,7 @@ extension JobQueue {
             var moves = try JobCounterBatch(in: db)
             var failures: [HostBook.FailureCount: Int] = [:]
             var ended = EndedItems()
+            let isNotingURLs = try db.exists("SELECT 1 FROM done_urls")
             for (item, ending) in group {
                 if case .done(let completion) = ending, try !record.hasFiles(of: completion) {
                     finished.doubtful.insert(item.id)
@@ -55,7 +56,10 @@ extension JobQueue {
                             host: failed.host(of: item), until: now.steady(time), now: now.steady, in: db)
                     }
                 }
-                if case .done(let completion) = ending { try record.add(completion, of: item) }
+                if case .done(let completion) = ending {
+                    try record.add(completion, of: item)
+                    if isNotingURLs { try Self.noteURL(of: item, in: statements) }
+                }
             }
             try HostBook.count(failures, now: now.wall, in: db)
             try record.addUp()
@@ -69,6 +73,11 @@ extension JobQueue {
             try moves.addUp(in: db)
             return finished
         }
+    }
+
+    /// Makes jobs with `only-new` leave out the item's URL: as it was enqueued, even if a fallback was used.
+    private static func noteURL(of item: ClaimedItem, in statements: RowStatements) throws {
+        try statements("INSERT OR IGNORE INTO done_urls SELECT url, id FROM items WHERE id = ?").run(item.id)
     }
 
     /// Clears the suspicion of an item that its worker has survived.

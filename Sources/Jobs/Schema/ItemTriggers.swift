@@ -37,6 +37,13 @@ enum ItemSchema {
     private static let isNoURL =
         "(typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ \t\n\r-]*')"
 
+    /// The condition that an item with the same URL is done. A row of `done_urls` alone is no proof: a program that
+    /// switches triggers off may have deleted its item.
+    private static let isKnown = """
+        EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
+                    WHERE done_urls.url = NEW.url AND items.state = 'done')
+        """
+
     static let triggers = """
         CREATE TRIGGER items_check_insert BEFORE INSERT ON items
         WHEN NEW.state IS NOT 'queued' OR NEW.job IS NULL BEGIN
@@ -53,13 +60,15 @@ enum ItemSchema {
         -- A feed can be enqueued whole each time: what is known costs a look, and no row. A job of nothing else is finished.
         CREATE TRIGGER items_leave_out_known BEFORE INSERT ON items
         WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
-                AND \(Schema.optionWords) LIKE '%,only-new,%')
-            AND EXISTS (SELECT 1 FROM items WHERE url = NEW.url AND state = 'done') BEGIN
-            UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job;
+                AND \(Schema.optionWords) LIKE '%,only-new,%') BEGIN
+            INSERT INTO done_urls SELECT url, item
+                FROM (SELECT '' AS url, 0 AS item UNION ALL SELECT url, id FROM items WHERE state = 'done')
+                WHERE NOT EXISTS (SELECT 1 FROM done_urls) ORDER BY url, item;
+            UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job AND \(isKnown);
             UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = NEW.job
                 AND queued = 0 AND active = 0 AND delayed = 0 AND \(Schema.isOpen())
-                AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
-            SELECT RAISE(IGNORE);
+                AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) AND \(isKnown);
+            SELECT RAISE(IGNORE) WHERE \(isKnown);
         END;
         CREATE TRIGGER items_keep_job BEFORE UPDATE OF id, rowid, oid, _rowid_, job, url ON items
         WHEN OLD.id <> NEW.id OR OLD.job <> NEW.job OR OLD.url IS NOT NEW.url BEGIN
@@ -95,6 +104,8 @@ enum ItemSchema {
                 revision = revision + 1,
                 bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN coalesce(NEW.bytes, 0) ELSE 0 END
                 WHERE id = NEW.job;
+            INSERT OR IGNORE INTO done_urls SELECT url, id FROM items
+                WHERE id = NEW.id AND state = 'done' AND EXISTS (SELECT 1 FROM done_urls);
             \(Schema.logEnd)
             \(Schema.finishJob("NEW.job"))
         END;
@@ -113,6 +124,7 @@ enum ItemSchema {
         END;
         CREATE TRIGGER items_delete AFTER DELETE ON items BEGIN
             DELETE FROM renditions WHERE item = OLD.id;
+            DELETE FROM done_urls WHERE url = OLD.url AND item = OLD.id;
         END;
         CREATE TRIGGER items_count_delete AFTER DELETE ON items
         WHEN NOT EXISTS (SELECT 1 FROM moving WHERE item = -OLD.job AND state = 'deleted') BEGIN

@@ -81,6 +81,7 @@ CREATE TABLE items (
 );
 INSERT INTO items VALUES(1,1,'https://a.example/1.jpg#part','done',NULL,0,NULL,NULL,NULL,NULL,0,0,'aa',NULL,NULL,5,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 INSERT INTO items VALUES(2,1,'https://a.example/2.jpg','queued',NULL,0,NULL,NULL,NULL,NULL,0,0,NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+CREATE TABLE done_urls (url TEXT NOT NULL, item INTEGER NOT NULL, PRIMARY KEY (url, item)) WITHOUT ROWID;
 CREATE TABLE spreading (job INTEGER PRIMARY KEY, failed INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE moving (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, state TEXT NOT NULL);
 CREATE TABLE replacing (job INTEGER PRIMARY KEY);
@@ -425,7 +426,6 @@ CREATE INDEX items_by_job ON items (job);
 CREATE INDEX items_queued ON items (job) WHERE state = 'queued' AND priority IS NULL;
 CREATE INDEX items_own_priority ON items (priority, job) WHERE state = 'queued' AND priority IS NOT NULL;
 CREATE INDEX items_delayed ON items (run_at) WHERE state = 'delayed';
-CREATE INDEX items_done_by_url ON items (url) WHERE state = 'done';
 CREATE INDEX items_leased ON items (lease) WHERE state = 'active';
 CREATE INDEX items_waiting_for ON items (waits_for) WHERE state = 'delayed' AND waits_for IS NOT NULL;
 CREATE INDEX items_suspect ON items (deaths, id) WHERE state = 'queued' AND deaths > 1;
@@ -685,13 +685,18 @@ WHEN NEW.id <> -1 AND (NEW.id < 1 OR EXISTS (SELECT 1 FROM items WHERE id = NEW.
 END;
 CREATE TRIGGER items_leave_out_known BEFORE INSERT ON items
 WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
-        AND ',' || replace(replace(replace(replace(options, char(9), ','), char(10), ','), char(13), ','), char(32), ',') || ',' LIKE '%,only-new,%')
-    AND EXISTS (SELECT 1 FROM items WHERE url = NEW.url AND state = 'done') BEGIN
-    UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job;
+        AND ',' || replace(replace(replace(replace(options, char(9), ','), char(10), ','), char(13), ','), char(32), ',') || ',' LIKE '%,only-new,%') BEGIN
+    INSERT INTO done_urls SELECT url, item
+        FROM (SELECT '' AS url, 0 AS item UNION ALL SELECT url, id FROM items WHERE state = 'done')
+        WHERE NOT EXISTS (SELECT 1 FROM done_urls) ORDER BY url, item;
+    UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job AND EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
+            WHERE done_urls.url = NEW.url AND items.state = 'done');
     UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.job
         AND queued = 0 AND active = 0 AND delayed = 0 AND (state = 'queued' OR state = 'running' OR state = 'paused')
-        AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
-    SELECT RAISE(IGNORE);
+        AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) AND EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
+            WHERE done_urls.url = NEW.url AND items.state = 'done');
+    SELECT RAISE(IGNORE) WHERE EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
+            WHERE done_urls.url = NEW.url AND items.state = 'done');
 END;
 CREATE TRIGGER items_keep_job BEFORE UPDATE OF id, rowid, oid, _rowid_, job, url ON items
 WHEN OLD.id <> NEW.id OR OLD.job <> NEW.job OR OLD.url IS NOT NEW.url BEGIN
@@ -731,6 +736,8 @@ CREATE TRIGGER uncounted_moves_count INSTEAD OF INSERT ON uncounted_moves BEGIN
         revision = revision + 1,
         bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN coalesce(NEW.bytes, 0) ELSE 0 END
         WHERE id = NEW.job;
+    INSERT OR IGNORE INTO done_urls SELECT url, id FROM items
+        WHERE id = NEW.id AND state = 'done' AND EXISTS (SELECT 1 FROM done_urls);
     INSERT INTO event_log (at, detail)
         SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), json_array(json_array(NEW.id, NEW.job,
             CASE WHEN NEW.state = 'done' AND NEW.cached <> 0 THEN 'cached'
@@ -754,6 +761,7 @@ CREATE TRIGGER reopened_jobs_open INSTEAD OF INSERT ON reopened_jobs BEGIN
 END;
 CREATE TRIGGER items_delete AFTER DELETE ON items BEGIN
     DELETE FROM renditions WHERE item = OLD.id;
+    DELETE FROM done_urls WHERE url = OLD.url AND item = OLD.id;
 END;
 CREATE TRIGGER items_count_delete AFTER DELETE ON items
 WHEN NOT EXISTS (SELECT 1 FROM moving WHERE item = -OLD.job AND state = 'deleted') BEGIN

@@ -40,4 +40,42 @@ import Testing
             try await w.drain()
         }
     }
+
+    /// The URLs are noted by the first job with the option, and one by one after it.
+    @Test func aURLIsKnownAsLongAsAnItemWithItIsDone() async throws {
+        try await withWorker { w in
+            func known(_ path: String) async throws -> Bool {
+                try await w.sql(
+                    """
+                    INSERT INTO jobs (id, name, options) VALUES (99, 'feed', 'only-new');
+                    INSERT INTO items (job, url) VALUES (99, '\(w.url(path))');
+                    """)
+                let leftOut = try await w.value("SELECT not_new FROM jobs WHERE id = 99")
+                try await w.sql("DELETE FROM jobs WHERE id = 99")
+                return leftOut == "1"
+            }
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain()
+            #expect(try await w.value("SELECT count(*) FROM done_urls") == "0", "nothing is noted without such a job")
+            #expect(try await known("/1.png"))
+            #expect(try await !known("/2.png"))
+
+            try await w.enqueue(w.url("/1.png"))
+            try await w.sql(
+                """
+                INSERT INTO jobs (name) VALUES ('with a fallback');
+                INSERT INTO items (job, url, fallbacks) VALUES
+                    (last_insert_rowid(), '\(w.url("/no"))', json_array('\(w.url("/2.png"))'));
+                """)
+            try await w.drain()
+            #expect(try await known("/no"), "the URL that was enqueued counts")
+            #expect(try await !known("/2.png"))
+
+            try await w.sql("DELETE FROM jobs WHERE id = (SELECT min(id) FROM jobs)")
+            #expect(try await known("/1.png"), "another job has it")
+            try await w.sql("DELETE FROM jobs WHERE id = (SELECT min(id) FROM jobs)")
+            #expect(try await !known("/1.png"))
+            #expect(try await w.value("SELECT group_concat(item) FROM done_urls WHERE url <> ''") == "3")
+        }
+    }
 }
