@@ -94,9 +94,9 @@ struct OpeningTests {
         }
     }
 
-    @Test func `Many may open a new database at once`() async throws {
+    @Test(arguments: 0..<20) func `Many may open a new database at once`(round: Int) async throws {
         try await withTemporaryDirectory { folder in
-            let path = folder.appending("worker.db").string
+            let path = folder.appending("worker\(round).db").string
             try await withThrowingTaskGroup { group in
                 for _ in 0..<6 {
                     group.addTask {

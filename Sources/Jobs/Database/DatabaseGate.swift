@@ -97,7 +97,8 @@ public final class DatabaseGate: Sendable {
     /// Whether the database is usable as it is. Takes no lock that a writer could hold.
     private static func isReady(_ database: DatabaseQueue, _ migrator: DatabaseMigrator, path: String) throws -> Bool {
         let state = try database.read { db in
-            (
+            try Self.takeSnapshot(db)
+            return (
                 done: try migrator.hasCompletedMigrations(db), applied: try migrator.appliedIdentifiers(db),
                 mode: try String.fetchOne(db, sql: "PRAGMA journal_mode")
             )
@@ -105,6 +106,14 @@ public final class DatabaseGate: Sendable {
         // Checked first, so that a database of another version is not changed.
         try Schema.refuseUnknown(state.applied, path: path)
         return state.done && state.mode?.lowercased() == "wal"
+    }
+
+    /// Makes all that follows in this transaction see the same schema.
+    ///
+    /// A deferred transaction begins with the first table that is read. GRDB reads its table of migrations, and if that
+    /// fails, it looks whether the table exists: another program could have created it in between.
+    private static func takeSnapshot(_ db: Database) throws {
+        try db.execute(sql: "SELECT count(*) FROM sqlite_schema")
     }
 
     /// Creates or upgrades the schema.
@@ -157,7 +166,8 @@ public final class DatabaseGate: Sendable {
             database = try DatabaseQueue(path: Self.readOnlyName(of: file.name), configuration: configuration)
             let migrator = Schema.migrator
             let state = try database.read { db in
-                (done: try migrator.hasCompletedMigrations(db), applied: try migrator.appliedIdentifiers(db))
+                try Self.takeSnapshot(db)
+                return (done: try migrator.hasCompletedMigrations(db), applied: try migrator.appliedIdentifiers(db))
             }
             try Schema.refuseUnknown(state.applied, path: path)
             guard state.done else {
