@@ -24,25 +24,6 @@ struct ManyWaitsTests {
     /// Thousands of steps: what ten thousand items take, and no more; a million would take five times as many at least.
     private let most: Int32 = 1_000
 
-    /// How many thousand steps SQLite's virtual machine takes for `body`: the same on any machine, however busy.
-    private func steps(_ queue: Queue, _ body: () async throws -> Void) async throws -> Int32 {
-        let count = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
-        defer { count.deallocate() }
-        count.initialize(to: 0)
-        let (database, address) = (queue.store.database, UInt(bitPattern: count))
-        try await database.read { db in
-            sqlite3_progress_handler(
-                db.sqliteConnection, 1_000,
-                { pointer in
-                    pointer?.assumingMemoryBound(to: Int32.self).pointee += 1
-                    return 0
-                }, UnsafeMutableRawPointer(bitPattern: address))
-        }
-        try await body()
-        try await database.read { db in sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil) }
-        return count.pointee
-    }
-
     @Test(arguments: [1, 2_000, 300_000]) func `A million of them cost no more than ten thousand`(_ hosts: Int)
         async throws
     {
@@ -58,14 +39,14 @@ struct ManyWaitsTests {
             // No item waits longer than is said.
             let longest = queue.clock.now + 600_000
             #expect(waits.allSatisfy { $0.until == longest })
-            #expect(try await steps(queue) { _ = try await queue.store.hosts.waits() } < most)
-            #expect(try await steps(queue) { _ = try await queue.store.hosts.waits(job: job) } < most)
-            #expect(try await steps(queue) { _ = try await queue.store.reports.progress() } < most)
-            #expect(try await steps(queue) { _ = try await queue.store.reports.backlog() } < most)
-            #expect(try await steps(queue) { _ = try await queue.store.reports.waits(of: queue.worker) } < 2 * most)
+            #expect(try await queue.steps { _ = try await queue.store.hosts.waits() } < most)
+            #expect(try await queue.steps { _ = try await queue.store.hosts.waits(job: job) } < most)
+            #expect(try await queue.steps { _ = try await queue.store.reports.progress() } < most)
+            #expect(try await queue.steps { _ = try await queue.store.reports.backlog() } < most)
+            #expect(try await queue.steps { _ = try await queue.store.reports.waits(of: queue.worker) } < 2 * most)
             // Of one job among others, too.
             try await delay(10, hosts: 2, job: other, until: last, queue)
-            #expect(try await steps(queue) { _ = try await queue.store.hosts.waits(job: job) } < most)
+            #expect(try await queue.steps { _ = try await queue.store.hosts.waits(job: job) } < most)
             let few = try await queue.store.hosts.waits(job: other)
             #expect(few.map(\.items) == [5, 5] && few.allSatisfy { !$0.isMore })
         }

@@ -57,13 +57,17 @@ enum ItemSchema {
         WHEN NEW.id <> -1 AND (NEW.id < 1 OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
             SELECT RAISE(ABORT, 'the id of an item is a positive number that no other item has; leave it out of the INSERT');
         END;
+        -- In a statement of its own, since SQLite would look through all items before it finds that there is nothing to do.
+        CREATE VIEW unnoted_urls AS SELECT 1 AS note WHERE 0;
+        CREATE TRIGGER unnoted_urls_note INSTEAD OF INSERT ON unnoted_urls BEGIN
+            INSERT INTO done_urls VALUES ('', 0);
+            INSERT INTO done_urls SELECT url, id FROM items WHERE state = 'done' ORDER BY url, id;
+        END;
         -- A feed can be enqueued whole each time: what is known costs a look, and no row. A job of nothing else is finished.
         CREATE TRIGGER items_leave_out_known BEFORE INSERT ON items
         WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
                 AND \(Schema.optionWords) LIKE '%,only-new,%') BEGIN
-            INSERT INTO done_urls SELECT url, item
-                FROM (SELECT '' AS url, 0 AS item UNION ALL SELECT url, id FROM items WHERE state = 'done')
-                WHERE NOT EXISTS (SELECT 1 FROM done_urls) ORDER BY url, item;
+            INSERT INTO unnoted_urls SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM done_urls);
             UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job AND \(isKnown);
             UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = NEW.job
                 AND queued = 0 AND active = 0 AND delayed = 0 AND \(Schema.isOpen())

@@ -444,6 +444,7 @@ CREATE INDEX variants_by_blob ON variants (blob);
 CREATE INDEX entries_by_blob ON cache_entries (blob);
 CREATE INDEX pin_urls_by_key ON pin_urls (key);
 CREATE INDEX key_rules_by_key ON key_rules (key);
+CREATE VIEW unnoted_urls AS SELECT 1 AS note WHERE 0;
 CREATE VIEW uncounted_moves AS SELECT 0 AS id, 0 AS job, '' AS was_state, 0 AS was_cached, 0 AS was_blacklisted,
     '' AS state, 0 AS cached, 0 AS blacklisted, 0 AS bytes, '' AS class WHERE 0;
 CREATE VIEW reopened_jobs AS SELECT 0 AS job WHERE 0;
@@ -683,12 +684,14 @@ CREATE TRIGGER items_refuse_replacing BEFORE INSERT ON items
 WHEN NEW.id <> -1 AND (NEW.id < 1 OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
     SELECT RAISE(ABORT, 'the id of an item is a positive number that no other item has; leave it out of the INSERT');
 END;
+CREATE TRIGGER unnoted_urls_note INSTEAD OF INSERT ON unnoted_urls BEGIN
+    INSERT INTO done_urls VALUES ('', 0);
+    INSERT INTO done_urls SELECT url, id FROM items WHERE state = 'done' ORDER BY url, id;
+END;
 CREATE TRIGGER items_leave_out_known BEFORE INSERT ON items
 WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
         AND ',' || replace(replace(replace(replace(options, char(9), ','), char(10), ','), char(13), ','), char(32), ',') || ',' LIKE '%,only-new,%') BEGIN
-    INSERT INTO done_urls SELECT url, item
-        FROM (SELECT '' AS url, 0 AS item UNION ALL SELECT url, id FROM items WHERE state = 'done')
-        WHERE NOT EXISTS (SELECT 1 FROM done_urls) ORDER BY url, item;
+    INSERT INTO unnoted_urls SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM done_urls);
     UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job AND EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
             WHERE done_urls.url = NEW.url AND items.state = 'done');
     UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.job
