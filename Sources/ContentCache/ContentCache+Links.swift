@@ -7,23 +7,9 @@ internal import SystemPackage
 /// The links are relative, so the folder can be moved or mounted elsewhere. With them a server need not query the
 /// index, which they follow: a missing or leftover link costs a cache miss, never a wrong picture.
 extension ContentCache {
-    /// The path of the link for a URL's variant, whether it exists or not, relative to the cache's folder.
-    ///
-    /// - Returns: nil if the variant's or the format's name is no safe file name.
-    public static func linkPath(key: String, variant: String, format: String) -> String? {
-        guard isSafe(variant), isSafe(format) else { return nil }
-        let name = BlobHash(of: key.utf8)
-        return "links/\(variant)/\(name.shard)/\(name.hex).\(fileExtension(of: format))"
-    }
-
-    /// The usual file extension: `jpg` for `jpeg`, `tif` for `tiff`; for other formats the format's name.
-    public static func fileExtension(of format: String) -> String {
-        ["jpeg": "jpg", "tiff": "tif"][format] ?? format
-    }
-
     /// Makes a link point to a blob. Readers see the old link or the new one.
     public func link(_ hash: BlobHash, key: String, variant: String, format: String) throws(CacheError) {
-        guard let relative = Self.linkPath(key: key, variant: variant, format: format) else { return }
+        guard let relative = LinkName.path(key: key, variant: variant, format: format) else { return }
         let path = directory.pushing(FilePath(relative))
         let target = "../../../blobs/sha256/\(hash.shard)/\(hash.hex)"
         if symlink(target, path.string) == 0 { return }
@@ -45,7 +31,7 @@ extension ContentCache {
 
     /// Deletes a link. A missing link is no error.
     public func unlink(key: String, variant: String, format: String) throws(CacheError) {
-        guard let relative = Self.linkPath(key: key, variant: variant, format: format) else { return }
+        guard let relative = LinkName.path(key: key, variant: variant, format: format) else { return }
         let path = directory.pushing(FilePath(relative))
         guard Glibc.unlink(path.string) != 0, errno != ENOENT, errno != ENOTDIR else { return }
         throw CacheError(Errno(rawValue: errno), "The link \(path) can't be deleted")
@@ -111,6 +97,23 @@ extension ContentCache {
             if name != ".", name != ".." { names.append(name) }
         }
         return names
+    }
+}
+
+/// The names of links.
+public enum LinkName {
+    /// The path of the link for a URL's variant, whether it exists or not, relative to the cache's folder.
+    ///
+    /// - Returns: nil if the variant's or the format's name is no safe file name.
+    public static func path(key: String, variant: String, format: String) -> String? {
+        guard isSafe(variant), isSafe(format) else { return nil }
+        let name = BlobHash(of: key.utf8)
+        return "links/\(variant)/\(name.shard)/\(name.hex).\(fileExtension(of: format))"
+    }
+
+    /// The usual file extension: `jpg` for `jpeg`, `tif` for `tiff`; for other formats the format's name.
+    public static func fileExtension(of format: String) -> String {
+        ["jpeg": "jpg", "tiff": "tif"][format] ?? format
     }
 
     private static func isSafe(_ name: String) -> Bool {

@@ -51,7 +51,7 @@ final class AccessGuard: Sendable {
     /// Whether a request names this machine as its `Host`, and not a name that an attacker has rebound to its loopback
     /// address. Without a token the server listens at loopback addresses only.
     func isMeantForUs(_ request: Request) -> Bool {
-        // With a token, a page under another name has no cookie; and a web server before us passes its own name on.
+        // With a token, a page under another name has no cookie; and a reverse proxy may pass on its own name.
         guard token == nil else { return true }
         guard let authority = request.head.authority else { return false }
         let host =

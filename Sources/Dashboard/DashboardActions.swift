@@ -4,7 +4,7 @@ internal import Hummingbird
 internal import Jobs
 internal import PrefetchWorker
 
-/// What the pages' buttons do. Each answers with a sentence on what was done.
+/// The actions of the pages' buttons. Each returns its result as a sentence.
 struct DashboardActions: Sendable {
     let store: JobStore
     let host: any DashboardHost
@@ -166,7 +166,7 @@ struct DashboardActions: Sendable {
 }
 
 extension ItemQuery {
-    /// From a request's query; what it doesn't name is as usual.
+    /// From a request's query; parameters that it lacks keep their defaults.
     init(_ query: Parameters) throws(Refusal) {
         self.init()
         if let name = query["state"] {

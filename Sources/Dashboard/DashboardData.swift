@@ -8,7 +8,7 @@ internal import PrefetchWorker
 internal import Synchronization
 internal import SystemPackage
 
-/// What the pages show, read from the database.
+/// The data of the pages, read from the database.
 struct DashboardData: Sendable {
     private let store: JobStore
     private let cache: String
@@ -52,7 +52,7 @@ struct DashboardData: Sendable {
         let now = store.database.currentTime
         let slots = try await store.activity.lastHour().suffix(2)
         let seconds = slots.first.map { max(1, Double(now.milliseconds) / 1_000 - Double($0.start)) } ?? 1
-        // An hour ago is no present rate.
+        // Older slots say nothing about the present rate.
         let recent = seconds < 90 ? slots : []
         return State(
             now: now, suspendedSince: try await store.reports.suspendedSince(),
@@ -78,7 +78,7 @@ struct DashboardData: Sendable {
         let done, cached, failed, bytes: Int64
         /// By class.
         let failures: [String: Int64]
-        /// Seconds below which half of the times lie, and 95 of 100; without a value where nothing was measured.
+        /// The median and the 95th percentile, in seconds; nil where nothing was measured.
         let fetch, transform, publish: [Double?]
     }
 
@@ -125,7 +125,7 @@ struct DashboardData: Sendable {
         return Job(job: job, waits: try await store.hosts.waits(job: id, limit: 20))
     }
 
-    /// Of its own, since a job of a million items takes a while to be searched for its failures.
+    /// A request of its own, since searching a job of a million items for its failures takes a while.
     func failures(of job: JobID) async throws(JobsError) -> Failures {
         let failures = try await FailureCounts(of: [job], in: store)
         return Failures(counts: Array(failures.counts.prefix(100)), isCut: failures.isCut)

@@ -124,7 +124,7 @@ struct DashboardResponder: HTTPResponder {
         let token = form.split(separator: "&").first { $0.hasPrefix("token=") }?.dropFirst("token=".count)
         let given = token?.replacing("+", with: " ").removingPercentEncoding ?? ""
         guard let id = access.logIn(given) else {
-            // A guess costs time.
+            // Slows down the guessing of tokens.
             try await Task.sleep(for: .seconds(1))
             return WebAsset.wrongToken.response
         }
@@ -149,7 +149,7 @@ struct DashboardResponder: HTTPResponder {
             switch error {
             case let error as Refusal: error
             case let error as JobsError: Refusal(error)
-            // What a person sends may be wrong in many ways, which their errors describe.
+            // A request may be wrong in many ways; the description of the error says how.
             default: Refusal(.badRequest, "\(error)")
             }
         // Best effort: a text can always be written as JSON.

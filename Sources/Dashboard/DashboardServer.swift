@@ -6,7 +6,7 @@ internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// What the dashboard asks the program that runs it.
+/// The calls from the dashboard to the program that runs it.
 public protocol DashboardHost: Sendable {
     /// The metrics in Prometheus' text format.
     func metrics() async throws -> String
@@ -16,11 +16,11 @@ public protocol DashboardHost: Sendable {
     ///
     /// - Throws: an error whose description says what is wrong with the request.
     func enqueue(_ request: EnqueueRequest) async throws -> JobID
-    /// Starts a run of a schedule, and says in a sentence what came of it.
+    /// Starts a run of a schedule, and returns its result as a sentence.
     func runSchedule(named name: String) async throws -> String
 }
 
-/// A job as the dashboard's form has it.
+/// A job from the dashboard's form.
 public struct EnqueueRequest: Codable, Sendable {
     /// A URL in each line.
     public var urls: String

@@ -3,7 +3,7 @@ internal import Hummingbird
 internal import NIOCore
 internal import Synchronization
 
-/// The live state for all pages that are open: read from the database at most once a second, however many there are.
+/// The live state for all open pages. It is read from the database at most once a second for all of them.
 final class StateStreams: Sendable {
     private let data: DashboardData
     private let latest = Mutex<(bytes: [UInt8], at: ContinuousClock.Instant)?>(nil)
@@ -18,7 +18,7 @@ final class StateStreams: Sendable {
 
     /// The state as JSON, as it was within the last second.
     func state() async throws -> [UInt8] {
-        // One reads, and the others that have waited find what it has read.
+        // One caller reads the state; callers that waited meanwhile get the same.
         await reading.enter()
         defer { reading.leave() }
         if let known = latest.withLock({ $0 }), .now - known.at < Self.interval * 0.9 { return known.bytes }

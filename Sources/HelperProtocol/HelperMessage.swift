@@ -35,8 +35,8 @@ package enum HelperReply: Codable, Sendable {
     case made(TransformReport)
     case preview(PreviewReport?)
     case facts([FactsReply])
-    /// Only classes that concern the picture or the request, so that a helper that an attacker has taken over cannot
-    /// pause the worker by its answer.
+    /// Only classes that concern the picture or the request are accepted, so that a helper that an attacker has taken
+    /// over cannot pause the worker by its reply.
     case failed(Failure)
     /// A file would have exceeded its limit.
     case outgrown
@@ -56,6 +56,6 @@ package enum HelperReply: Codable, Sendable {
 /// A helper's reply for one source of a group.
 package enum FactsReply: Codable, Sendable {
     case facts(ImageFacts)
-    /// No image, damaged, large or animated: it gets a message of its own.
+    /// The source is no image, or damaged, large or animated: the worker sends it again, in a request of its own.
     case undecided
 }

@@ -13,6 +13,7 @@ public final class JobStore: Sendable {
     public let hosts: HostBook
     public let blacklist: Blacklist
     public let cache: CacheIndex
+    public let lostFiles: LostFiles
     public let eviction: CacheEviction
     public let maintenance: Maintenance
     public let schedules: ScheduleBook
@@ -29,6 +30,7 @@ public final class JobStore: Sendable {
         hosts = HostBook(gate: database)
         blacklist = Blacklist(gate: database)
         cache = CacheIndex(gate: database)
+        lostFiles = LostFiles(gate: database)
         eviction = CacheEviction(gate: database)
         maintenance = Maintenance(gate: database)
         schedules = ScheduleBook(gate: database)

@@ -6,9 +6,9 @@ public enum ListReader {
     private static let sampleSize = 1 << 16
 
     /// - Parameters:
-    ///   - onFormat: called once, with what the list is taken for, and what may be wrong with that.
+    ///   - onFormat: called once, with the list's format, and a sentence if the format may be wrong.
     ///   - sink: called for each URL and each mistake; an error that it throws ends the reading.
-    /// - Throws: ``ListMistake`` if the list cannot be read as what it is.
+    /// - Throws: ``ListMistake`` if the list cannot be read in its format.
     public static func read(
         _ input: ListInput, _ request: ListRequest, onFormat: (ListFormat, String?) -> Void,
         _ sink: @escaping (ListEvent) throws -> Void,

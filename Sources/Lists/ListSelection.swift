@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Which URLs of a list are taken.
+/// Selects URLs of a list.
 public struct ListSelection: Sendable {
     /// Names of hosts, in lower case; empty for all.
     public var hosts: Set<String> = []
@@ -19,7 +19,7 @@ public struct ListSelection: Sendable {
         return patterns.isEmpty || patterns.contains { fnmatch($0, url, 0) == 0 }
     }
 
-    /// The host of a URL that is spelled as usual; nil to have it parsed.
+    /// The host of a plainly written URL, found without parsing; nil if the URL must be parsed.
     private static func plainHost(of url: String) -> String? {
         guard let start = url.firstRange(of: "://")?.upperBound else { return nil }
         let host = url[start...].utf8.prefix { $0 != UInt8(ascii: "/") }

@@ -25,7 +25,7 @@ public enum HelperMain {
         exit(main(Array(words.dropFirst()), extensions))
     }
 
-    /// The main function of a program that is nothing but a helper.
+    /// The main function of a program that is only a helper.
     ///
     /// - Parameter words: none for a helper; `--describe`, `--describe --formats` or `--test-sandbox` for a report.
     /// - Returns: the exit code.
@@ -109,7 +109,7 @@ public enum HelperMain {
         do {
             return try transformer.report(ofStill: source, upTo: mostPixels).map { .facts($0.facts) } ?? .undecided
         } catch {
-            // The pool sends it again by itself, and the answer then has the reason.
+            // The pool sends this source again in a request of its own, whose reply has the reason.
             return .undecided
         }
     }

@@ -79,10 +79,10 @@ public struct CacheAudit: Sendable, Encodable {
             let repairs = try await store.maintenance.repairLostFiles()
             (audit.repairJobs, audit.unrepairable) = (repairs.jobs, repairs.unknown)
         }
-        audit.lost = try await store.cache.lostFiles(limit: 10_000)
-        audit.blacklisted = try await store.cache.lostFilesOnBlacklist()
+        audit.lost = try await store.lostFiles.list(limit: 10_000)
+        audit.blacklisted = try await store.lostFiles.countOnBlacklist()
         (audit.quarantinedFiles, audit.quarantinedBytes) = try cache.quarantined()
-        audit.onTheirWay = try await store.cache.lostFilesOnTheirWay()
+        audit.onTheirWay = try await store.lostFiles.countOnTheirWay()
         try await audit.checkFolders(store, cache)
         audit.inconsistencies += try await store.maintenance.inconsistencies()
         let links = try await LinkKeeper(store: store, cache: cache).repair()

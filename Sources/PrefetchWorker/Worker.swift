@@ -41,7 +41,7 @@ public struct Worker: Sendable {
             if let links = configuration.keepsLinks {
                 try await LinkKeeper(store: store, cache: engine.cache, logger: logger).keep(links)
             }
-            // Before items are claimed, let alone fetched.
+            // Before any item is claimed.
             if configuration.helpers.requiresSandbox { try await engine.helpers.checkSandbox() }
             worker = try await JobStore.retrying { () throws(JobsError) in
                 try await store.queue.register(host: HostNames.ofThisMachine, pid: getpid())

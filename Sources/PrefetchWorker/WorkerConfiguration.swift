@@ -24,8 +24,8 @@ public struct WorkerConfiguration: Sendable {
     /// Called with previews of arriving pictures, for jobs with the option `progressive`. Called from any thread.
     public var onPreview: (@Sendable (Preview) -> Void)?
     /// Called when the bytes of an item's source begin to arrive, at intervals of ``DownloadConfiguration/progressInterval``,
-    /// and when they all have arrived: the first and the last call are made however short the transfer is. Called from
-    /// any thread; it must not block.
+    /// and when they all have arrived: even the shortest transfer gets the first and the last call. Called from any
+    /// thread; it must not block.
     public var onTransfer: (@Sendable (TransferReport) -> Void)?
     /// Coders and effects that the program adds to the built-in ones. Its helpers must get the same: see
     /// ``HelperMain/runIfHelper(_:)``.

@@ -15,13 +15,13 @@ struct LostFilesTests {
             // Nothing but the database tells whoever comes next.
             let repairs = try await queue.store.maintenance.repairLostFiles()
             #expect(repairs.jobs.count == 1 && repairs.unknown == 0)
-            #expect(try await queue.store.cache.lostFiles(limit: 9) == [])
-            #expect(try await queue.store.cache.lostFilesOnTheirWay() > 0)
+            #expect(try await queue.store.lostFiles.list(limit: 9) == [])
+            #expect(try await queue.store.lostFiles.countOnTheirWay() > 0)
             #expect(try await queue.store.maintenance.repairLostFiles().jobs == [])
             let again = try await queue.claim()
             #expect(again.map(\.url) == [items[0].url])
             try await queue.end(again[0], again[0].completion(clock: queue.clock))
-            #expect(try await queue.store.cache.lostFilesOnTheirWay() == 0)
+            #expect(try await queue.store.lostFiles.countOnTheirWay() == 0)
         }
     }
 
@@ -36,16 +36,16 @@ struct LostFilesTests {
             removal.gone = try await queue.store.eviction.forgetDying(try await queue.store.eviction.dying().hashes)
                 .forgotten
             #expect(try await queue.store.eviction.settle(removal).gone.count == 1)
-            #expect(try await queue.store.cache.lostFiles(limit: 9) == [])
+            #expect(try await queue.store.lostFiles.list(limit: 9) == [])
             let left = page.dropFirst().map(\.hash)
             try await queue.store.cache.forget(blobs: Array(left))
-            let lost = try await queue.store.cache.lostFiles(limit: 99)
+            let lost = try await queue.store.lostFiles.list(limit: 99)
             #expect(Set(lost.map(\.blob)) == Set(left))
             try await queue.store.cache.pin([lost[0].key])
-            try await queue.store.cache.forgetLostFiles(foundBefore: .min)
-            #expect(try await queue.store.cache.lostFiles(limit: 99) == lost)
-            try await queue.store.cache.forgetLostFiles(foundBefore: .max)
-            #expect(Set(try await queue.store.cache.lostFiles(limit: 99).map(\.key)) == [lost[0].key])
+            try await queue.store.lostFiles.forget(foundBefore: .min)
+            #expect(try await queue.store.lostFiles.list(limit: 99) == lost)
+            try await queue.store.lostFiles.forget(foundBefore: .max)
+            #expect(Set(try await queue.store.lostFiles.list(limit: 99).map(\.key)) == [lost[0].key])
         }
     }
 }

@@ -64,7 +64,7 @@ struct SalvageTests {
             }
             let lost = LostFile(key: "https://a.example/old.jpg", variant: "", blob: "00")
             try await store.database.write {
-                try CacheIndex.note([lost], now: Moment(wall: Self.now, jumps: 0).steady, in: $0)
+                try LostFiles.note([lost], now: Moment(wall: Self.now, jumps: 0).steady, in: $0)
             }
             try await store.cache.pin([items[0].url])
             try await store.queue.unregister(worker: worker)
@@ -81,7 +81,7 @@ struct SalvageTests {
             for item in items { #expect(try await again.reports.tries(ofURL: item.url).map(\.received) == [item.id]) }
             (totals.blobs, totals.bytes) = (1, 10)
             #expect(try await again.cache.totals() == totals)
-            let names = try await again.cache.lostFiles(limit: 9).map { "\($0.key) \($0.variant)" }
+            let names = try await again.lostFiles.list(limit: 9).map { "\($0.key) \($0.variant)" }
             #expect(names == ["\(items[1].url) ", "\(items[1].url) original", "\(lost.key) "].sorted())
             #expect(try await again.cache.pinned() == [items[0].url])
             #expect(try await again.maintenance.inconsistencies() == [])

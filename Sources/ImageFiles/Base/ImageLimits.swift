@@ -7,10 +7,10 @@ public struct ImageLimits: Codable, Hashable, Sendable {
     public var pixels: Int = 100_000_000
     /// Maximum frames of an animation. A still variant may use the first frame of a longer one.
     public var frames: Int = 1_000
-    /// Frames times pixels of the canvas, for an animation that stays one: the cost of decoding all of it.
+    /// Maximum frames times canvas pixels of an animation that is rendered as one: the cost of decoding all of it.
     public var animationPixels: Int = 250_000_000
     /// Memory limit for decoders that cannot stream: the coefficients of a progressive JPEG, an interlaced PNG, all
-    /// pixels of a HEIC. It is a helper's memory limit without the needs of its libraries and of the variants' pixels;
+    /// pixels of a HEIC. It is a helper's memory limit minus the needs of its libraries and of the variants' pixels;
     /// it allows a HEIC or AVIF of some 83 million pixels.
     public var decoderBytes: Int = 720 << 20
     /// Maximum scans of a progressive JPEG. Encoders write about ten; each costs a pass over the whole picture.

@@ -7,7 +7,7 @@ package import SystemPackage
     import Musl
 #endif
 
-/// A regular file's bytes, mapped into memory: not copied, and the caller's descriptor stays open with its offset.
+/// A regular file's bytes, mapped into memory without a copy. The caller's descriptor stays open; its offset stays.
 ///
 /// The file must not shrink while it is mapped. Sources are complete before they are mapped, and never change.
 package struct SourceMapping: ~Copyable {

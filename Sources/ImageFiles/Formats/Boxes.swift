@@ -25,7 +25,7 @@ package enum Boxes {
         }
     }
 
-    /// ISO/IEC 14496-12, section 4.2: size and type; size 1 puts a 64-bit size after the type, 0 means "to the end".
+    /// Whether the file is cut. ISO/IEC 14496-12, 4.2: size and type; size 1: a 64-bit size follows; 0: "to the end".
     package static func endEarly(_ reader: ByteReader) -> Bool {
         var offset = 0
         var hasMedia = false
@@ -42,7 +42,7 @@ package enum Boxes {
             hasMedia = hasMedia || reader.has("mdat", at: offset + 4)
             offset += size
         }
-        // Descriptions of pictures whose data never came.
+        // Without `mdat` there are only descriptions of pictures, and their data are missing.
         return !hasMedia
     }
 

@@ -28,7 +28,7 @@ package protocol FormatHeader: Sendable {
 
     // MARK: - Header, limits and cost
 
-    /// The size by the header, as stored. Nil if a file may keep it anywhere.
+    /// The size by the header, as stored. Nil for a format that may keep it anywhere in the file.
     func size(_ reader: ByteReader) -> HeaderFinding?
     /// Whether the format stays the same when more bytes come.
     func isDecided(_ reader: ByteReader) -> Bool

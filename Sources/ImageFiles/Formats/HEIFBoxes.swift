@@ -54,7 +54,7 @@ package struct HEIFBoxes {
             "\(grid.rows) by \(grid.columns) tiles don't cover \(grid.size.width)×\(grid.size.height) pixels.")
     }
 
-    /// Whether there is a tile that is large enough. It does not look up which of the extents is the tiles'.
+    /// Whether some extent is large enough for a tile of this grid; it does not look up which extent is the tiles'.
     private func isCovered(_ grid: Grid) -> Bool {
         let others = extents.filter { $0 != grid.size }
         return others.isEmpty

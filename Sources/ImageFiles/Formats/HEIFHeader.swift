@@ -46,7 +46,7 @@ package struct FileTypeBox {
         isComplete = reader.count >= end
     }
 
-    /// `heic` or `avif`: HEIC is assumed until a neutral brand is followed by another one.
+    /// `heic` or `avif`. If the major brand is neutral, the first other brand decides; until then it is HEIC.
     package var format: String? {
         if let format = Self.format(of: major) { return format }
         guard Self.neutral.contains(major) else { return nil }

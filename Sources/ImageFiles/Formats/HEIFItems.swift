@@ -32,7 +32,7 @@ package struct HEIFItems {
     /// Nil if there is no list of items.
     package init?(_ reader: ByteReader) { self.init(in: 0..<reader.count, reader) }
 
-    /// Those of a part of the file, such as a track.
+    /// The items of a part of the file, such as a track; nil if it has no list of items.
     package init?(in range: Range<Int>, _ reader: ByteReader) {
         guard let meta = Boxes.box("meta", in: range, reader) else { return nil }
         // A full box begins with version and flags.

@@ -1,7 +1,7 @@
 package import Core
 internal import Glibc
 
-/// The Quite OK Image Format, decoded by ``QOICoder``, which needs no library. https://qoiformat.org/qoi-specification.pdf
+/// The Quite OK Image Format, decoded by ``QOICoder`` without a library. https://qoiformat.org/qoi-specification.pdf
 package struct QOIFormat: FormatHeader {
     package let name = "qoi"
     package let signatureLength = QOIHeader.length
@@ -138,7 +138,7 @@ private struct QOIPixel {
     var blue: UInt8 = 0
     var alpha: UInt8 = 0
 
-    /// Its place among the pixels that were seen.
+    /// Its index in the table of recently seen pixels.
     var hash: Int { (Int(red) * 3 + Int(green) * 5 + Int(blue) * 7 + Int(alpha) * 11) % 64 }
 }
 

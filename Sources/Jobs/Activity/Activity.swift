@@ -1,6 +1,6 @@
 internal import Core
 
-/// What workers count. The raw value is the name of the metric, without `worker_` and `_total`.
+/// The counters of workers. The raw value is the name of the metric, without `worker_` and `_total`.
 public enum Counter: String, CaseIterable, Sendable {
     /// Items that ended; the label is the state, and for failures also the class: `failed http-404`.
     case ended = "items_ended"
@@ -53,7 +53,7 @@ public struct CounterKey: Hashable, Sendable {
     }
 }
 
-/// What was counted, by counter and label.
+/// Counts by counter and label.
 public struct ActivityCounts: Hashable, Sendable {
     public private(set) var values: [CounterKey: Int64] = [:]
 
@@ -61,14 +61,14 @@ public struct ActivityCounts: Hashable, Sendable {
 
     public var isEmpty: Bool { values.isEmpty }
 
-    /// Adds to a value. It stops at its bound, which no real number comes near.
+    /// Adds to a value, which saturates at `most`; no real count comes near that.
     public mutating func add(_ amount: Int64 = 1, to counter: Counter, _ label: String = "") {
         guard amount > 0 else { return }
         let sum = values[CounterKey(counter, label), default: 0].addingReportingOverflow(amount)
         values[CounterKey(counter, label)] = sum.overflow ? Self.most : min(sum.partialValue, Self.most)
     }
 
-    /// Adds times that were counted by bound already; the last count is that of the times beyond all bounds.
+    /// Adds times that are already counted per bound; the last count is for times beyond the last bound.
     public mutating func add(times: [Int64], sum: Duration, to histogram: Counter) {
         for (index, count) in times.enumerated() {
             add(count, to: histogram, index < Self.bounds.count ? "\(Self.bounds[index])" : Self.beyond)
@@ -80,8 +80,8 @@ public struct ActivityCounts: Hashable, Sendable {
         for (key, value) in other.values { add(value, to: key.counter, key.label) }
     }
 
-    /// The values of a counter together, of all labels or of those that begin so. It stops at the bound of a value, since SQL
-    /// may write any number of rows.
+    /// The sum of a counter's values, over all labels or those with this prefix. It saturates at `most`, since SQL may
+    /// write any number of rows.
     public func total(of counter: Counter, labels prefix: String = "") -> Int64 {
         values.reduce(0) { total, one in
             guard one.key.counter == counter, one.key.label.hasPrefix(prefix) else { return total }
@@ -94,7 +94,7 @@ public struct ActivityCounts: Hashable, Sendable {
         values.compactMap { $0.key.counter == counter ? ($0.key.label, $0.value) : nil }.sorted { $0.0 < $1.0 }
     }
 
-    /// The counts of a histogram's bounds, each of times up to it, and of all times; and their sum in seconds.
+    /// The number of times up to each bound (cumulative), the number of all times, and their sum in seconds.
     public func histogram(_ counter: Counter) -> (upTo: [(bound: Double, count: Int64)], count: Int64, sum: Double) {
         var count: Int64 = 0
         let upTo = Self.bounds.map { bound in
@@ -105,8 +105,8 @@ public struct ActivityCounts: Hashable, Sendable {
         return (upTo, count, Double(values[CounterKey(counter, Self.sum), default: 0]) / 1_000_000)
     }
 
-    /// The least bound of a histogram below which this part of the times lies, in seconds: an upper estimate. Nil
-    /// without any time, or if it lies beyond the last bound.
+    /// The smallest bound that at least this fraction of the times does not exceed, in seconds: an upper estimate. Nil
+    /// without any time, or if the quantile lies beyond the last bound.
     public func quantile(_ part: Double, of counter: Counter) -> Double? {
         let (upTo, count, _) = histogram(counter)
         guard count > 0 else { return nil }
@@ -119,11 +119,11 @@ public struct ActivityCounts: Hashable, Sendable {
     static let beyond = "beyond"
     /// The label of a histogram's sum, in microseconds.
     static let sum = "sum"
-    /// The bound of a value: up to it a double, as JavaScript has it, represents every whole number.
+    /// The largest value: up to it, a double (JavaScript's number) represents every integer exactly.
     static let most: Int64 = 1 << 53
 }
 
-/// What was counted in one slot of the last hour.
+/// The counts of one slot of the last hour.
 public struct ActivitySlot: Hashable, Sendable {
     /// The UTC second at which the slot begins.
     public let start: Int64

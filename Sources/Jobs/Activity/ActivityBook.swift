@@ -35,12 +35,12 @@ public struct ActivityBook: Sendable {
                     ON CONFLICT (slot, name, label) DO UPDATE SET value = min(value + ?4, \(ActivityCounts.most))
                     """, [slot, key.counter.rawValue, key.label, value])
             }
-            // Also those of a clock that was ahead.
+            // Also removes slots in the future, which were written before the clock was set back.
             try db.run("DELETE FROM activity WHERE slot < ? OR slot > ?", [slot - Self.kept, slot + Self.kept])
         }
     }
 
-    /// What was counted since the database was made.
+    /// The counts since the database was made.
     public func counts() async throws(JobsError) -> ActivityCounts {
         try await gate.read { db in
             var counts = ActivityCounts()

@@ -57,7 +57,7 @@ extension CacheIndex {
 
     private static let madeLinksProperty = "links-made"
 
-    /// Whether every link of the tree was made, rather than only some before a crash.
+    /// Whether the tree of links was made completely; false if a crash interrupted that.
     public func hasMadeLinks() async throws(JobsError) -> Bool {
         try await property(Self.madeLinksProperty) != nil
     }

@@ -2,8 +2,8 @@ public import Core
 internal import GRDB
 
 /// Blobs are evicted in steps: one transaction marks them as dying; a later one deletes the index rows that refer to
-/// them; then their files are deleted, outside any transaction, and last their own rows. After a crash in between, the
-/// row tells why its file may be missing. A worker that needs a dying blob revives it, once it holds the file.
+/// them; then their files are deleted, outside any transaction, and last their own rows. After a crash in between, a
+/// dying row explains a missing file. A worker that needs a dying blob holds its file and then revives it.
 public struct CacheEviction: Sendable {
     let gate: DatabaseGate
 
@@ -227,7 +227,7 @@ public struct CacheEviction: Sendable {
             let lost =
                 entries.map { LostFile(key: $0.key, variant: $0.variant, blob: hash) }
                 + sources.map { LostFile(key: $0, variant: "", blob: hash) }
-            try CacheIndex.note(lost, now: lostAt, in: db)
+            try LostFiles.note(lost, now: lostAt, in: db)
         }
         for entry in entries {
             try CacheIndex.noteRemovedLink(of: entry, in: db)

@@ -70,7 +70,7 @@ public struct CacheIndex: Sendable {
         }
     }
 
-    /// The same for blobs that a verification found missing or damaged, unless they are dying or were published again
+    /// Forgets blobs that a verification found missing or damaged, unless they are dying or were published again
     /// since they were read from the index.
     ///
     /// - Returns: the hashes of the forgotten blobs.

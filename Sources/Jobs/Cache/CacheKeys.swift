@@ -66,7 +66,7 @@ extension CacheIndex {
     }
 }
 
-/// The last use of blobs. Written at most once a minute for each blob, in a transaction that is made anyway.
+/// The last use of blobs. Workers write it at most once a minute for each blob, in transactions that end items.
 extension CacheIndex {
     /// A use is recorded only if it is newer by this, in milliseconds.
     static let useResolution: Int64 = 60_000

@@ -12,7 +12,7 @@ struct IndexRecord {
     private var hasLostFiles: Bool?
     private var hits = 0
     private var misses = 0
-    /// Of these, the sources that came from an unusual place.
+    /// Of the hits and misses, those whose source came from memory, a loader or a file.
     private var origins: [SourceOrigin: Int] = [:]
     private var revalidatedBytes: Int64 = 0
     private var dedupedBytes: Int64 = 0
@@ -31,8 +31,8 @@ struct IndexRecord {
         self.held = held
     }
 
-    /// Whether every file of a result certainly exists: a blob that the index has and that is not dying does, and so
-    /// does one that the worker holds. Any other file may be deleted at this moment.
+    /// Whether every file of a result certainly exists: the worker holds it, or the index has its blob and the blob is
+    /// not dying. Any other file may be deleted at this moment.
     func hasFiles(of completion: Completion) throws -> Bool {
         guard let held else { return true }
         for rendition in completion.renditions where !held.contains(rendition.blob) {
@@ -77,10 +77,10 @@ struct IndexRecord {
     }
 
     private mutating func settleLost(_ names: [String], of key: String) throws {
-        let hasSome = try hasLostFiles ?? CacheIndex.hasLostFiles(in: db)
+        let hasSome = try hasLostFiles ?? LostFiles.exist(in: db)
         hasLostFiles = hasSome
         guard hasSome else { return }
-        try CacheIndex.found(names, of: key, in: db)
+        try LostFiles.found(names, of: key, in: db)
     }
 
     /// Adds or updates a blob. A dying blob is revived, since it is used again.

@@ -1,21 +1,24 @@
 public import Core
 internal import GRDB
 
-extension CacheIndex {
+/// Files that the index had and the disk has not, until they are fetched or made again.
+public struct LostFiles: Sendable {
+    let gate: DatabaseGate
+
     /// Lost files that no open job is queued to fetch again.
-    public func lostFiles(limit: Int) async throws(JobsError) -> [LostFile] {
-        try await gate.read { db in try Self.lostFiles(limit: limit, in: db) }
+    public func list(limit: Int) async throws(JobsError) -> [LostFile] {
+        try await gate.read { db in try Self.list(limit: limit, in: db) }
     }
 
     /// The number of lost files that a job will fetch again.
-    public func lostFilesOnTheirWay() async throws(JobsError) -> Int {
+    public func countOnTheirWay() async throws(JobsError) -> Int {
         try await gate.read { db in
             try db.int("SELECT count(*) FROM lost_files WHERE NOT \(Self.isUnqueued)") ?? 0
         }
     }
 
     /// Forgets files that were found missing before a time, by the cache's clock, except pinned ones.
-    public func forgetLostFiles(foundBefore time: SteadyTime) async throws(JobsError) {
+    public func forget(foundBefore time: SteadyTime) async throws(JobsError) {
         guard try await gate.exists("SELECT 1 FROM lost_files WHERE found_at < ?", [time.milliseconds]) else { return }
         try await gate.write { db in
             try db.run(
@@ -23,14 +26,14 @@ extension CacheIndex {
         }
     }
 
-    static func lostFiles(limit: Int, in db: Database) throws -> [LostFile] {
+    static func list(limit: Int, in db: Database) throws -> [LostFile] {
         try db.rows(
             "SELECT key, variant, blob FROM lost_files WHERE \(isUnqueued) ORDER BY key, variant LIMIT ?", [limit]
         ).map(LostFile.init(row:))
     }
 
-    /// The lost files of ``lostFiles(limit:)`` whose URLs are not on the blacklist.
-    static func lostFiles(unlistedAt now: SteadyTime, limit: Int, in db: Database) throws -> [LostFile] {
+    /// The lost files of ``list(limit:)`` whose URLs are not on the blacklist.
+    static func list(unlistedAt now: SteadyTime, limit: Int, in db: Database) throws -> [LostFile] {
         try db.rows(
             """
             SELECT key, variant, blob FROM lost_files WHERE \(isUnqueued) AND NOT \(isListed)
@@ -40,7 +43,7 @@ extension CacheIndex {
     }
 
     /// The number of lost files that no job will fetch again and whose URLs are on the blacklist.
-    public func lostFilesOnBlacklist() async throws(JobsError) -> Int {
+    public func countOnBlacklist() async throws(JobsError) -> Int {
         let reading = gate.reading
         return try await gate.read { db in
             try db.int(
@@ -75,7 +78,7 @@ extension CacheIndex {
         }
     }
 
-    static func hasLostFiles(in db: Database) throws -> Bool {
+    static func exist(in db: Database) throws -> Bool {
         try db.exists("SELECT 1 FROM lost_files")
     }
 

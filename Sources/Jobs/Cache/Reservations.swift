@@ -4,8 +4,8 @@ internal import GRDB
 /// Space in the cache that a worker has reserved for files that it is about to write and publish, so that the limit
 /// holds at any moment.
 ///
-/// A reservation outlives a worker that dies: files that the worker had published by then have no row yet, and the
-/// reservation counts them. It ends when the collector has removed such files, or has found none.
+/// A reservation outlives its worker: files that a dead worker had published have no row yet, and the reservation
+/// counts them. It ends when the collector has removed such files, or has found none.
 extension CacheEviction {
     public enum Reserved: Sendable, Hashable {
         /// The granted bytes, including the spare if there was space for it.

@@ -3,8 +3,8 @@ internal import GRDB
 
 /// Records pictures that no job has fetched or made.
 extension CacheIndex {
-    /// Where a picture of a URL belongs: the key by which `entry(ofURL:variant:)` finds the present one. If there is
-    /// none, a key with a source, and otherwise the URL's own key.
+    /// The key under which a picture of a URL is stored: the key of the URL's present entry; if there is none, a key of
+    /// the URL that has a source; otherwise the URL's own key.
     ///
     /// - Parameter variant: the variant's name, or `original`.
     public func place(ofURL url: String, variant: String) async throws(JobsError) -> PicturePlace {
@@ -28,7 +28,7 @@ extension CacheIndex {
     /// Records a group of pictures in one transaction. A source takes its URL off the blacklist, as a download does.
     ///
     /// - Parameters:
-    ///   - held: the blobs whose files the caller holds; all files but those of known pictures.
+    ///   - held: the blobs whose files the caller holds: those of all pictures except known ones.
     ///   - room: the reservation that ends once the index counts the files.
     public func store(
         _ group: [StoredPicture], held: HeldBlobs, room: GroupRoom?,

@@ -110,8 +110,8 @@ public final class DatabaseGate: Sendable {
 
     /// Makes all that follows in this transaction see the same schema.
     ///
-    /// A deferred transaction begins with the first table that is read. GRDB reads its table of migrations, and if that
-    /// fails, it looks whether the table exists: another program could have created it in between.
+    /// A deferred transaction takes its snapshot at the first read of a table. GRDB reads its table of migrations; if
+    /// that fails, it checks whether the table exists. Another program may create it between these two steps.
     private static func takeSnapshot(_ db: Database) throws {
         try db.execute(sql: "SELECT count(*) FROM sqlite_schema")
     }
@@ -179,7 +179,7 @@ public final class DatabaseGate: Sendable {
         }
     }
 
-    /// If its log is empty, a database needs no shared memory, which could not be created on a read-only disk.
+    /// With an empty log, the database is opened as immutable: this needs no shared memory on a read-only disk.
     static func readOnlyName(of path: String) -> String {
         var info = stat()
         if stat(path + "-wal", &info) == 0, info.st_size > 0 { return path }

@@ -35,9 +35,9 @@ extension DatabaseGate {
         }
     }
 
-    /// Does the same at once if the machine's clock has jumped since `last`, which SQL cannot detect.
+    /// Records the clock at once if the machine's clock has jumped since the previous call.
     ///
-    /// - Parameter last: the result of the previous call.
+    /// - Parameter last: the result of the previous call; nil for the first.
     public func keepCacheClock(unlessStill last: Int64?) async throws(JobsError) -> Int64 {
         let reading = reading
         let offset = reading.wall.milliseconds - reading.uptime

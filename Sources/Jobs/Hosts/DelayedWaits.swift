@@ -77,7 +77,7 @@ struct DelayedWaits {
             """, [row.text("names"), counted, seen, limit])
         let areAll = waits.count < limit
         return waits.map { row in
-            // No item of an unlisted host waits longer than this.
+            // If hosts are left out or items were not read, the latest end of any delayed item is the upper bound.
             let until = areAll && row.count("items") < seen ? row.steady("seen") : row.steady("last")
             let givesUp = row.steady("gives_up_at")
             return HostWaits(

@@ -29,7 +29,7 @@ public struct HostBook: Sendable {
         }
     }
 
-    /// Blocks a host whose origin asked for a pause: saved at once, since another worker would send requests.
+    /// Blocks a host whose origin asked for a pause. Saved at once, so that other workers stop their requests, too.
     public func block(host: String, until time: WallTime) async throws(JobsError) {
         let reading = gate.reading
         try await gate.write { db in

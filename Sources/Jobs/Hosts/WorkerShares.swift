@@ -31,7 +31,7 @@ public struct WorkerShares: Hashable, Sendable {
 }
 
 extension HostBook {
-    /// After this time without a sign of life, in milliseconds, a live worker counts as stopped or hanging, and the
+    /// If a live worker has not been seen for this long, in milliseconds, it counts as stopped or hanging, and the
     /// others do not wait for it.
     private static let longestSilence: Int64 = 20_000
     /// How long workers keep their slots if there are more workers than slots, in milliseconds.
@@ -98,8 +98,8 @@ extension HostBook {
 
     /// The other live workers, and whether they keep to shares.
     ///
-    /// While this worker cannot write, the others cannot either, and after a jump of the clock none has been seen yet.
-    /// So a worker also counts if it was last seen at about the same time as this one.
+    /// While another program blocks writes, and after a jump of the clock, every worker's `seen_at` is outdated. So a
+    /// worker also counts if it was last seen at about the same time as this one.
     private static func others(
         than worker: Int64, now: WallTime, in db: Database, isAlive: (Int64) -> Bool,
     ) throws -> [Int64: Bool] {

@@ -4,7 +4,7 @@ extension Maintenance {
     /// The result of queueing lost files again.
     public struct Repairs: Sendable {
         public var jobs: [JobID] = []
-        /// URLs with lost files for which no known job asked: the jobs were removed. Their lost files are forgotten.
+        /// URLs whose lost files no known job requested, since the jobs were removed. These lost files are forgotten.
         public var unknown = 0
     }
 
@@ -19,7 +19,7 @@ extension Maintenance {
         while true {
             let lost = try await gate.read { db in
                 let now = try reading.time(in: db)
-                return try CacheIndex.lostFiles(unlistedAt: now, limit: Self.repairsAtOnce, in: db)
+                return try LostFiles.list(unlistedAt: now, limit: Self.repairsAtOnce, in: db)
             }
             guard !lost.isEmpty else { return repairs }
             let wishes = try await gate.read { db in try Wishes(for: lost, in: db) }
@@ -27,7 +27,7 @@ extension Maintenance {
                 if let job = try await enqueue(wish, files) { repairs.jobs.append(job) }
             }
             repairs.unknown += try await gate.write { db in
-                let unknown = try wishes.left.filter { try CacheIndex.isUnqueued($0, in: db) }
+                let unknown = try wishes.left.filter { try LostFiles.isUnqueued($0, in: db) }
                 for file in unknown {
                     try db.run("DELETE FROM lost_files WHERE key = ? AND variant = ?", [file.key, file.variant])
                 }
@@ -41,7 +41,7 @@ extension Maintenance {
         _ wish: Wish, _ files: [(file: LostFile, url: String)],
     ) async throws(JobsError) -> JobID? {
         try await gate.write { db in
-            let open = try files.filter { try CacheIndex.isUnqueued($0.file, in: db) }
+            let open = try files.filter { try LostFiles.isUnqueued($0.file, in: db) }
             guard !open.isEmpty else { return nil }
             let job = try wish.job(Set(open.map(\.url)).sorted())
             guard let id = try JobQueue.insert(job, try JobQueue.texts(of: job), in: db) else { return nil }

@@ -11,8 +11,8 @@ public struct Precedence: Hashable, Sendable, Comparable {
         self.job = job
     }
 
-    /// `a < b` if `a` is claimed after `b`. At equal priority LIFO goes before FIFO: a user who asks for the newest
-    /// first wants it now.
+    /// `a < b` if `a` is claimed after `b`. At equal priority, LIFO jobs go before FIFO jobs: a user who asks for the
+    /// newest first needs it now.
     public static func < (a: Precedence, b: Precedence) -> Bool {
         if a.priority != b.priority { return a.priority < b.priority }
         switch (a.order, b.order) {

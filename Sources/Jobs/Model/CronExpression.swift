@@ -88,7 +88,7 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
         guard ends.count <= 2, let first = ends.first ?? nil, let last = ends.last ?? nil,
             range.contains(first), range.contains(last), first <= last
         else { return nil }
-        // 5/10 is from 5 on, as cron has it.
+        // As in cron, 5/10 means every ten from 5 on.
         return first...(isStepped && ends.count == 1 ? range.upperBound : last)
     }
 
@@ -98,14 +98,14 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
 
     // MARK: - Times
 
-    /// The first due time after another, in a time zone; nil if there is none within twelve years, as of 30 February.
+    /// The first due time after `time`, in a time zone; nil if there is none within twelve years, as for 30 February.
     ///
     /// When the clocks change: with hours that are given, each local time is due once. A time that the clocks skip is due
     /// at the moment after the skip, and a time that they show twice is due the first time. With `*` for the hour, the
-    /// schedule follows the time that passes: what is due every ten minutes stays so through both hours.
+    /// schedule follows elapsed time: one that is due every ten minutes stays so through the repeated hour.
     public func next(after time: WallTime, in zone: ScheduleZone) -> WallTime? {
         let after = Int64(clamping: time.milliseconds.dividedRoundingDown(by: 1_000))
-        // Years that the zone's rules and the arithmetic below are made for.
+        // The years that the zone's rules and the arithmetic below support.
         guard (-62_000_000_000...250_000_000_000).contains(after) else { return nil }
         let today = (after + zone.offset(at: after)).dividedRoundingDown(by: 86_400)
         for day in (today - 1)...(today + 12 * 366) where matches(day) {
@@ -116,8 +116,8 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
         return nil
     }
 
-    /// The last due time up to another: found by halving the time between, so that a worker that was away for years finds
-    /// it as quickly.
+    /// The last due time up to `end`. It is found by bisection, so that it takes no longer after a worker was away for
+    /// years.
     ///
     /// - Parameter due: a due time that is not after `end`.
     func last(from due: WallTime, through end: WallTime, in zone: ScheduleZone) -> WallTime {
@@ -144,7 +144,7 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
         return daysOfMonth.isOpen || weekdays.isOpen ? ofMonth && ofWeek : ofMonth || ofWeek
     }
 
-    /// Each local time once.
+    /// The next due time on a day if hours are given: each local time is due once.
     private func once(_ day: Int64, _ after: Int64, _ zone: ScheduleZone) -> Int64? {
         for hour in 0..<24 where hours.contains(hour) {
             for minute in 0..<60 where minutes.contains(minute) {
@@ -155,7 +155,7 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
         return nil
     }
 
-    /// Each minute that passes and shows a matching time.
+    /// The next due time on a day with `*` for the hour: the next elapsed minute whose local time matches.
     private func passing(_ day: Int64, _ after: Int64, _ zone: ScheduleZone) -> Int64? {
         let begin = zone.first(day * 86_400)
         let end = zone.first((day + 1) * 86_400)
@@ -181,7 +181,7 @@ struct CivilDate {
     /// - Parameter day: days since 1 January 1970, within a million years.
     init(day: Int64) {
         weekday = Int(((day + 4) % 7 + 7) % 7)
-        // Counted from 1 March of a year that 400 divides, so that the leap day is the last of its year.
+        // Counted from 1 March of a year divisible by 400, so that the leap day is the last of its year.
         let days = day + 719_468
         let era = days.dividedRoundingDown(by: 146_097)
         let ofEra = days - era * 146_097

@@ -63,7 +63,7 @@ extension HTTPFacts {
     private static func add(_ fact: String?, to text: inout String) {
         if let fact {
             text += "="
-            // A header can't have it; SQL can have written it.
+            // No header contains the separator, but a user's SQL may have written it.
             if fact.utf8.contains(separator) {
                 text.unicodeScalars.append(contentsOf: fact.unicodeScalars.filter { $0.value != UInt32(separator) })
             } else {
@@ -92,7 +92,7 @@ extension HTTPFacts {
             status: facts.count > 9 ? facts[9].flatMap { Int($0) } : nil)
     }
 
-    /// The known facts among the separators; at most one more than there can be.
+    /// The facts between the separators, nil for unknown ones. It stops one after the largest valid number of facts.
     private static func parts(of text: String) -> [String?] {
         var text = text
         return text.withUTF8 { bytes in

@@ -38,8 +38,7 @@ public struct FileLifetime: Hashable, Sendable {
         self.common = common
     }
 
-    /// The lifetime of a file that the index has already: a file that several jobs use stays as long as the job that
-    /// keeps it longest wants it.
+    /// The lifetime of a file that the index has already: the longest that any job which uses the file asks for.
     ///
     /// - Parameter known: the file's lifetime in the index; nil for the worker's.
     func longest(with known: Int64?) -> Int64? {

@@ -5,8 +5,8 @@ public struct JobEvent: Hashable, Sendable, Codable {
         case item
         /// A job was created or has changed its state.
         case job
-        /// The job's progress after the events before it. The log does not contain it: it has the id of the event
-        /// before.
+        /// The job's progress, sent after a page of events. It is not in the log, and repeats the id of the event
+        /// before it.
         case progress
     }
 

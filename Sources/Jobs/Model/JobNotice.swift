@@ -17,7 +17,7 @@ public struct JobNotice: Hashable, Sendable {
     /// The same for every attempt, so that a receiver can recognise a notice that it has got already.
     public var id: String { "job-\(job)-\(endedAt.milliseconds)" }
 
-    /// Attempts that are made before a notice counts as failed: over some five hours.
+    /// Attempts that are made before a notice counts as failed: over some four hours.
     public static let maxAttempts = 10
 
     /// How long until the next attempt, in milliseconds: 10 s, three times as long after each, and an hour at most.

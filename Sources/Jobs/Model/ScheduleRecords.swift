@@ -4,7 +4,7 @@ internal import GRDB
 /// A schedule as it is added.
 public struct NewSchedule: Sendable {
     public var name: String
-    /// What each run enqueues: the text of a manifest.
+    /// The text of the manifest that each run enqueues.
     public var manifest: String
     /// The file that the manifest was read from.
     public var origin: String?
@@ -27,11 +27,11 @@ public struct NewSchedule: Sendable {
     }
 }
 
-/// What becomes of runs that were due while no worker ran.
+/// How to treat runs that were due while no worker ran.
 public enum MissedRuns: String, Sendable, CaseIterable, Codable {
-    /// They are made up for by a single run.
+    /// One run replaces all of them.
     case once
-    /// None of them is made up for.
+    /// They are skipped.
     case skip
 }
 
@@ -92,7 +92,7 @@ public struct ScheduleRun: Sendable {
     let token: Int64
 }
 
-/// What became of a run.
+/// The result of a run.
 public enum ScheduleOutcome: Sendable, Equatable {
     case enqueued(JobID)
     /// The job of an earlier run, or of a manual start, is unfinished.

@@ -15,7 +15,7 @@ public struct ScheduleZone: Sendable, Hashable, CustomStringConvertible {
             self = .utc
             return
         }
-        // Abbreviations such as EST are no zones: most of them mean a fixed offset, which is not what their users expect.
+        // Abbreviations such as EST are refused: most of them mean a fixed offset, which users do not expect.
         guard name.contains("/"), let zone = TimeZone(identifier: name) else {
             let meant = NearestZone.find(name).map { " Did you mean '\($0)'?" } ?? ""
             throw JobsError(

@@ -13,7 +13,7 @@ public enum SourceOrigin: String, Hashable, Sendable, Codable, CaseIterable {
     /// Whether the source was cached, so that nothing was fetched.
     public var isCache: Bool { self == .disk || self == .memory }
 
-    /// What `items.bytes_from` has: nil for the two usual ones, which follow from `cached`.
+    /// The value of `items.bytes_from`; nil for network and disk, which follow from `items.cached`.
     var stored: String? { self == .network || self == .disk ? nil : rawValue }
 
     /// The origin of a result, as SQL.

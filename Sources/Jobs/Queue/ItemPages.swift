@@ -1,7 +1,7 @@
 public import Core
 internal import GRDB
 
-/// Which items of a job are wanted, and from where.
+/// Selects a page of a job's items.
 public struct ItemQuery: Sendable {
     /// A state as results show it: also `cached` and `blacklisted`; nil for all.
     public var state: String?
@@ -32,7 +32,7 @@ public struct ItemQuery: Sendable {
         }
     }
 
-    /// Items that a job may have for its pages to be sorted: all of them are looked at for each page, which takes some
+    /// Maximum items of a job whose pages can be sorted: each page reads all of the job's items, which takes some
     /// 200 ms.
     public static let mostSorted = 100_000
 
@@ -89,7 +89,7 @@ public struct ItemPage: Sendable, Encodable {
 }
 
 extension JobReports {
-    /// Items that a page looks at: as many as take some 100 ms.
+    /// Maximum items that one page reads, which takes some 100 ms.
     static let mostLookedAt = 50_000
 
     /// The state that users see.
@@ -102,8 +102,8 @@ extension JobReports {
         (?4 IS NULL OR shown = ?4) AND (?5 IS NULL OR class = ?5) AND (?6 IS NULL OR instr(lower(url), ?6) > 0)
         """
 
-    /// A page of a job's items, by their numbers. It looks at a bounded number of items, so that a filter that few items of
-    /// a million pass takes several pages, and no page takes long.
+    /// A page of a job's items, in the order of their numbers. It reads a bounded number of items, so that no page
+    /// takes long; if few items match the query, they are spread over several pages.
     ///
     /// - Throws: `refused` for a ``ItemQuery/sort`` of a job with too many items.
     public func items(job: JobID, _ query: ItemQuery) async throws(JobsError) -> ItemPage {
@@ -137,7 +137,7 @@ extension JobReports {
         }
     }
 
-    /// A page of a job's items by a column, which is not indexed: an index would cost each item more than pages are worth.
+    /// A page of a job's items, sorted by a column. It has no index, since every write of an item would pay for it.
     private func items(job: JobID, _ query: ItemQuery, sortedBy sort: ItemQuery.Sort) async throws(JobsError)
         -> ItemPage
     {

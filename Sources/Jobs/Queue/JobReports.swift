@@ -191,7 +191,7 @@ public struct JobReports: Sendable {
 
 private func progressRow(_ row: Row) -> JobProgress {
     let state: String = row["state"]
-    // Whatever SQL has written: sums and small multiples of these don't overflow.
+    // Clamped, since SQL may write any number: sums and small multiples of these don't overflow.
     func items(_ column: String) -> Int { min(row.count(column), 1 << 48) }
     return JobProgress(
         job: row["job"], name: row["name"], state: JobState(rawValue: state) ?? .failed, priority: row["priority"],

@@ -1,7 +1,7 @@
 internal import Core
 internal import GRDB
 
-/// The notices of ended jobs: which are due, who sends them, and what became of them.
+/// The notices of ended jobs: workers take due ones here and record the results.
 ///
 /// A worker that takes a notice moves its due time into the future, so that another worker takes it over if this one
 /// dies. A receiver may get a notice twice, and recognises it by its id.
@@ -17,7 +17,7 @@ public struct NoticeBook: Sendable {
     /// - Returns: nil if none is due.
     public func take(takesCommands: Bool) async throws(JobsError) -> JobNotice? {
         let now = gate.now()
-        // A look that finds nothing takes no write lock.
+        // Checked by a read first, so that a call that finds nothing takes no write lock.
         guard try await gate.exists(Self.due, [now.milliseconds, takesCommands]) else { return nil }
         return try await gate.write { db in
             guard let row = try db.row(Self.due, [now.milliseconds, takesCommands]) else { return nil }
@@ -26,7 +26,7 @@ public struct NoticeBook: Sendable {
             let notice = JobNotice(
                 job: row["job"], target: target == Schema.notifyCommand ? .command : .url(target),
                 endedAt: WallTime(clamping: row["ended_at"]), attempts: Int(clamping: min(max(attempts, 0), 1_000) + 1))
-            // Also the time of the end as it was read: SQL may have written what is no number, and ``end`` compares it.
+            // `ended_at` is written as it was read: SQL may have stored text there, and ``end`` compares numbers.
             try db.run(
                 "UPDATE notices SET attempts = ?, ended_at = ?, due_at = ? WHERE job = ?",
                 [

@@ -1,21 +1,21 @@
 public import Core
 internal import GRDB
 
-/// The schedules: which runs are due, who takes them, and what became of them.
+/// The schedules: programs take due runs here, and record the results.
 ///
 /// A due run is a row of `schedule_runs`, which exists once. A program that takes it marks the row, reads the sources
 /// without a transaction, and then adds the job and ends the run in one transaction, if the mark is still its own. So each
-/// run has one job however many workers look, and a run whose program died is taken over.
+/// run has one job, even with many workers, and a run whose program died is taken over.
 public struct ScheduleBook: Sendable {
     let gate: DatabaseGate
 
-    /// Another program takes a run over whose program has not renewed it for so long, in milliseconds.
+    /// How long a run may go without renewal before another program takes it over, in milliseconds.
     public static let claimDuration: Int64 = 30_000
-    /// A run that is later than this was missed, in milliseconds.
+    /// A run that would start later than this counts as missed, in milliseconds.
     static let lateness: Int64 = 60_000
     /// How many runs of a schedule are kept.
     static let keptRuns = 100
-    /// A run fails whose sources so many programs have begun to read and none has finished: they may have died of it.
+    /// A run fails after this many programs began to read its sources and none finished: the sources may kill programs.
     static let mostTakers = 3
 
     // MARK: - Editing
@@ -94,7 +94,7 @@ public struct ScheduleBook: Sendable {
         }
     }
 
-    /// Takes a run that is due, or that a program has begun and left.
+    /// Takes a run that is due, or one that another program has begun and no longer renews.
     public func take() async throws(JobsError) -> ScheduleRun? {
         guard let turn = try await nextTurn(), turn <= gate.now() else { return nil }
         let now = gate.now()
@@ -121,7 +121,7 @@ public struct ScheduleBook: Sendable {
         let now = gate.now()
         return try await gate.write { db in
             guard let row = try db.row("SELECT * FROM schedules WHERE name = ?", [name]) else { return nil }
-            // Never a whole second, which a run of the schedule itself may be due at.
+            // Never a whole second, since the runs of the schedule itself are due at whole seconds.
             var due = now.milliseconds % 1_000 == 0 ? now + 1 : now
             while try db.exists(
                 "SELECT 1 FROM schedule_runs WHERE schedule = ? AND due_at = ?", [name, due.milliseconds])
@@ -132,7 +132,7 @@ public struct ScheduleBook: Sendable {
         }
     }
 
-    /// Keeps a run that takes its time from being taken over.
+    /// Renews a run that takes long, so that no other program takes it over.
     public func renew(_ run: ScheduleRun) async throws(JobsError) {
         let now = gate.now()
         try await gate.write(isDurable: false) { db in
@@ -210,12 +210,12 @@ public struct ScheduleBook: Sendable {
         guard let cron = try? CronExpression(parsing: row["cron"]),
             let zone = try? ScheduleZone(named: row["time_zone"]), let first = row.wall("next_due")
         else {
-            // It was planned, so only a user's SQL can have come here; the reason is found when it is planned anew.
+            // It was valid when it was planned, so a user's SQL has changed it; planning it again records the error.
             try db.run("UPDATE schedules SET next_due = NULL, starts_at = NULL WHERE name = ?", [name])
             try planFirst(of: row, after: now, in: db)
             return nil
         }
-        // What was due before this has started, whatever its part of the jitter is.
+        // Every run that was due before this should have started, even with the full jitter.
         let started = now - jitter
         var due = first < started ? cron.last(from: first, through: started, in: zone) : first
         var next = cron.next(after: due, in: zone)
@@ -258,7 +258,7 @@ public struct ScheduleBook: Sendable {
         return isNew > 0 ? run : nil
     }
 
-    /// A run that a program has begun and not renewed, with its schedule.
+    /// A run whose program no longer renews it, with its schedule.
     private static func abandoned(at now: WallTime, in db: Database) throws -> Row? {
         try db.row(
             """
@@ -267,7 +267,7 @@ public struct ScheduleBook: Sendable {
             """, [(now - claimDuration).milliseconds])
     }
 
-    /// - Returns: nil if too many have taken it before; it has failed then.
+    /// - Returns: nil if too many programs have taken it before; the run is then ended as failed.
     private static func takeOver(_ row: Row, at now: WallTime, in db: Database) throws -> ScheduleRun? {
         let run = ScheduleRun(
             schedule: row["name"], due: row.wall("due_at") ?? now, manifest: row["manifest"], origin: row["origin"],

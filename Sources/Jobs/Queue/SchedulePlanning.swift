@@ -8,13 +8,13 @@ extension ScheduleBook {
         let now = gate.now()
         try await gate.write { db in
             for row in try db.rows("SELECT * FROM schedules WHERE next_due IS NOT NULL") {
-                // Rows that a user's SQL has spoilt are told of when they are taken.
+                // Rows that a user's SQL has made invalid are reported when they are taken.
                 guard let cron = try? CronExpression(parsing: row["cron"]),
                     let zone = try? ScheduleZone(named: row["time_zone"]), let planned = row.wall("next_due"),
                     let due = cron.next(after: now, in: zone), due < planned
                 else { continue }
                 let name: String = row["name"]
-                // A clock that was set back by a little must not have a run started twice.
+                // If the clock was set back by a little, a run must not start twice.
                 let isDone = try db.exists(
                     "SELECT 1 FROM schedule_runs WHERE schedule = ? AND due_at >= ? AND due_at < ?",
                     [name, due.milliseconds, planned.milliseconds])
@@ -31,7 +31,7 @@ extension ScheduleBook {
             guard let due else { throw JobsError(.refused, "The schedule '\(row["cron"] as String)' is never due.") }
             try plan(name, due, jitter: row["jitter"], in: db)
         } catch let error as JobsError {
-            // A row that a user's SQL has written. It is planned again when its cron or its time zone is changed.
+            // A user's SQL wrote an invalid row. It is planned again when its cron or its time zone is changed.
             try db.run("UPDATE schedules SET error = ? WHERE name = ?", [error.message, name])
         }
     }

@@ -27,7 +27,7 @@ public enum ListFormat: String, CaseIterable, Sendable {
         self = format
     }
 
-    /// The words of messages: `a CSV file`.
+    /// How messages name the format.
     public var description: String {
         switch self {
         case .text: "a list of URLs, one on a line"
@@ -41,7 +41,7 @@ public enum ListFormat: String, CaseIterable, Sendable {
     }
 }
 
-/// What a list is read as, and which part of it is the URL.
+/// How to read a list: its format, and where its URLs are.
 public struct ListRequest: Sendable {
     /// Nil to recognise it.
     public var format: ListFormat?
@@ -106,7 +106,7 @@ public struct ListMember: Sendable, Hashable {
     }
 }
 
-/// What is wrong with a list or one of its lines, and what would be right.
+/// A mistake in a list or one of its lines, with its correction.
 public struct ListMistake: Error, Sendable, Hashable, CustomStringConvertible {
     /// Nil if it is about the list as a whole.
     public let line: Int?
@@ -120,7 +120,7 @@ public struct ListMistake: Error, Sendable, Hashable, CustomStringConvertible {
     public var description: String { line.map { "line \($0): \(message)" } ?? message }
 }
 
-/// What a list says, in its order.
+/// The events of reading a list, in its order.
 public enum ListEvent: Sendable {
     case entry(ListEntry)
     /// Another list, which an index of sitemaps names.

@@ -11,7 +11,7 @@ public enum URLCheck {
     }
 
     private static let schemes = ["http", "https", "file", "data"]
-    /// Schemes that are no misspelt ones.
+    /// Known schemes that are not fetched: they are not taken for misspelt ones.
     private static let foreign: Set = [
         "ftp", "ftps", "sftp", "s3", "gs", "ssh", "ws", "wss", "blob", "about", "chrome",
     ]

@@ -1,11 +1,11 @@
-/// Recognises what a list is, by its first bytes.
+/// Recognises the format of a list by its first bytes.
 struct ListDetector {
-    /// What the first bytes were taken for.
+    /// The format that the first bytes suggest.
     struct Finding {
         let format: ListFormat
         /// Of CSV.
         var separator = UInt8(ascii: ",")
-        /// What may be wrong with the choice.
+        /// A sentence on why the choice may be wrong; nil if it is certain.
         var doubt: String?
     }
 

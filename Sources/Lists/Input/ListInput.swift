@@ -2,7 +2,7 @@ internal import CInflate
 internal import CZstd
 public import SystemPackage
 
-/// The decoded bytes of a list, one piece after another: unpacked if they are gzip or zstd, and in UTF-8 if they are UTF-16.
+/// The decoded bytes of a list, piece by piece: gzip and zstd are unpacked, and UTF-16 is converted to UTF-8.
 public final class ListInput {
     /// The bytes of one read.
     static let pieceSize = 1 << 18
@@ -102,7 +102,7 @@ public final class ListInput {
 /// UTF-16 as UTF-8, piece by piece.
 struct UTF16Converter {
     private let isBigEndian: Bool
-    /// A byte without its second, and the first half of a pair.
+    /// Bytes for the next piece: the first half of a surrogate pair, and a byte without its second.
     private var left: [UInt8] = []
     private var isAtStart = true
 

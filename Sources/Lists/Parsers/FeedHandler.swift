@@ -1,7 +1,7 @@
 /// RSS and Atom: the pictures of enclosures and of `media:content`.
 final class FeedHandler: MarkupHandler {
     private static let mediaSpace = "http://search.yahoo.com/mrss/"
-    /// More pictures of one item are left out.
+    /// Maximum pictures of one item; further ones are left out.
     private static let maxPictures = 1_000
 
     private let request: ListRequest

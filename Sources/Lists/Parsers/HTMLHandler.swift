@@ -2,7 +2,7 @@ internal import FoundationEssentials
 
 /// The pictures of a page: `img`, `srcset`, `picture`, `og:image`, `link rel=preload as=image`, each URL once.
 final class HTMLHandler: MarkupHandler {
-    /// More URLs are not compared with those before them.
+    /// Maximum URLs that are remembered to leave out repeated ones.
     private static let maxKnown = 1 << 20
 
     private let request: ListRequest

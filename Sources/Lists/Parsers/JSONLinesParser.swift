@@ -53,7 +53,7 @@ final class JSONLinesParser: ListParser {
             if let path, path.first == name {
                 let start = scanner.position
                 try path.find(in: &scanner) { urls.append($0) }
-                // The rest of a larger object is kept: only its URL may be needed, but its names may as well.
+                // An object or array that contains the URL is kept as a whole, since its other members may be needed.
                 if !path.isOneName {
                     members.append(ListMember(name: name, json: scanner.text(of: start..<scanner.position)))
                 }

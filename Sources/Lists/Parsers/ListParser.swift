@@ -4,7 +4,7 @@ protocol ListParser: AnyObject {
     func finish() throws
 }
 
-/// Takes what parsers find, checks the URLs, and passes it on.
+/// Gets the entries that parsers find, checks their URLs, and passes them on.
 final class ListOutput {
     /// The database's own limit for `items.meta`.
     private static let longestMeta = 16_384

@@ -1,6 +1,6 @@
 internal import CXML
 
-/// What XML and HTML push parsers report. A URL never has more than this, so longer text is cut.
+/// Gets the elements and texts that the push parsers for XML and HTML report.
 protocol MarkupHandler: AnyObject {
     func start(_ element: MarkupElement, line: Int) throws
     func text(_ bytes: UnsafeRawBufferPointer)
@@ -190,7 +190,7 @@ final class HTMLPushParser: ListParser {
     deinit { htmlFreeParserCtxt(context) }
 
     func feed(_ bytes: UnsafeRawBufferPointer) throws {
-        // Where libxml2 2.9 goes on to look for the end of a tag; if a value was cut there, it would never find one.
+        // libxml2 2.9 resumes its search for a tag's end here. Reset, since after a cut value it would find no end.
         context.pointee.checkIndex = 0
         htmlParseChunk(context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), CInt(bytes.count), 0)
         if let error = box.error { throw error }

@@ -1,7 +1,7 @@
 /// A sitemap: the pictures of its image extension, or its addresses where it has none; an index: its sitemaps.
 final class SitemapHandler: MarkupHandler {
     private static let imageSpace = "http://www.google.com/schemas/sitemap-image/1.1"
-    /// More pictures of one page are left out.
+    /// Maximum pictures of one page; further ones are left out.
     private static let maxPictures = 10_000
 
     private let request: ListRequest
@@ -75,7 +75,7 @@ final class SitemapHandler: MarkupHandler {
     }
 }
 
-/// The text of one element, cut where no URL is as long.
+/// The text of one element, cut at a length that no URL has.
 struct MarkupText {
     private static let longest = 65_536
 

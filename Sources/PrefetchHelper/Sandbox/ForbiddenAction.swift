@@ -80,7 +80,7 @@ extension ForbiddenAction {
         return Int(file)
     }
 
-    /// Without arguments: every program would report that, if it were started.
+    /// Passes no arguments: a program that is started in spite of the sandbox only reports that they are missing.
     private static func running(_ path: String) -> Int {
         path.withCString { call("execve", Int(bitPattern: UnsafeRawPointer($0))) }
     }

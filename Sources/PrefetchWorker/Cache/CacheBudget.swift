@@ -34,8 +34,8 @@ final class CacheBudget: Sendable {
     private let isPatient: Bool
     /// Milliseconds that a file waits while others are in flight, at most.
     private static let patience: Int64 = 5_000
-    /// The same for a file that nothing would try again. A disk that is busy with other programs' work may need many
-    /// seconds for the syncs of one group.
+    /// The same for a picture stored by hand, which is not tried again. A disk that is busy with other programs' work
+    /// may need many seconds for the syncs of one group.
     private static let longPatience: Int64 = 60_000
 
     /// - Parameter isPatient: for pictures that are stored by hand, of which more may be in flight than fit into the
@@ -52,8 +52,8 @@ final class CacheBudget: Sendable {
     /// Why there is no space, if there was none a moment ago.
     var reasonOfShortage: String? { shortage.latest }
 
-    /// Whether there was no space for a while; then the worker pauses and reports what occupies it. An item that only
-    /// waits under a small limit is delayed for a moment, while others go on.
+    /// Whether no space was granted for ten seconds; then a shortage makes the worker pause and report what occupies
+    /// the cache. Otherwise, as under a small limit, only the item is delayed for a moment.
     var isStuck: Bool { monotonicMilliseconds() - grantedAt.load(ordering: .relaxed) > 10_000 }
 
     /// The ending of an item for which the cache has no space now.
@@ -133,7 +133,7 @@ final class CacheBudget: Sendable {
         }
     }
 
-    /// Milliseconds that a file waits in all; for a patient one they begin anew whenever a file gets space.
+    /// Milliseconds that a file waits at most; if `isPatient`, they start again whenever any file gets space.
     private var patience: Int64 {
         let hasFilesInFlight = state.withLock { $0.used > 0 }
         // Files that were just committed stay open for a moment, and are not evicted as long as they are.

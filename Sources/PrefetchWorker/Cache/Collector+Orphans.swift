@@ -49,7 +49,7 @@ extension Collector {
         return try await store.eviction.limitReservations(of: dead, to: left)
     }
 
-    /// Milliseconds by which a file's time may be behind the clock: file systems take the time of the kernel's last tick.
+    /// Milliseconds by which a file's time may lag behind the clock: file systems use the kernel's last tick.
     private static let fileTimeLag: Int64 = 10
 
     private func isLeft(_ name: String, now: Int64, bound: Int64) -> Bool {

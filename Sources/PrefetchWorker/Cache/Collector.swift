@@ -92,7 +92,7 @@ public struct Collector: Sendable {
         try await store.eviction.releaseStuck()
         try await removeMarked(&report)
         try await evict(&report) { .max }
-        try await store.cache.forgetLostFiles(foundBefore: .max)
+        try await store.lostFiles.forget(foundBefore: .max)
         try await store.database.noteSlices()
         return report
     }
@@ -138,13 +138,13 @@ public struct Collector: Sendable {
         let maxAge = try await store.hosts.cacheMaxAge() ?? policy.maxAge
         guard maxAge >= 0 else { return }
         let cutoff = try await store.database.cacheTime() - maxAge
-        try await store.cache.forgetLostFiles(foundBefore: cutoff)
+        try await store.lostFiles.forget(foundBefore: cutoff)
         repeat {
             let page: [CacheEviction.Candidate]
             (page, next) = try await store.eviction.candidates(nil, by: policy.expiry, notAfter: cutoff, after: next)
             try await remove(page, &report)
         } while next != nil && !Task.isCancelled
-        // Keys that were not used since, of files that other keys used.
+        // Forgets keys that were not used since `cutoff`, although other keys have used their files.
         while !Task.isCancelled, try await store.eviction.forgetKeys(usedBefore: cutoff) > 0 {
             try await store.maintenance.checkpoint()
             // Cancellation only ends the sleep early.

@@ -57,7 +57,7 @@ final class DiskWatch: Sendable {
         }
     }
 
-    /// The worker pauses.
+    /// Called when the worker pauses.
     ///
     /// - Returns: whether to log it: only once until a write succeeds.
     func announce() -> Bool {
@@ -67,7 +67,7 @@ final class DiskWatch: Sendable {
         }
     }
 
-    /// There is no trouble, and no work that could show whether the disk works.
+    /// Called when no trouble is known and there is no work: no write will show that the disk works again.
     ///
     /// - Returns: as `worked()`.
     func rests() -> Bool { state.withLock { $0.reported == nil && Self.endAnnouncement(&$0) } }

@@ -159,6 +159,6 @@ public struct LinkKeeper: Sendable {
     }
 
     private static func path(of entry: CacheEntry) -> String? {
-        ContentCache.linkPath(key: entry.key, variant: entry.variant, format: entry.format)
+        LinkName.path(key: entry.key, variant: entry.variant, format: entry.format)
     }
 }

@@ -23,7 +23,7 @@ public struct ContactSheet: Sendable {
 
         public init() {}
 
-        /// A variant has at most 32 effects, and so many watermarks.
+        /// A variant has at most 32 effects, so a row or a sheet has at most 32 watermarks.
         public static let acrossRange = 1...32
         public static let tileRange = 16...512
         public static let maxRows = 32
@@ -101,7 +101,7 @@ public struct ContactSheet: Sendable {
     /// Draws pictures in a line on white.
     ///
     /// - Parameters:
-    ///   - count: how many there is room for.
+    ///   - count: the number of places in the strip; some may stay empty.
     ///   - isRow: whether they stand side by side, and not one below the other.
     ///   - across: the width of pictures that stand one below the other.
     private func strip(
@@ -114,7 +114,7 @@ public struct ContactSheet: Sendable {
         var text = "strip=\(width)x\(height),fill,enlarge,\(format)"
         var assets: [String: Asset] = [:]
         for (index, picture) in pictures.enumerated() {
-            // A margin reaches to the middle at most, so what stands behind it is placed from the other end.
+            // A margin reaches at most to the middle, so pictures in the second half are placed from the other end.
             let offset = index * (layout.tile + Self.gap)
             let isFirstHalf = offset <= room / 2
             let end = isRow ? (isFirstHalf ? "west" : "east") : (isFirstHalf ? "north" : "south")

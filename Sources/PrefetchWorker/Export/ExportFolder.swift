@@ -6,9 +6,9 @@ internal import SystemPackage
 
 /// How an exported file gets its bytes.
 public enum ExportWay: String, CaseIterable, Sendable {
-    /// A second name for the cache's file: no space, and it outlives the file's eviction. A copy on another disk.
+    /// A hard link to the cache's file: it takes no space, and outlives the eviction. On another disk, a copy.
     case link
-    /// Shares the disk's blocks until one of both changes (Btrfs, XFS). A copy where the file system can't.
+    /// Shares the disk's blocks until one of the files changes (Btrfs, XFS). On other file systems, a copy.
     case reflink
     case copy
     /// A symbolic link into the cache, which dangles when the file is evicted.
@@ -34,7 +34,7 @@ final class ExportFolder {
         guard present.isEmpty else {
             throw WorkerError(.cannotCreate, "\(path) is there and not empty. Name a new folder, or remove it first.")
         }
-        discard()  // What an export left that was stopped.
+        discard()  // Removes the draft that a stopped export has left.
         guard mkdir(draft, 0o755) == 0 else {
             let reason = Errno(rawValue: errno)
             throw WorkerError(.cannotCreate, "The folder \(draft) can't be made: \(reason).")
@@ -50,7 +50,7 @@ final class ExportFolder {
         }
     }
 
-    /// Best effort: what is left is removed by the next export to the same folder.
+    /// Removes the draft. Best effort: the next export to the same folder removes the rest.
     func discard() { try? FileManager.default.removeItem(atPath: draft) }
 
     /// Adds a file under a name of its own.

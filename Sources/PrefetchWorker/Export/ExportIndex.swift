@@ -41,7 +41,7 @@ final class ExportText {
     }
 }
 
-/// `index.jsonl` and `index.csv`: what `worker results` tells of each exported file, and its name.
+/// `index.jsonl` and `index.csv`: for each exported file its name and its row of `worker results`.
 final class ExportIndex {
     private let lines: ExportText
     private let table: ExportText
@@ -152,7 +152,7 @@ final class ExportPages {
             .replacing("\"", with: "&quot;")
     }
 
-    /// A relative address: every byte but the plainest is percent-encoded, a colon too, which would begin a scheme.
+    /// A relative address. Every byte but letters, digits and `-._~/` is encoded; a colon would begin a scheme.
     private static func address(_ path: String) -> String {
         path.utf8.map { byte in
             let isPlain = (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)

@@ -121,7 +121,7 @@ public struct ExportNames: Sendable, Hashable {
     }
 }
 
-/// The parts of a URL that names are made of, decoded. Not for requests: any text has such parts.
+/// The parts of a URL that names are made of, decoded. Not for requests, since it accepts any text as a URL.
 private struct URLPieces {
     let host: String
     let folders: [String]

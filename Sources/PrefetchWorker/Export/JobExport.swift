@@ -13,7 +13,7 @@ public struct JobExport: Sendable {
     public enum Layout: Sendable {
         /// Files with names of a template, `index.jsonl` and `index.csv`.
         case tree(ExportNames, ExportWay, hasPages: Bool)
-        /// `00000.tar`, `00001.tar`, … with so many pictures each: `000000000.jpg`, `.json` and `.txt`.
+        /// `00000.tar`, `00001.tar`, … with this many pictures each: `000000000.jpg`, `.json` and `.txt`.
         case shards(pictures: Int)
     }
 
@@ -198,7 +198,7 @@ private final class ShardSink: ExportSink {
         guard let shard, let first = files.first else { return }
         let key = ExportNames.padded(count - 1, digits: 5) + ExportNames.padded(number % pictures, digits: 4)
         for file in files {
-            // One file a picture has the plain name that readers expect.
+            // If a picture has a single file, that has the plain name that readers expect.
             let variant = files.count == 1 ? "" : "." + ExportNames.value(file.row.variant ?? "original")
             let name = key + variant + "." + ExportNames.fileExtension(file.row.format)
             guard let size = file.file.descriptor.size else { throw Failure(.diskError, "\(name) can't be read.") }

@@ -9,7 +9,7 @@ final class TarShard {
     /// Bytes that are not written yet: headers, small members and padding.
     private var buffer: [UInt8] = []
     private static let block = 512
-    /// The largest member that a header can tell: eleven octal digits.
+    /// The largest size that a header can state: eleven octal digits.
     static let maxMember: Int64 = 0o77_777_777_777
 
     init(_ path: String) throws(Failure) {

@@ -37,7 +37,7 @@ extension HelperPool {
             }
         }
         if !isAnswered {
-            // Each source is then requested by itself, which shows the one that caused it.
+            // Each source is then sent in a request of its own, which shows the source at fault.
             helper.kill()
             if !lines.areCut { noteDeath() }
             for work in group { work.answer.resume(returning: .success(.undecided)) }
@@ -78,7 +78,7 @@ extension HelperPool {
             }
             return replies
         } catch {
-            // Each source is then requested by itself, and its answer has the reason.
+            // Each source is then sent in a request of its own, whose reply has the reason.
             return nil
         }
     }

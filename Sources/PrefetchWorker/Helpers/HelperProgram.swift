@@ -8,7 +8,7 @@ internal import SystemPackage
 
 /// The program of the helpers, and its description of its libraries.
 ///
-/// A run asks for the description once, when it needs the first rendition's identity. A run without variants never asks.
+/// A run asks for it once, when it needs the first rendition's identity; a run without variants never asks.
 final class HelperProgram: Sendable {
     private let configuration: HelperConfiguration
     private let known = Mutex<Task<HelperDescription, any Error>?>(nil)
@@ -37,8 +37,8 @@ final class HelperProgram: Sendable {
 
     /// Notes the versions that a helper has started with.
     ///
-    /// - Returns: false if the run began with others: the program or its libraries were replaced meanwhile, and
-    ///   renditions would get the identity of other bytes.
+    /// - Returns: false if the run began with other versions: the program or its libraries were replaced meanwhile, and
+    ///   the identities of renditions would name the wrong versions.
     func isInUse(_ coder: String?) -> Bool {
         guard let coder else { return true }
         return coderInUse.withLock { known in
@@ -47,7 +47,7 @@ final class HelperProgram: Sendable {
         }
     }
 
-    /// The same with the formats that work on this machine.
+    /// The description, including the formats that were tested and work on this machine.
     static func tried(_ configuration: HelperConfiguration) async throws(Failure) -> HelperDescription {
         do {
             return try await ask(configuration, "--describe", "--formats")

@@ -4,7 +4,7 @@ internal import Glibc
 
 /// Stores many pictures.
 extension CacheWriter {
-    /// What became of the pictures of an import.
+    /// The results of an import.
     public struct Counts: Sendable, Hashable, Encodable {
         public var stored = 0
         public var replaced = 0
@@ -62,7 +62,7 @@ extension CacheWriter {
             }
             var iterator = pictures.makeAsyncIterator()
             while !stop.isRequested, trouble == nil {
-                // Those in flight may be cached or refused, and then another may be stored.
+                // Pictures in flight may turn out as cached or refused; then they do not count toward the limit.
                 if running >= width || running > 0 && counts.changed + running >= limit {
                     await takeOne()
                     continue

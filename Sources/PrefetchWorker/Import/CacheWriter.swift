@@ -7,7 +7,7 @@ public import Jobs
 public import Logging
 internal import SystemPackage
 
-/// Stores pictures in the cache by hand, as sources of URLs or as their variants, beside running workers or without one.
+/// Stores pictures in the cache by hand, as sources of URLs or as their variants, with or without running workers.
 ///
 /// Every picture is judged like one that was downloaded: its signature, the limits, and in a helper process its pixels.
 public struct CacheWriter: Sendable {

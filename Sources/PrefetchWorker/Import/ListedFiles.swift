@@ -2,7 +2,7 @@ internal import Core
 internal import FoundationEssentials
 public import SystemPackage
 
-/// Iterators have a `Failure` of their own.
+/// In an iterator, the name `Failure` means the sequence's own error type.
 private typealias Refusal = Failure
 
 /// The files of a folder that a list names, each with its URL.

@@ -54,7 +54,7 @@ struct PictureIntake: Sendable {
         }
     }
 
-    /// The class is that of a URL whose file is missing.
+    /// It has the class of a URL whose file is missing.
     static func unreadable(_ error: any Error) -> Failure { Failure(.http(404), "The file can't be read: \(error)") }
 
     private func check(size: Int64) throws(Failure) {

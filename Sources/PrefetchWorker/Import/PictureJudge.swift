@@ -5,7 +5,7 @@ internal import ImageFiles
 internal import Jobs
 internal import Variants
 
-/// Judges a picture as one that was downloaded, and finds its place in the cache.
+/// Judges a picture like a downloaded one, and finds its place in the cache.
 struct PictureJudge: Sendable {
     struct Judged: Sendable {
         let picture: StoredPicture
@@ -98,7 +98,7 @@ struct PictureJudge: Sendable {
         guard let variant, variant != CacheEntry.original else { return .source }
         let specs: [VariantSpec]
         do throws(VariantSpecError) {
-            // A width, since a spec needs a part; only the name is used.
+            // The width is a placeholder, since a spec cannot be empty; only the name is used.
             guard variant.contains(where: { "={[".contains($0) }) else {
                 return .name(try VariantSpec(name: variant, width: 1).name)
             }

@@ -1,6 +1,6 @@
 internal import Jobs
 
-/// What was measured of one item on its way through the stages, for the counters.
+/// The times and bytes of one item on its way through the stages, for the counters.
 struct ItemMeasure: Sendable {
     /// The request that the item made itself; nil if it made none or shared another item's.
     struct Request: Sendable {

@@ -72,7 +72,7 @@ public final class NoticeKeeper: Sendable {
         do {
             return try await store.notices.take(takesCommands: command != nil)
         } catch {
-            // The worker itself ends where the database stays unusable.
+            // If the database stays unusable, the claim loop ends the worker.
             logger.debug("The notices of ended jobs can't be read: \(error.message)")
             return nil
         }
@@ -107,7 +107,7 @@ public final class NoticeKeeper: Sendable {
                     "next": isOver ? "none" : "in \(max(notice.delay, fault.retryAfter) / 1_000) s",
                 ])
         } catch {
-            // What can't be written now is sent again by the next worker that finds it due.
+            // The notice stays in the database; the next worker that finds it due sends it again.
             logger.warning("A job's notice can't be sent yet: \(error)", metadata: ["job": "\(notice.job)"])
         }
     }

@@ -2,7 +2,7 @@ internal import Crypto
 internal import FoundationEssentials
 internal import Jobs
 
-/// What a notice says, as JSON, and its signature.
+/// The content of a notice, as JSON, and its signature.
 struct NoticeMessage: Sendable {
     let id: String
     let body: [UInt8]
@@ -18,7 +18,7 @@ struct NoticeMessage: Sendable {
         }
     }
 
-    /// More kinds of failures than a receiver reads.
+    /// Maximum kinds of failures in a notice; receivers hardly read more.
     private static let maxFailures = 100
 
     init(_ notice: JobNotice, _ progress: JobProgress, _ failures: FailureCounts) throws {

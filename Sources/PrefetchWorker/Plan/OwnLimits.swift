@@ -5,7 +5,7 @@ internal import Jobs
 /// The settings of the stages.
 final class StageSettings: Sendable {
     let retries: RetryPolicy
-    /// What `worker limits` has changed since the worker was started.
+    /// The limits that `worker limits` has changed since the worker was started.
     let live = LiveLimits()
     /// How long a cached source is used without revalidation, in milliseconds; negative for ever.
     let maxAge: Int64
@@ -26,8 +26,8 @@ final class StageSettings: Sendable {
     }
 }
 
-/// The settings by which this worker refuses URLs that another may accept. A URL that one of them refused stays listed
-/// only while the setting is the same.
+/// The settings by which this worker refuses URLs that another may accept. A URL that a setting refused stays on the
+/// blacklist only while the setting is the same.
 struct OwnLimits: Sendable, Hashable {
     var addresses = ""
     var maxBodyBytes: Int64 = 0

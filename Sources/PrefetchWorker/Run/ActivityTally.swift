@@ -1,7 +1,7 @@
 internal import Core
 internal import Jobs
 
-/// What a worker has counted since it last added to the database's counters.
+/// The counts of a worker since it last added them to the database's counters.
 ///
 /// Arrays and numbers in place of ``ActivityCounts``, whose keys would have to be hashed for every item.
 struct ActivityTally: Sendable {
@@ -52,7 +52,7 @@ struct ActivityTally: Sendable {
     /// Counts an item that ended because workers died of it.
     mutating func countWorkerCrash() { failed[.workerCrash, default: 0] += 1 }
 
-    /// The same as the database has it.
+    /// The same counts in the form in which the database stores them.
     var counts: ActivityCounts {
         var counts = ActivityCounts()
         counts.add(done, to: .ended, "done")

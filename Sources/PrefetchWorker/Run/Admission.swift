@@ -56,11 +56,11 @@ final class Admission: Sendable {
     /// The item has reached the publisher.
     func cameThrough(_ item: ClaimedItem) { making.cameThrough(item.job) }
 
-    /// Items in flight, including those at the publisher, without those of stalled jobs beyond their number.
+    /// Items in flight, including those at the publisher, without the unfinished items of stalled jobs.
     var countInMotion: Int { tasks.count - (making.count - making.countInMotion) }
 
-    /// Whether another group may be claimed. Items of stalled jobs occupy no room of other items; otherwise the worker
-    /// would run short whenever the database is busy for a moment.
+    /// Whether another group may be claimed. Items of stalled jobs and items at the publisher do not count toward
+    /// `target`; otherwise the worker would run short whenever the database is busy for a moment.
     var hasRoom: Bool {
         making.countInMotion + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten
     }
@@ -75,7 +75,7 @@ final class Admission: Sendable {
 
     // MARK: - Turns
 
-    /// What to claim now.
+    /// The next claim.
     func turn() -> Turn {
         let inFlight = tasks.count
         if suspects.holdsBack(inFlight: inFlight) {

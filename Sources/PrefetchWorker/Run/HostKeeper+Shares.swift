@@ -52,7 +52,7 @@ extension HostKeeper {
         return HostDemand(load: load, limit: 1_000_000, share: nil)
     }
 
-    /// Maximum hosts in a report; beyond it, hosts with a rate only are left out.
+    /// Maximum hosts in a report; beyond it, hosts that only have a rate, and no requests, are left out.
     private static let mostNamed = 1_000
 
     private func load(of hosts: [HostSnapshot], _ now: SteadyTime, _ ledger: inout Ledger) -> [HostLoad] {

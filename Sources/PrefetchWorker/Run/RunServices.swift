@@ -1,8 +1,8 @@
 internal import Logging
 internal import ServiceLifecycle
 
-/// The services of a run. The last one ends by itself; then the others are asked to end, from the last to the first, each
-/// after the one behind it has ended.
+/// The services of a run. The last one ends by itself; then the others are asked to end in reverse order, each after
+/// the one that follows it in the list has ended.
 struct RunServices {
     private let bodies: [@Sendable () async -> Void]
 

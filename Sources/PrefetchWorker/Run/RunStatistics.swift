@@ -21,7 +21,7 @@ public final class RunStatistics: Sendable {
 
     private let state = Mutex((counts: Counts(), jobs: Set<JobID>()))
     private let begun = Atomic<Bool>(false)
-    /// What was counted since it was last taken, and what could not be written then.
+    /// The counts since they were last taken, and those that could not be written then.
     private let activity = Mutex((tally: ActivityTally(), left: ActivityCounts()))
 
     public var counts: Counts { state.withLock { $0.counts } }

@@ -83,7 +83,7 @@ final class ShedHosts: Sendable {
     func forget(_ host: String) { sentAway.withLock { $0[host] = nil } }
 }
 
-/// The end of each host's `Retry-After`, as far as it was stored: of many equal answers only one is written.
+/// The end of each host's `Retry-After` as it was last stored, so that many equal answers cause one write.
 final class ToldWaits: Sendable {
     private let waits = Mutex(LRUCache<String, WallTime>(countLimit: 10_000))
 

@@ -130,8 +130,8 @@ extension JobDefinition {
 }
 
 extension DelegatedRequest {
-    /// The job's headers are meant for the URL's own server, and are not sent to another, as with redirects; the
-    /// delegate may override this.
+    /// The job's headers are meant for the URL's own server. As after redirects, they are not sent to another server,
+    /// unless the delegate sets `keepsHeaders`.
     fileprivate func headers(after asked: DelegatedRequest) -> [String: String] {
         guard !keepsHeaders, !Downloader.haveSameOrigin(url, asked.url) else { return headers }
         return headers.filter { asked.headers[$0.key] != $0.value }

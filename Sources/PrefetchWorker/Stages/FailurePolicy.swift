@@ -77,7 +77,7 @@ final class RetryBudget: Sendable {
     /// - Returns: milliseconds of additional delay until the budget allows it.
     func take(_ host: String, now: Int64) -> Int64 {
         buckets.withLock { buckets in
-            // A full bucket equals a new one, so it need not be kept.
+            // Limits the memory: only buckets in debt are kept. Any other host starts with a full bucket again.
             if buckets.count > 10_000 { buckets = buckets.filter { $0.value.tokens < 0 } }
             var bucket = buckets[host] ?? Bucket(filledAt: now)
             let earned = Double(max(0, now - bucket.filledAt)) / 1_000 * Self.perSecond

@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// Ends items in groups: it names and syncs their files first, then one transaction records that they exist.
 ///
-/// A group has at most 256 files, or the items of 250 ms; beyond either number, the cost of a sync no longer matters.
+/// A group has at most 256 items, and grows until it has 256 files or is 250 ms old: then the sync is cheap enough.
 final class Publisher: Sendable {
     static let groupBlobs = 256
     static let groupItems = 256

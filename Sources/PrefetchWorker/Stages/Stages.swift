@@ -28,7 +28,7 @@ final class Stages: Sendable {
     }
 }
 
-/// What the stages go by.
+/// The rules that the stages apply.
 struct StageRules: Sendable {
     let hosts: BlockedHosts
     let failures: FailurePolicy

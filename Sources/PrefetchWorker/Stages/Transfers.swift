@@ -23,8 +23,8 @@ public struct TransferReport: Hashable, Sendable {
     public let expected: Int64?
 }
 
-/// The progress of sources on their way: tells the program, and knows those that do not come over the network. The
-/// downloader knows its own.
+/// Reports the progress of all transfers to the program, and keeps that of sources that do not come over the network.
+/// The downloader keeps that of its own transfers.
 final class Transfers: Sendable {
     private struct Transfer {
         let url: String

@@ -157,7 +157,7 @@ struct CollectorTests {
             #expect((report.links, report.made) == (1, 1))
             _ = try await depot.withPublisher { try await depot.add([2], to: $0) }
             let name = try #require(
-                ContentCache.linkPath(key: Depot.url(2), variant: "original", format: "jpeg"))
+                LinkName.path(key: Depot.url(2), variant: "original", format: "jpeg"))
             #expect(name.hasSuffix(".jpg"))
             #expect(
                 TestSupport.ProcessTable.contents(of: "\(depot.cache.directory)/\(name)") == Depot.bytes(2, count: 100))
@@ -175,12 +175,12 @@ struct CollectorTests {
     }
 
     @Test func `A link's name is safe whatever the variant is called`() {
-        #expect(ContentCache.linkPath(key: "k", variant: "../x", format: "webp") == nil)
-        #expect(ContentCache.linkPath(key: "k", variant: ".x", format: "webp") == nil)
-        #expect(ContentCache.linkPath(key: "k", variant: "a/b", format: "webp") == nil)
-        #expect(ContentCache.linkPath(key: "k", variant: "x", format: "we/bp") == nil)
+        #expect(LinkName.path(key: "k", variant: "../x", format: "webp") == nil)
+        #expect(LinkName.path(key: "k", variant: ".x", format: "webp") == nil)
+        #expect(LinkName.path(key: "k", variant: "a/b", format: "webp") == nil)
+        #expect(LinkName.path(key: "k", variant: "x", format: "we/bp") == nil)
         #expect(
-            ContentCache.linkPath(key: "https://a.example/x.jpg", variant: "thumb", format: "webp")
+            LinkName.path(key: "https://a.example/x.jpg", variant: "thumb", format: "webp")
                 == "links/thumb/9d/9dfb0a41a9212867cab593b64abeab3a352f458c09c68f600220683d7de621c8.webp")
     }
 

@@ -20,7 +20,7 @@ struct QuarantineRoomTests {
         }
         let audit = try await CacheAudit.run(store: depot.store, cache: depot.cache)
         #expect(audit.damaged.count == numbers.count)
-        try await depot.store.cache.forgetLostFiles(foundBefore: .max)
+        try await depot.store.lostFiles.forget(foundBefore: .max)
     }
 
     @Test func `It counts against the limit, and goes first`() async throws {
