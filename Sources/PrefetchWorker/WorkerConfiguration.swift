@@ -23,8 +23,8 @@ public struct WorkerConfiguration: Sendable {
     public var assets: String?
     /// Called with previews of arriving pictures, for jobs with the option `progressive`. Called from any thread.
     public var onPreview: (@Sendable (Preview) -> Void)?
-    /// Called when the bytes of an item's source begin to arrive, at intervals of ``DownloadConfiguration/progressInterval``,
-    /// and when they all have arrived: even the shortest transfer gets the first and the last call. Called from any
+    /// Called when the bytes of an item's source begin to arrive, at each ``DownloadConfiguration/progressInterval``,
+    /// and when all have arrived: even the shortest transfer gets the first and the last call. Called from any
     /// thread; it must not block.
     public var onTransfer: (@Sendable (TransferReport) -> Void)?
     /// Coders and effects that the program adds to the built-in ones. Its helpers must get the same: see

@@ -1,6 +1,6 @@
 public import Core
 
-/// When a schedule is due: the five fields of crontab(5), minute, hour, day of the month, month and day of the week, with
+/// When a schedule is due: the five fields of crontab(5) (minute, hour, day of the month, month, day of the week) with
 /// lists, ranges, steps, names of months and days, and the words `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
 ///
 /// As in crontab(5), a day matches if either of its two fields does, where both are restricted.
@@ -100,8 +100,8 @@ public struct CronExpression: Sendable, Hashable, CustomStringConvertible {
 
     /// The first due time after `time`, in a time zone; nil if there is none within twelve years, as for 30 February.
     ///
-    /// When the clocks change: with hours that are given, each local time is due once. A time that the clocks skip is due
-    /// at the moment after the skip, and a time that they show twice is due the first time. With `*` for the hour, the
+    /// When the clocks change: if hours are given, each local time is due once. A time that the clocks skip is due at
+    /// the moment after the skip, and a time that they show twice is due the first time. With `*` for the hour, the
     /// schedule follows elapsed time: one that is due every ten minutes stays so through the repeated hour.
     public func next(after time: WallTime, in zone: ScheduleZone) -> WallTime? {
         let after = Int64(clamping: time.milliseconds.dividedRoundingDown(by: 1_000))

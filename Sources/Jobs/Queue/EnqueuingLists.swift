@@ -9,7 +9,7 @@ extension JobQueue {
     /// Adds a job with the rows of a list of any length, or none of them.
     ///
     /// The six triggers that check each inserted row take longer than SQLite takes for the row. They are off while the
-    /// rows are added, since the caller has checked the rows, unless the job needs them or a user has own triggers.
+    /// rows are added, since the caller has checked the rows, unless the job needs them or a user has added triggers.
     ///
     /// - Parameters:
     ///   - job: without URLs and items.

@@ -4,8 +4,8 @@ internal import GRDB
 /// The schedules: programs take due runs here, and record the results.
 ///
 /// A due run is a row of `schedule_runs`, which exists once. A program that takes it marks the row, reads the sources
-/// without a transaction, and then adds the job and ends the run in one transaction, if the mark is still its own. So each
-/// run has one job, even with many workers, and a run whose program died is taken over.
+/// without a transaction, and then adds the job and ends the run in one transaction, if the mark is still its own. So
+/// each run has one job, even with many workers, and a run whose program died is taken over.
 public struct ScheduleBook: Sendable {
     let gate: DatabaseGate
 

@@ -114,8 +114,8 @@ struct SalvageLoad {
         "variants": ["identity", "source", "blob"], "cache_entries": ["blob"],
     ]
 
-    /// Whether a row may be one that a worker wrote. SQLite does not notice damage within a value, and a result with such
-    /// a hash would stay `done` without its file, although the file is there.
+    /// Whether a worker may have written this row. SQLite does not notice damage within a value, and a result with a
+    /// damaged hash would stay `done` without its file, although the file is there.
     private static func makesSense(_ row: Row, of table: String) -> Bool {
         (hashes[table] ?? []).allSatisfy { column in
             // Not read as text: a damaged one may be anything.

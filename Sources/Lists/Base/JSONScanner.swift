@@ -1,5 +1,5 @@
-/// Walks through one JSON text and checks it (RFC 8259). Values that are passed on keep their bytes, so that numbers stay as
-/// they were written.
+/// Walks through one JSON text and checks it (RFC 8259). Values that are passed on keep their bytes, so that numbers
+/// stay as they were written.
 struct JSONScanner {
     struct Invalid: Error {
         let message: String

@@ -1,8 +1,8 @@
 internal import Glibc
 internal import SystemPackage
 
-/// Entries in a temporary file without a name, so that a list of any length needs no memory and leaves nothing behind. A
-/// short list needs no file.
+/// Entries in a temporary file without a name, so that a list of any length needs little memory and leaves no file
+/// behind. A short list needs no file.
 ///
 /// `@unchecked`, since the command that fills it has ended before the transaction that reads it begins.
 public final class EntrySpool: @unchecked Sendable {

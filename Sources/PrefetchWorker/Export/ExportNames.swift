@@ -3,8 +3,8 @@ internal import Jobs
 
 /// The names of exported files, from a template such as `{host}/{folder}/{stem}.{variant}.{extension}`.
 ///
-/// Values come from URLs and from columns of users, so each is made safe: no value leaves the folder, hides a file, or has
-/// characters that other systems refuse. A slash in `{path}`, `{folder}` and the template makes a folder.
+/// Values come from URLs and from users' columns, so each is made safe: no value leads out of the folder, hides a
+/// file, or has characters that other systems refuse. A slash in `{path}`, `{folder}` and the template makes a folder.
 public struct ExportNames: Sendable, Hashable {
     private enum Part: Hashable {
         case text(String)

@@ -7,9 +7,9 @@ private typealias Refusal = Failure
 
 /// The files of a folder that a list names, each with its URL.
 ///
-/// A line is a file's path in the folder and its URL: as CSV (RFC 4180), with a tab between the two, or as a JSON object
-/// `{"path":…,"url":…}`. Each line is read by itself: it is JSON if it begins with `{`, and has a tab or is CSV otherwise.
-/// Empty lines, and those that begin with `#`, are left out. A path may also begin with the folder's own path.
+/// A line has a file's path in the folder and its URL: as a JSON object `{"path":…,"url":…}` if it begins with `{`,
+/// otherwise with a tab between the two if it has one, and otherwise as CSV (RFC 4180). Empty lines, and those that
+/// begin with `#`, are left out. A path may also begin with the folder's own path.
 public struct ListedFiles: AsyncSequence, Sendable {
     private let folder: OpenFolder
     private let prefix: [UInt8]

@@ -1,9 +1,9 @@
 /// Makes a file's URL from its path in a folder, as in `https://shop.example/img/{path}`.
 ///
-/// `{path}` is the path in the folder, `{folder}` the path without the name, `{name}` the name, `{stem}` the name without
-/// its extension, and `{extension}` the extension without its dot. Bytes that may not stand in a URL are
-/// percent-encoded: in the path of the URL all but letters, digits and `-._~!$&'()*+,;=:@/`; in the query all but letters,
-/// digits and `-._~/`.
+/// `{path}` is the path in the folder, `{folder}` the path without the name, `{name}` the name, `{stem}` the name
+/// without its extension, and `{extension}` the extension without its dot. Bytes that may not stand in a URL are
+/// percent-encoded: in the path of the URL all but letters, digits and `-._~!$&'()*+,;=:@/`; in the query all but
+/// letters, digits and `-._~/`.
 public struct URLTemplate: Sendable, Hashable {
     private enum Part: Hashable {
         case text(String)

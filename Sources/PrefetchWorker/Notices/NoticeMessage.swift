@@ -30,8 +30,8 @@ struct NoticeMessage: Sendable {
         body = Array(try encoder.encode(Content(timestamp: progress.finishedAt, data: job)))
     }
 
-    /// The headers of the Standard Webhooks specification: the id, the time in UTC seconds, and the HMAC-SHA256 of both and the
-    /// body.
+    /// The headers of the Standard Webhooks specification: the id, the time in UTC seconds, and the HMAC-SHA256 of the
+    /// id, the time and the body.
     func headers(at seconds: Int64, signedWith secret: NoticeSecret?) -> [(name: String, value: String)] {
         var headers = [
             (name: "Content-Type", value: "application/json"), (name: "Accept", value: "*/*"),

@@ -14,8 +14,8 @@ struct RunServices {
 
         func run() async {
             await body()
-            // A service that ends before its turn, such as helpers that were abandoned, would make the group cancel the
-            // others, and those that wait to be closed would never end. Best effort: it throws if the group is cancelled.
+            // A service that ends before its turn, such as abandoned helpers, would make the group cancel the others,
+            // and those that wait to be closed would never end. Best effort: it throws if the group is cancelled.
             if !isLast { try? await gracefulShutdown() }
         }
     }
