@@ -1,4 +1,5 @@
 import GRDB
+import GRDBSQLite
 
 @testable import Jobs
 
@@ -25,5 +26,24 @@ extension Queue {
             }
             try db.execute(sql: sql)
         }
+    }
+
+    /// How many thousand steps SQLite's virtual machine takes for `body`: the same on any machine, however busy.
+    func steps(_ body: () async throws -> Void) async throws -> Int32 {
+        let count = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+        defer { count.deallocate() }
+        count.initialize(to: 0)
+        let (database, address) = (store.database, UInt(bitPattern: count))
+        try await database.read { db in
+            sqlite3_progress_handler(
+                db.sqliteConnection, 1_000,
+                { pointer in
+                    pointer?.assumingMemoryBound(to: Int32.self).pointee += 1
+                    return 0
+                }, UnsafeMutableRawPointer(bitPattern: address))
+        }
+        try await body()
+        try await database.read { db in sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil) }
+        return count.pointee
     }
 }
