@@ -17,7 +17,8 @@ struct DashboardActions: Sendable {
         case (1, "enqueue"): return try await enqueue(try Self.read(EnqueueRequest.self, body))
         case (1, "pause-all"):
             return try await store.control.pauseAll() ? "All jobs are paused." : "They were paused already."
-        case (1, "resume-all"): return try await store.control.resumeAll() ? "All jobs go on." : "Nothing was paused."
+        case (1, "resume-all"):
+            return try await store.control.resumeAll() ? "All jobs are resumed." : "Nothing was paused."
         case (1, "limits"): return try await setLimits(try Self.read(LimitsRecord.self, body))
         case (1, "pin"): return try await pin(try Self.read(Pin.self, body))
         case (2, "limits") where path[1] == "reset": return try await resetLimits(try Self.read(HostName.self, body))
@@ -42,7 +43,7 @@ struct DashboardActions: Sendable {
             return "Job \(job) is paused."
         case "resume":
             try await store.control.resume(job: job)
-            return "Job \(job) goes on."
+            return "Job \(job) is resumed."
         case "retry": return try await retry(job, try Self.read(Retry.self, body))
         default: throw Refusal(.notFound, "There is no such action.")
         }
@@ -100,7 +101,7 @@ struct DashboardActions: Sendable {
 
     private func resetLimits(_ wanted: HostName) async throws -> String {
         try await store.hosts.resetLimits(host: wanted.host)
-            ? "The limits are those of the command line again." : "There were no limits of \(wanted.host)."
+            ? "The limits of the command line apply again." : "There were no limits of \(wanted.host)."
     }
 
     private struct Unlisting: Decodable {
@@ -151,7 +152,7 @@ struct DashboardActions: Sendable {
             guard try await store.schedules.setPaused(name, action == "pause") else {
                 throw Refusal(.notFound, "There is no schedule '\(name)'.")
             }
-            return action == "pause" ? "The schedule is paused." : "The schedule goes on."
+            return action == "pause" ? "The schedule is paused." : "The schedule is resumed."
         default: throw Refusal(.notFound, "There is no such action.")
         }
     }
@@ -160,7 +161,7 @@ struct DashboardActions: Sendable {
         do {
             return try JSONDecoder().decode(type, from: Data(body))
         } catch {
-            throw Refusal(.badRequest, "The request is no JSON of the expected members.")
+            throw Refusal(.badRequest, "The request is not JSON with the expected members.")
         }
     }
 }

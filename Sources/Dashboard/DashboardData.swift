@@ -50,10 +50,10 @@ struct DashboardData: Sendable {
         let gauges = try await store.reports.gauges()
         let totals = try await store.cache.totals()
         let now = store.database.currentTime
-        let slots = try await store.activity.lastHour().suffix(2)
-        let seconds = slots.first.map { max(1, Double(now.milliseconds) / 1_000 - Double($0.start)) } ?? 1
+        let clock = Double(now.milliseconds) / 1_000
         // Older slots say nothing about the present rate.
-        let recent = seconds < 90 ? slots : []
+        let recent = try await store.activity.lastHour().suffix(2).filter { clock - Double($0.start) < 90 }
+        let seconds = recent.first.map { max(1, clock - Double($0.start)) } ?? 1
         return State(
             now: now, suspendedSince: try await store.reports.suspendedSince(),
             jobs: try await store.reports.progress(latest: 20), waits: try await store.hosts.waits(limit: 20),

@@ -72,7 +72,7 @@ struct DashboardResponder: HTTPResponder {
             if path == ["login"] { return .redirect(to: "/") }
             return try await reading(path, request, secret: secret)
         case (false, _):
-            guard request.method == .post else { throw Refusal(.methodNotAllowed, "Only GET and POST are answered.") }
+            guard request.method == .post else { throw Refusal(.methodNotAllowed, "Only GET and POST are allowed.") }
             return try await changing(path, request)
         }
     }
@@ -97,7 +97,7 @@ struct DashboardResponder: HTTPResponder {
         case (4, "api", "items") where path[3] == "picture":
             let (bytes, type) = try await data.picture(ofItem: try number(path[2]))
             return .picture(bytes, type: type)
-        default: throw Refusal(.notFound, "There is nothing here.")
+        default: throw Refusal(.notFound, "There is no such page.")
         }
     }
 
@@ -114,7 +114,7 @@ struct DashboardResponder: HTTPResponder {
             access.logOut(request)
             return .cookie(nil)
         }
-        guard path.first == "api" else { throw Refusal(.notFound, "There is nothing here.") }
+        guard path.first == "api" else { throw Refusal(.notFound, "There is no such page.") }
         let body = try await Self.body(of: request, upTo: 8 << 20)
         return try .json(["message": await actions.run(Array(path.dropFirst()), body)])
     }

@@ -199,7 +199,7 @@ public final class Downloader: Sendable {
         do {
             try FileDescriptor.open(FilePath(caFile), .readOnly).close()
         } catch {
-            throw Failure.internalFault("The certificate file \(caFile) cannot be read: \(error).")
+            throw Failure.internalFault("The certificate file \(caFile) can't be read: \(error).")
         }
     }
 }

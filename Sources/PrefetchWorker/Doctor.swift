@@ -103,11 +103,12 @@ public struct Doctor: Sendable {
             guard failedSyncs == 0 else {
                 return Finding(
                     part: "database", verdict: .warning,
-                    detail: "\(database), SQLite \(version), whole; \(running); the disk failed to sync \(failedSyncs) "
-                        + "files so far, which were given up: look at its health")
+                    detail:
+                        "\(database), SQLite \(version), intact; \(running); the disk failed to sync \(failedSyncs) "
+                        + "files so far, which were discarded: check the disk's health")
             }
             return Finding(
-                part: "database", verdict: .ok, detail: "\(database), SQLite \(version), whole; \(running)")
+                part: "database", verdict: .ok, detail: "\(database), SQLite \(version), intact; \(running)")
         } catch {
             let verdict: Verdict = error.code == .cannotOpen ? .warning : .failure
             return Finding(part: "database", verdict: verdict, detail: error.message)

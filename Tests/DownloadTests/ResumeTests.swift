@@ -164,7 +164,7 @@ import Testing
         try await withDownloader { downloader in
             let failure = await downloader.download(DownloadRequest(url: origin.url("/a"))).failure
             #expect(failure?.failureClass == .truncated)
-            #expect(failure?.message == "127.0.0.1 sent a part of the body, though it was asked for all of it.")
+            #expect(failure?.message == "127.0.0.1 sent a part of the body, but the whole was requested.")
         }
     }
 

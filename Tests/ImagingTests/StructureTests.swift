@@ -27,6 +27,24 @@ struct StructureTests {
         }
     }
 
+    /// Boxes that hold pictures: with one of them a broken file is whole; a file that has none is cut.
+    @Test(arguments: [("mdat", true), ("jxlc", true), ("jxlp", true), ("free", false)])
+    func whatHoldsPictures(name: String, isWhole: Bool) {
+        let file = Self.box("ftyp", Array("heic".utf8) + [0, 0, 0, 0]) + Self.box(name, [1, 2, 3])
+        #expect(file.withUnsafeBytes { Boxes.endEarly(ByteReader($0)) } == !isWhole)
+        #expect(file.dropLast().withUnsafeBytes { Boxes.endEarly(ByteReader($0)) })
+    }
+
+    @Test(arguments: [("idat", true), ("iloc", false)])
+    func picturesBesideTheirDescriptions(name: String, isWhole: Bool) {
+        let meta = Self.box("meta", [0, 0, 0, 0] + Self.box("hdlr", [0, 0, 0, 0]) + Self.box(name, [1, 2, 3]))
+        #expect(meta.withUnsafeBytes { Boxes.endEarly(ByteReader($0)) } == !isWhole)
+    }
+
+    private static func box(_ name: String, _ content: [UInt8]) -> [UInt8] {
+        [0, 0, 0, UInt8(8 + content.count)] + Array(name.utf8) + content
+    }
+
     @Test func theEndOfAThumbnailIsNotTheImages() {
         let thumbnail: [UInt8] = [0xFF, 0xE1, 0, 8, 0xFF, 0xD8, 0, 0, 0xFF, 0xD9]
         let jpeg: [UInt8] = [0xFF, 0xD8] + thumbnail + [0xFF, 0xDA, 0, 4, 0, 0, 1, 2, 3]

@@ -57,7 +57,7 @@ struct AuditTests {
             try await queue.corrupt("UPDATE items SET job = 77 WHERE id IN (1, 2)")
             return try await queue.store.maintenance.inconsistencies()
         }
-        #expect(found.contains("Broken 2 times, as by 1: every item belongs to a job."))
+        #expect(found.contains("2 rows, such as 1, break the rule: every item belongs to a job."))
     }
 
     @Test func `The index knows how many of some blobs it knows, and forgets them with what they were part of`()

@@ -127,7 +127,7 @@ struct LockingTests {
                     _ = try await store.queue.enqueue(NewJob(urls: ["https://a.example/"]))
                 } catch let error as JobsError {
                     #expect(error.code == .busy)
-                    #expect(error.message.hasSuffix("and stayed so for 3 s."))
+                    #expect(error.message.hasSuffix("and has been for 3 s."))
                     throw error
                 }
             }

@@ -108,7 +108,7 @@ struct SalvageTests {
             let report = try Salvage.run(database: path, now: Self.now) {
                 items.map { (hash: ClaimedItem.hash(of: $0.id), size: Int64(10)) }
             }
-            #expect(report.unreadable == ["1 rows of the table renditions made no sense."])
+            #expect(report.unreadable == ["1 rows of the table renditions were invalid."])
             #expect(report.requeued == 1)
             let again = try JobStore(path: path)
             let states = try await again.database.read { db in

@@ -153,7 +153,7 @@ struct ScheduleTests {
             #expect(try await second.schedules.take() == nil)
             let record = try #require(try await first.schedules.all().first)
             #expect(record.last?.outcome == "failed")
-            #expect(record.last?.message?.contains("none came to an end") == true)
+            #expect(record.last?.message?.contains("none finished") == true)
             #expect(try await second.schedules.nextTurn() == record.startsAt)
         }
     }

@@ -52,7 +52,7 @@ import Testing
             let list = try ReadList(bytes)
             #expect(list.urls.count == 50_001 && list.urls.last == "https://a.example/last.jpg")
             let cut = try ReadList(Array(bytes.prefix(bytes.count / 2)), name: "list.gz")
-            #expect(cut.error?.contains("it was not copied whole") == true)
+            #expect(cut.error?.contains("it was not copied completely") == true)
             let limited = try ReadList(bytes, name: "list.gz", limit: 100_000)
             #expect(limited.error?.contains("has more than 100000 bytes. Allow more with --max-list.") == true)
         }

@@ -99,7 +99,7 @@ import Testing
         arguments: [
             (
                 "{\"url\":\"https://a.example/1.jpg\"\n", nil,
-                "line 1: The line is no JSON: it does not end where it should."
+                "line 1: The line is no JSON: a comma or the closing bracket is missing."
             ),
             ("{\n\"url\":\"x\"\n}\n", nil, "one line by: jq -c ."),
             ("7\n", nil, "line 1: The line is neither a JSON object nor a string."),

@@ -84,7 +84,7 @@ struct DownloadChecklistTests {
         }
     }
 
-    /// The types that the job takes are those that the origin names, whatever the bytes are.
+    /// The types that the job accepts are those that the origin names, whatever the bytes are.
     @Test func `A type that the job doesn't take is refused by its name`() async throws {
         let types = [
             "/jpeg": "image/jpeg", "/png": "Image/PNG; charset=x", "/text": "text/html", "/webp": "image/webp",

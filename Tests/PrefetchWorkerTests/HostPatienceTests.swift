@@ -99,7 +99,7 @@ struct HostPatienceTests {
             // Twice what it may take: the machine of a test is busy.
             #expect(ContinuousClock.now - seen < .seconds(4))
             let wait = try #require(try await place.store.hosts.waits().first)
-            #expect(wait.reason == "127.0.0.1 has its 2 requests at once (--per-host).")
+            #expect(wait.reason == "127.0.0.1 is at its limit of 2 requests at once (--per-host).")
             #expect(wait.until == nil)
             let status = try await place.store.hosts.statuses().first
             #expect(status?.why == wait.reason)

@@ -89,7 +89,7 @@ struct HostTests {
             async let run = place.run(secondStop)
             #expect(try await eventually { try await place.progress(second).delayed == 1 })
             let waiting = try await place.history(origin.url("/b"))
-            #expect(waiting.message == "127.0.0.1 asked to be left alone for a while.")
+            #expect(waiting.message == "127.0.0.1 asked for a pause (Retry-After).")
             #expect(waiting.attempts == 0)
             #expect(origin.requestCount("/b") == 0)
             secondStop.request()

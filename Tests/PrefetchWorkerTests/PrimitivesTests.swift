@@ -187,4 +187,17 @@ struct PrimitivesTests {
         #expect(inside.withLock { $0.now } == 0)
         #expect(inside.withLock { $0.most } <= 2)
     }
+
+    /// A host that has used its burst gets no second one because many other hosts fail, too.
+    @Test func `A host's retries are limited however many other hosts there are`() {
+        let budget = RetryBudget()
+        let burst = Int(RetryBudget.burst)
+        for _ in 0..<(burst - 1) { #expect(budget.take("busy", now: 1_000) == 0) }
+        for number in 0..<9_999 { #expect(budget.take("\(number)", now: 1_000) == 0) }
+        // Those have one retry less than a full burst; they are full again after a second, and forgotten.
+        for number in 10_000..<10_010 { #expect(budget.take("\(number)", now: 2_000) == 0) }
+        let earned = Int(RetryBudget.perSecond)
+        for _ in 0...earned { #expect(budget.take("busy", now: 2_000) == 0) }
+        #expect(budget.take("busy", now: 2_000) > 0)
+    }
 }

@@ -42,7 +42,7 @@ struct RedirectHostTests {
             #expect(try await eventually { try await place.progress(plain).done == 1 })
             #expect(try await eventually { try await place.progress(second).delayed == 1 })
             let waiting = try await place.history(front.url("/r2"))
-            #expect(waiting.message == "localhost asked to be left alone for a while.")
+            #expect(waiting.message == "localhost asked for a pause (Retry-After).")
             #expect(waiting.attempts == 0)
             #expect(back.requests.count == 1)
             let hosts = try await statuses(place)

@@ -76,7 +76,7 @@ import Testing
         let report = try Self.report(without: ["landlock_create_ruleset"])
         #expect(report.protections.landlock == 0)
         #expect(report.protections.seccomp)
-        #expect(report.protections.complaints.first == "Landlock can't be had: Function not implemented.")
+        #expect(report.protections.complaints.first == "Landlock is not available: Function not implemented.")
         #expect(report.leaks.map(\.action) == [])
         #expect(report.trials.contains { $0.layer == .seccomp })
     }

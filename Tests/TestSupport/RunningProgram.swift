@@ -80,6 +80,12 @@ public enum ProcessTable {
         }
     }
 
+    /// Whether a process stands still after SIGSTOP, or has ended.
+    public static func isStopped(_ pid: pid_t) -> Bool {
+        guard let rest = text("/proc/\(pid)/stat").split(separator: ")").last else { return true }
+        return ["T", "Z"].contains(rest.split(separator: " ").first)
+    }
+
     /// The most memory it has had at once, in MiB; `nil` when it has ended.
     public static func peakMemory(of pid: pid_t) -> Int? {
         let fields = text("/proc/\(pid)/status").split(separator: "\n")

@@ -140,7 +140,7 @@ import Testing
         ("/api/jobs/1/retry", #"{"class":"http-404"}"#, "200", "1 item goes back"),
         ("/api/jobs/1/retry", #"{"class":"nonsense"}"#, "400", "no class"),
         ("/api/jobs/99/pause", "{}", "404", "There is no job 99"), ("/api/jobs/x/pause", "{}", "404", "no job"),
-        ("/api/jobs/1/explode", "{}", "404", "no such action"), ("/api/enqueue", "[", "400", "no JSON"),
+        ("/api/jobs/1/explode", "{}", "404", "no such action"), ("/api/enqueue", "[", "400", "not JSON"),
         ("/api/enqueue", #"{"urls":"htp://a.example/1.jpg"}"#, "400", "Did you mean http?"),
         ("/api/enqueue", #"{"urls":"https://a.example/1.jpg","variants":"t=10x10,wepb"}"#, "400", "webp"),
         ("/api/enqueue", #"{"urls":"https://a.example/1.jpg","priority":1000}"#, "400", "-100 to 100"),

@@ -253,7 +253,7 @@ import Testing
             #expect(try await w.run("retry", job).errors.contains("1 item goes back into the queue."))
             #expect(
                 try await w.run("limits").output
-                    == "No limits are set: workers have those with which they were started.\n")
+                    == "No limits are set: workers use those with which they were started.\n")
         }
     }
 

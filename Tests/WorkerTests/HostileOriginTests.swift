@@ -38,7 +38,7 @@ import Testing
             #expect(try await first.wait() == .code(0))
             try await w.enqueue(w.url("/1.png"))
             let explained = try await w.run("explain", w.url("/1.png"))
-            #expect(explained.output.contains("asked to be left alone until"))
+            #expect(explained.output.contains("asked for a pause (Retry-After) until"))
             let left = try await w.value(
                 "SELECT (not_before - CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)) FROM hosts")
             let clock = ContinuousClock()

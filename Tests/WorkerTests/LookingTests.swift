@@ -121,7 +121,7 @@ import Testing
             #expect(found.output.contains("missing: "))
             let again = try await w.run("cache", "verify", expecting: 74)
             #expect(again.output.hasPrefix("0 blobs are good"))
-            #expect(again.output.contains("lost, and not there again: \(w.url("/1.png")) (thumb)"))
+            #expect(again.output.contains("lost, not restored yet: \(w.url("/1.png")) (thumb)"))
         }
     }
 

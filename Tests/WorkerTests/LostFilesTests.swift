@@ -12,20 +12,20 @@ struct LostFilesTests {
             // One is found by a verification, the other by whoever asks for it.
             try w.flipByte(of: try await w.path(w.url("/1.png"), variant: "thumb"))
             let found = try await w.run("cache", "verify", expecting: 74)
-            #expect(found.output.contains("lost, and not there again: \(w.url("/1.png")) (thumb)"))
+            #expect(found.output.contains("lost, not restored yet: \(w.url("/1.png")) (thumb)"))
             try w.flipByte(of: try await w.path(w.url("/2.png")))
             try await w.run("get", w.url("/2.png"), expecting: 1)
             let told = try await w.run("cache", "verify", expecting: 74)
             #expect(told.output.contains(w.url("/2.png")) && told.output.contains("worker cache verify --repair"))
             let repaired = try await w.run("cache", "verify", "--repair", expecting: 74)
-            #expect(repaired.output.contains("queued again as job 2") && !repaired.output.contains("not there again"))
+            #expect(repaired.output.contains("queued again as job 2") && !repaired.output.contains("not restored yet"))
             #expect(
                 try await w.rows("SELECT url FROM items WHERE job = 2 ORDER BY url") == [
                     w.url("/1.png"), w.url("/2.png"),
                 ])
             // On its way, it isn't queued once more.
             let onTheWay = try await w.run("cache", "verify", "--repair")
-            #expect(onTheWay.output.contains("3 lost files are on their way"), "\(onTheWay.output)")
+            #expect(onTheWay.output.contains("3 lost files are being fetched again"), "\(onTheWay.output)")
             try await w.drain()
             #expect(try await w.value("SELECT count(*) FROM lost_files") == "0")
             _ = try await w.path(w.url("/1.png"), variant: "thumb")
@@ -53,7 +53,7 @@ struct LostFilesTests {
             child.send(SIGKILL)
             _ = try await child.wait()
             let rest = try await w.run("cache", "verify", "--resume", expecting: 74)
-            #expect(rest.output.contains("lost, and not there again"), "\(rest.output)")
+            #expect(rest.output.contains("lost, not restored yet"), "\(rest.output)")
             #expect(
                 try await w.run("cache", "verify", "--repair", expecting: 74).output.contains("queued again as job 2"))
             try await w.drain("--quiet")
@@ -140,7 +140,7 @@ struct LostFilesTests {
             try await w.run("cache", "verify", "--repair", expecting: 74)
             try await w.drain(expecting: 2)
             let again = try await w.run("cache", "verify", "--repair", expecting: 74)
-            #expect(again.output.contains("stay lost while they are on the list"), "\(again.output)")
+            #expect(again.output.contains("stay lost while their URLs are on the blacklist"), "\(again.output)")
             #expect(!again.output.contains("queue the lost files"), "\(again.output)")
             #expect(try await w.value("SELECT count(*) FROM jobs") == "2")
             try await w.run("blacklist", "clear", "--yes")

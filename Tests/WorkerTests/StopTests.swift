@@ -21,7 +21,7 @@ struct StopTests {
                 try disk.fill(leaving: 0)
                 gate.open()
                 try await w.eventually("nothing can be written down", within: .seconds(60)) {
-                    try w.errors(of: child).contains("Results can't be written down")
+                    try w.errors(of: child).contains("Results can't be saved")
                 }
                 child.send(SIGTERM)
                 let exit = try await child.wait(atMost: .seconds(120))

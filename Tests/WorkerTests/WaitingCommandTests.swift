@@ -15,12 +15,16 @@ import Testing
             _ = try w.start("--per-host", "2", "--concurrency", "5")
             try await w.eventually("three wait") {
                 try await w.value("SELECT count(*), min(reason), max(until) FROM waiting")
-                    == "3|127.0.0.1 has its 2 requests at once (--per-host).|"
+                    == "3|127.0.0.1 is at its limit of 2 requests at once (--per-host).|"
             }
             #expect(try await w.run("status", "1").output.contains("waiting: 3 wait for 127.0.0.1\n"))
-            #expect(try await w.run("hosts").output.contains("127.0.0.1 has its 2 requests at once (--per-host)."))
+            #expect(
+                try await w.run("hosts").output.contains(
+                    "127.0.0.1 is at its limit of 2 requests at once (--per-host)."))
             let waiting = try await w.value("SELECT url FROM waiting LIMIT 1")
-            #expect(try await w.run("explain", waiting).output.contains("has its 2 requests at once (--per-host)."))
+            #expect(
+                try await w.run("explain", waiting).output.contains(
+                    "is at its limit of 2 requests at once (--per-host)."))
             gate.open()
             try await w.untilEnded("1")
             #expect(try await w.value("SELECT count(*) FROM waiting") == "0")
@@ -41,7 +45,7 @@ import Testing
                 ),
                 (
                     10, 4, ["--delegate-command", "\(delegate):allow"], "u=8x6,png", "delegate program",
-                    "The delegate program answers 2 other questions first."
+                    "The delegate program is busy with 2 other calls."
                 ),
             ] {
                 let job = try await w.enqueue((first..<first + count).map { w.url("/\($0).png") }, "--variant", variant)

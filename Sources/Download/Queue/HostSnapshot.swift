@@ -92,31 +92,33 @@ extension HostGate {
         if let share = share?.places, share < limits.perHost, running >= share {
             let most = limits.perHost
             return HostWait(
-                reason: "\(host) has its requests at once: \(share) of this worker, of \(most) in all (--per-host).",
+                reason:
+                    "\(host) is at its limit of requests at once: this worker may send \(share) of \(most) in all (--per-host).",
                 time: nil)
         }
-        if isProbed { return HostWait(reason: "One request finds out whether \(host) can be reached.", time: nil) }
+        if isProbed { return HostWait(reason: "One request tests whether \(host) can be reached.", time: nil) }
         if Int(window) < limits.perHost {
             return HostWait(
-                reason: "\(host) is overloaded (429, 503): \(max(1, Int(window))) at once for now.",
+                reason: "\(host) is overloaded (429, 503): \(max(1, Int(window))) requests at once for now.",
                 time: nil)
         }
-        return HostWait(reason: "\(host) has its \(limits.perHost) requests at once (--per-host).", time: nil)
+        return HostWait(
+            reason: "\(host) is at its limit of \(limits.perHost) requests at once (--per-host).", time: nil)
     }
 
     private func sentence(_ block: HostBlock, _ host: String, _ now: ContinuousClock.Instant) -> String {
         switch block {
-        case .asked: return "\(host) asked to be left alone for a while."
+        case .asked: return "\(host) asked for a pause (Retry-After)."
         case .parked:
-            if isGivenUp(now) { return "\(host) has never answered, and was given up (--host-patience)." }
-            return "\(host) could not be reached several times in a row, and is left alone."
+            if isGivenUp(now) { return "\(host) has never answered, and its items fail (--host-patience)." }
+            return "\(host) could not be reached several times in a row, and gets no requests for now."
         }
     }
 
     private func pauseSentence(_ host: String) -> String {
         if let narrowed = width.narrowed, narrowed < 1 {
             let pause = Int((1 / narrowed).rounded())
-            return "\(host) is overloaded (429, or 503 to most URLs): one request every \(pause) s for now."
+            return "\(host) is overloaded (429, or 503 for most URLs): one request every \(pause) s for now."
         }
         return "\(host) gets \(limits.rate.map { "\($0)" } ?? "no more") requests a second (--rate)."
     }

@@ -48,7 +48,7 @@ final class RobotsKeeper: Sendable {
         case .unavailable(.failed(let failure)):
             return .failed(
                 Failure(
-                    failure.failureClass, "The robots.txt of \(url.host) can't be had. \(failure.message)",
+                    failure.failureClass, "The robots.txt of \(url.host) can't be fetched. \(failure.message)",
                     host: failure.host, retryAfter: failure.retryAfter))
         case .unavailable(let outcome):
             return outcome

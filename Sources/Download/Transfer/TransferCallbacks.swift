@@ -78,11 +78,11 @@ extension Transfer {
             cut(
                 Failure(
                     .truncated,
-                    "\(hop.host) contradicts itself on where the body ends (Content-Length, Transfer-Encoding)."))
+                    "\(hop.host) sent contradictory lengths of the body (Content-Length, Transfer-Encoding)."))
             return false
         }
         guard !ContentDecoder.isUnknown(headers.contentEncoding) else {
-            cut(Failure(.truncated, "\(hop.host) sent the body in a Content-Encoding that it wasn't asked for."))
+            cut(Failure(.truncated, "\(hop.host) sent the body in a Content-Encoding that was not requested."))
             return false
         }
         if isOptedOut {
@@ -91,7 +91,7 @@ extension Transfer {
         }
         guard queued.request.accepts(contentType: headers.contentType) else {
             let said = headers.contentType.map { "says that it sends \($0.prefix(100))" } ?? "doesn't say what it sends"
-            cut(Failure(.notAnImage, "\(hop.host) \(said), which the job doesn't take."))
+            cut(Failure(.notAnImage, "\(hop.host) \(said), which the job doesn't accept."))
             return false
         }
         let limit = queued.request.maxBodyBytes ?? configuration.maxBodyBytes
@@ -127,7 +127,7 @@ extension Transfer {
     }
 
     var optOut: Failure {
-        Failure(.optOut, "\(hop.host) keeps this from machines, by X-Robots-Tag.")
+        Failure(.optOut, "\(hop.host) refuses this to robots, by X-Robots-Tag.")
     }
 
     private var isChallenged: Bool {
@@ -139,13 +139,13 @@ extension Transfer {
     private func earlierBytes() -> (bytes: BodyWriter?, Void)? {
         guard easy.long(CURLINFO_RESPONSE_CODE) == 206 else { return (nil, ()) }
         guard isResuming, let resume else {
-            cut(Failure(.truncated, "\(hop.host) sent a part of the body, though it was asked for all of it."))
+            cut(Failure(.truncated, "\(hop.host) sent a part of the body, but the whole was requested."))
             return nil
         }
         let range = headers.contentRange.flatMap(ContentRange.init)
         assembly = range.flatMap { Assembly($0, after: resume, length: headers.contentLength) }
         guard assembly != nil, headers.etag == resume.etag, headers.contentEncoding == nil else {
-            cut(Failure(.truncated, "\(hop.host) sent another part of the body than the one it was asked for."))
+            cut(Failure(.truncated, "\(hop.host) sent a different part of the body than was requested."))
             return nil
         }
         return (resume.writer, ())

@@ -39,11 +39,21 @@ package enum Boxes {
             }
             guard size >= 8 else { return false }
             guard reader.contains(offset, length: size) else { return true }
-            hasMedia = hasMedia || reader.has("mdat", at: offset + 4)
+            hasMedia = hasMedia || hasPictures(at: offset, size: size, reader)
             offset += size
         }
-        // Without `mdat` there are only descriptions of pictures, and their data are missing.
+        // There are only descriptions of pictures, and their data are missing.
         return !hasMedia
+    }
+
+    /// Whether a box has the data of pictures: `mdat`; `jxlc` and `jxlp`, JPEG XL's codestream, whole or in parts
+    /// (ISO/IEC 18181-2); or `idat` within `meta`, for small pictures (ISO/IEC 14496-12, 8.11.11).
+    private static func hasPictures(at offset: Int, size: Int, _ reader: ByteReader) -> Bool {
+        if ["mdat", "jxlc", "jxlp"].contains(where: { reader.has(Array($0.utf8), at: offset + 4) }) { return true }
+        // `meta` has a version and flags before its boxes. A description of a grid is in `idat`, too, and its tiles aren't.
+        guard reader.has("meta", at: offset + 4), size >= 12 else { return false }
+        let parts = (offset + 12)..<(offset + size)
+        return box("idat", in: parts, reader) != nil && HEIFItems(parts, reader).placesOfData.isEmpty
     }
 
     /// Whether there are other boxes than these, or anything but zeros after the last.

@@ -16,7 +16,7 @@ extension AnimationCoder {
         }
         guard let found else { return nil }
         guard found.frames > 0 else {
-            throw Failure(.badImage, "The \(name) says that it has \(found.frames) frames.")
+            throw Failure(.badImage, "The header of the \(name) says \(found.frames) frames.")
         }
         let canvas = PixelSize(width: header.width, height: header.height)
         return AnimationFacts(canvas: canvas, frames: found.frames, loopCount: min(max(0, found.loopCount), 65_535))

@@ -23,7 +23,7 @@ extension DecodedSource {
 
     func pixels(for size: PixelSize) throws(Failure) -> Picture {
         guard let picture = try pixels(for: [size]).first else {
-            throw Failure(.transform, "There is nothing to show of the picture.")
+            throw Failure(.transform, "The picture has no pixels to show.")
         }
         return picture
     }
@@ -137,7 +137,7 @@ extension DecodedSource {
         }
         if let damage { throw damage }
         if isLenient, let empty = format.emptySamples, let picture = pictures.first, try picture.consists(of: empty) {
-            throw Failure(.badImage, "Nothing can be seen of the \(format.name).")
+            throw Failure(.badImage, "All pixels of the \(format.name) are transparent.")
         }
         return pictures
     }

@@ -81,7 +81,7 @@ extension Picture {
             defer { withExtendedLifetime(memory) {} }
             return UnsafeRawBufferPointer(start: start, count: count).allSatisfy(bytes.contains)
         } catch {
-            throw error.error(.transform, "The pixels can't be looked at")
+            throw error.error(.transform, "The pixels can't be read")
         }
     }
 }

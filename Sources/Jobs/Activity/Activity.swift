@@ -16,7 +16,7 @@ public enum Counter: String, CaseIterable, Sendable {
     case helperRestarts = "helper_restarts"
     /// Time from the request to the last byte.
     case fetching = "fetch_seconds"
-    /// Time that an item waited for its turn at its host, or for another item's fetch of the same URL.
+    /// Time that an item waited for its host's limits, or for another item's fetch of the same URL.
     case waiting = "wait_seconds"
     /// Time from the source's bytes to its renditions, the wait for a helper included.
     case transforming = "transform_seconds"

@@ -71,7 +71,7 @@ extension DatabaseGate {
                     result = try body(db)
                     return .commit
                 }
-                guard let result else { throw JobsError(.internalError, "A look at the database gave no result.") }
+                guard let result else { throw JobsError(.internalError, "A reading transaction gave no result.") }
                 return result
             }
         }
@@ -111,7 +111,7 @@ extension DatabaseGate {
         let level: Int32 = isDurable ? Self.full : Self.normal
         try db.execute(sql: "PRAGMA synchronous = \(level)")
         guard try Int32.fetchOne(db, sql: "PRAGMA synchronous") == level else {
-            throw JobsError(.internalError, "SQLite doesn't take on how commits of \(path) are synced.")
+            throw JobsError(.internalError, "SQLite refuses the sync setting of the database \(path).")
         }
         isRelaxed.store(!isDurable, ordering: .relaxed)
     }

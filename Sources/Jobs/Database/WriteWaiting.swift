@@ -49,7 +49,7 @@ struct TurnWait {
             throw JobsError(
                 .busy,
                 "The database \(path) is locked by \(holder)"
-                    + (waiting.limit > 0 ? ", and stayed so for \(waited / 1_000) s." : "."))
+                    + (waiting.limit > 0 ? ", and has been for \(waited / 1_000) s." : "."))
         }
         if waited >= Self.announceAfter, !hasAnnounced {
             hasAnnounced = true

@@ -97,7 +97,7 @@ struct BackupPart {
     init(of source: String, for target: String) throws(JobsError) {
         path = "\(target).part.\(getpid()).\(String(UInt32.random(in: 0 ... .max), radix: 16))"
         var info = stat()
-        guard stat(source, &info) == 0 else { throw Self.failure("\(source) can't be looked at") }
+        guard stat(source, &info) == 0 else { throw Self.failure("\(source) can't be read") }
         descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw Self.failure("The copy \(path) can't be made") }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fchmod(descriptor, info.st_mode & 0o777) == 0 else {

@@ -72,7 +72,7 @@ public struct Maintenance: Sendable {
                 let count = try db.int("SELECT count(*) FROM (\(query))") ?? 0
                 guard count > 0 else { return nil }
                 let example = try DatabaseValue.fetchOne(db, sql: query + " LIMIT 1")?.description ?? "?"
-                return "Broken \(count) times, as by \(example): \(rule)."
+                return "\(count) rows, such as \(example), break the rule: \(rule)."
             }
         }
     }

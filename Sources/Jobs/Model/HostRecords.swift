@@ -119,8 +119,8 @@ extension HostStatus {
     /// - Parameter reason: `asked` or `parked`.
     public static func sentence(reason: String, host: String) -> String {
         reason == "parked"
-            ? "\(host) could not be reached several times in a row, and is left alone."
-            : "\(host) asked to be left alone for a while."
+            ? "\(host) could not be reached several times in a row, and gets no requests for now."
+            : "\(host) asked for a pause (Retry-After)."
     }
 }
 

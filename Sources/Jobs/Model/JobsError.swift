@@ -57,7 +57,7 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
             return
         }
         guard let error = error as? DatabaseError else {
-            self.init(.internalError, "The queue \(path) failed: \(error).")
+            self.init(.internalError, "The database \(path) failed: \(error).")
             return
         }
         let detail = error.message ?? "no message"
@@ -83,7 +83,9 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
         case .SQLITE_CONSTRAINT:
             self.init(.refused, detail)
         default:
-            self.init(.internalError, "The database \(path) answered \(error.resultCode.rawValue): \(detail).")
+            self.init(
+                .internalError,
+                "SQLite reported error \(error.resultCode.rawValue) for the database \(path): \(detail).")
         }
     }
 

@@ -53,13 +53,13 @@ public struct PictureFilter: Hashable, Sendable {
     ///   it refuses a picture only if both orientations are refused.
     public func objection(width: Int, height: Int, isUpright: Bool = true) -> String? {
         guard let quantity = refused(width, height), isUpright || refused(height, width) != nil else { return nil }
-        return "The picture has \(width)×\(height) pixels, and the job takes \(wanted(quantity))."
+        return "The picture has \(width)×\(height) pixels, and the job accepts \(wanted(quantity))."
     }
 
     /// Why a body is refused, in a sentence; nil if it is accepted.
     public func objection(bytes: Int64) -> String? {
         guard let range = ranges[.bytes], !range.contains(Double(bytes)) else { return nil }
-        return "The body has \(bytes) bytes, and the job takes \(wanted(.bytes))."
+        return "The body has \(bytes) bytes, and the job accepts \(wanted(.bytes))."
     }
 
     private func refused(_ width: Int, _ height: Int) -> Quantity? {

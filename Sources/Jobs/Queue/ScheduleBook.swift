@@ -275,7 +275,7 @@ public struct ScheduleBook: Sendable {
         guard row["takers"] < mostTakers else {
             try end(
                 run, "failed", job: nil,
-                "\(mostTakers) programs have begun to read its lists, and none came to an end.",
+                "\(mostTakers) programs began to read its lists, and none finished.",
                 at: now, in: db)
             return nil
         }

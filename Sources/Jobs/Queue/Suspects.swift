@@ -85,7 +85,7 @@ extension JobQueue {
     ) throws {
         let failure = FailureClass.workerCrash
         let message =
-            "Three workers died while this was the only URL that they held. Its bytes, or this program, need a look."
+            "Three workers died while this was the only URL that they held. Inspect its bytes, and report this."
         try db.run(
             """
             UPDATE items SET state = 'failed', lease = NULL, attempts = attempts + 1, class = ?, http_status = NULL,

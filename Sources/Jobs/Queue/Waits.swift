@@ -42,13 +42,13 @@ extension JobReports {
             let last = seconds(until: row.steady("last"), from: now.steady)
             let time = next == last ? "\(next) s" : "\(next) to \(last) s"
             let reason = (row["message"] as String?).map { " (\(trimmed($0)))" } ?? ""
-            return "\(items(row["n"])) put off\(host), for \(time) more\(reason)."
+            return "\(items(row["n"])) delayed\(host), for \(time) more\(reason)."
         }
     }
 
     /// The same if there are more delayed items than can be read each time.
     private static func delays(at now: WallTime, _ many: DelayedWaits) throws -> [String] {
-        let all = "\(try many.count()) items are put off."
+        let all = "\(try many.count()) items are delayed."
         return try [all]
             + many.hosts(job: nil, limit: 1_000).sorted { $0.items > $1.items }.prefix(3).map { wait in
                 let time = wait.until.map { ", for up to \(seconds(until: $0, from: now)) s more" } ?? ""

@@ -70,7 +70,7 @@ public struct Salvage {
         guard isThere || mayBeMissing else {
             throw JobsError(
                 .cannotOpen,
-                "There is no database at \(path). Where it is lost, one is made of the cache's files by: "
+                "There is no database at \(path). If it is lost, build one from the cache's files with: "
                     + "worker db rebuild --adopt")
         }
         let lock = try LockFile(path: path + ".lock")

@@ -102,7 +102,7 @@ struct SalvageLoad {
         if let failure = outcome.failure {
             report.unreadable.append("Of the table \(table) \(outcome.rows) rows could be read: \(failure)")
         }
-        if refused > 0 { report.unreadable.append("\(refused) rows of the table \(table) made no sense.") }
+        if refused > 0 { report.unreadable.append("\(refused) rows of the table \(table) were invalid.") }
         if outcome.failure != nil || refused > 0 { gaps.insert(table) }
         if table == "jobs" { report.jobs = outcome.rows - refused }
         if table == "items" { report.items = outcome.rows - refused }

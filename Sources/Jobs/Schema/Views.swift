@@ -90,7 +90,7 @@ extension Schema {
             FROM items WHERE state = 'delayed'
         UNION ALL SELECT
             items.job, items.id, items.url, held_items.host,
-            coalesce(host_load.reason, 'All downloads at once are taken (--concurrency).'), items.class, items.attempts,
+            coalesce(host_load.reason, 'All download slots are in use (--concurrency).'), items.class, items.attempts,
             \(isoOfSteady("host_load.until"))
             FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
             LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host;

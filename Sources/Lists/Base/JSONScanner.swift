@@ -70,7 +70,7 @@ struct JSONScanner {
     private mutating func list(
         _ open: UInt8, _ close: UInt8, _ body: (inout JSONScanner) throws -> Void,
     ) throws {
-        try expect(open, "it is not what it should be")
+        try expect(open, "'{' or '[' is expected here")
         depth += 1
         defer { depth -= 1 }
         guard depth <= Self.deepest else { throw Invalid(message: "it is nested too deeply") }
@@ -86,7 +86,7 @@ struct JSONScanner {
             position += 1
             skipSpace()
         }
-        try expect(close, "it does not end where it should")
+        try expect(close, "a comma or the closing bracket is missing")
     }
 
     mutating func string() throws -> String {

@@ -81,7 +81,7 @@ public final class EntrySpool: @unchecked Sendable {
         guard try fill(4) else { return nil }
         let length = buffer.withUnsafeBytes { Int($0.loadUnaligned(fromByteOffset: position, as: UInt32.self)) }
         position += 4
-        guard try fill(length) else { throw ListMistake("The list on the disk is not whole.") }
+        guard try fill(length) else { throw ListMistake("The list on the disk is incomplete.") }
         defer { position += length }
         return String(decoding: buffer[position..<position + length], as: UTF8.self)
     }

@@ -30,7 +30,7 @@ final class GzipUnpacker: Unpacker {
     func unpack(_ bytes: [UInt8], isLast: Bool, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         if isLast {
             guard isOpen else { return }
-            throw ListMistake("\(name) ends in the middle of its gzip data: it was not copied whole.")
+            throw ListMistake("\(name) ends in the middle of its gzip data: it was not copied completely.")
         }
         var input = bytes
         try input.withUnsafeMutableBufferPointer { input in
@@ -78,7 +78,7 @@ final class ZstdUnpacker: Unpacker {
     func unpack(_ bytes: [UInt8], isLast: Bool, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         if isLast {
             guard isOpen else { return }
-            throw ListMistake("\(name) ends in the middle of its zstd data: it was not copied whole.")
+            throw ListMistake("\(name) ends in the middle of its zstd data: it was not copied completely.")
         }
         try bytes.withUnsafeBytes { bytes in
             var input = ZSTD_inBuffer(src: bytes.baseAddress, size: bytes.count, pos: 0)

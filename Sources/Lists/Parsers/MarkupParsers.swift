@@ -169,7 +169,7 @@ final class HTMLPushParser: ListParser {
             box.call {
                 guard box.context?.pointee.nameNr ?? 0 <= HTMLPushParser.deepest else {
                     throw ListMistake(
-                        line: box.line, "More than \(HTMLPushParser.deepest) elements are open: this is no page.")
+                        line: box.line, "More than \(HTMLPushParser.deepest) elements are nested, the most for a page.")
                 }
                 let element = MarkupElement(
                     name: string(name), space: "", attributes: HTMLPushParser.attributes(attributes))

@@ -31,7 +31,7 @@ struct Sandbox {
             protections.landlock = try Landlock.restrict(to: access)
         } catch {
             protections.landlock = 0
-            protections.complaints.append("Landlock can't be had: \(error).")
+            protections.complaints.append("Landlock is not available: \(error).")
         }
     }
 

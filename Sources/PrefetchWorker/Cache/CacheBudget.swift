@@ -52,13 +52,13 @@ final class CacheBudget: Sendable {
     /// Why there is no space, if there was none a moment ago.
     var reasonOfShortage: String? { shortage.latest }
 
-    /// Whether no space was granted for ten seconds; then a shortage makes the worker pause and report what occupies
-    /// the cache. Otherwise, as under a small limit, only the item is delayed for a moment.
-    var isStuck: Bool { monotonicMilliseconds() - grantedAt.load(ordering: .relaxed) > 10_000 }
+    /// Whether space was refused for ten seconds, and none granted; then a shortage makes the worker pause and report
+    /// what occupies the cache. Otherwise, as under a small limit, only the item is delayed for a moment.
+    var isStuck: Bool { shortage.lasts(at: monotonicMilliseconds()) }
 
     /// The ending of an item for which the cache has no space now.
     func putOff(_ reason: String, now: WallTime) -> ItemEnding {
-        .wait(until: now + Int64.random(in: 50...250), reason: "It waits for room in the cache. \(reason)")
+        .wait(until: now + Int64.random(in: 50...250), reason: "It waits for space in the cache. \(reason)")
     }
 
     var limit: Int64? { collector.policy.maxBytes }
@@ -114,7 +114,7 @@ final class CacheBudget: Sendable {
         do {
             answer = try await waitForRoom(bytes * Int64(count))
         } catch {
-            throw Failure(.diskError, "Room in the cache can't be set aside: \(error)")
+            throw Failure(.diskError, "Space in the cache can't be reserved: \(error)")
         }
         if case .full(let reason) = answer { throw Failure(.diskFull, reason) }
         return (0..<count).map { _ in CacheReservation(self, bytes: bytes) }
@@ -143,6 +143,12 @@ final class CacheBudget: Sendable {
 
     private func take(_ bytes: Int64) async throws -> Answer {
         guard let limit, let worker else { return .granted }
+        let answer = try await take(bytes, limit, worker)
+        if case .full = answer { shortage.begins(at: monotonicMilliseconds()) }
+        return answer
+    }
+
+    private func take(_ bytes: Int64, _ limit: Int64, _ worker: Int64) async throws -> Answer {
         // Other workers may take the freed space, so this repeats as long as something can be freed.
         for _ in 0..<100 {
             // The spare counts too: near the limit neither this worker nor another could use it otherwise.
@@ -195,7 +201,10 @@ final class CacheBudget: Sendable {
         guard excess > 0 else { return nil }
         if try await shortage.settleDead(myself: worker) { return nil }
         // Without transfers in flight, no space will be freed.
-        if totals.reservedBytes == 0 { grantedAt.store(0, ordering: .relaxed) }
+        if totals.reservedBytes == 0 {
+            grantedAt.store(0, ordering: .relaxed)
+            shortage.stays()
+        }
         return .full(try await shortage.tell(excess: excess, limit: limit))
     }
 

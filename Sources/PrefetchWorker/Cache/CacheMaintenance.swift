@@ -97,7 +97,7 @@ struct CacheMaintenance: Sendable {
         do {
             try await collector.store.maintenance.giveBackMemory()
         } catch {
-            logger.warning("The database keeps its memory.", metadata: ["error": "\(error)"])
+            logger.warning("SQLite's memory can't be released.", metadata: ["error": "\(error)"])
         }
         // The C library keeps a heap for nearly every thread, and would never return the memory of a peak.
         await blocking.run { FreeMemory.giveBack() }
@@ -107,7 +107,7 @@ struct CacheMaintenance: Sendable {
         do {
             return try await collector.store.database.keepCacheClock(unlessStill: last)
         } catch {
-            logger.warning("The cache's clock can't be written down.", metadata: ["error": "\(error)"])
+            logger.warning("The cache's clock can't be saved.", metadata: ["error": "\(error)"])
             return last
         }
     }
@@ -129,7 +129,7 @@ struct CacheMaintenance: Sendable {
         do {
             try await budget.trim()
         } catch {
-            logger.warning("Room in the cache can't be given back.", metadata: ["error": "\(error)"])
+            logger.warning("Reserved space in the cache can't be released.", metadata: ["error": "\(error)"])
         }
     }
 

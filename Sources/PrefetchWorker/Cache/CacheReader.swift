@@ -97,7 +97,7 @@ struct ReadOnlyCache: Sendable {
         guard let database = places.first(where: { access($0, R_OK) == 0 }) else {
             throw WorkerError(
                 .cannotCreate,
-                "The read-only cache \(folder) has no database: it must lie in it or beside it, as worker.db.")
+                "The read-only cache \(folder) has no database: worker.db must be in the folder or beside it.")
         }
         store = try JobStore(readOnly: database)
     }

@@ -123,7 +123,7 @@ extension CacheBudget {
             guard case .full(let reason) = try await waitForRoom(bytes) else { return nil }
             return reason
         } catch {
-            return "It can't be set aside: \(error)"
+            return "Space can't be reserved: \(error)"
         }
     }
 }

@@ -8,8 +8,13 @@ final class CacheShortage: Sendable {
         var searchedAt = Int64.min
         var reason: String?
         var toldAt = Int64.min
+        /// When the first request was refused since the last one that was granted; nil if none was.
+        var refusedSince: Int64?
+        var refusedAt = Int64.min
     }
 
+    /// Milliseconds after which a shortage lasts; also the gap after which a refusal is the first of a new shortage.
+    private static let patience: Int64 = 10_000
     /// Milliseconds between two searches through all folders.
     private static let searchEvery: Int64 = 1_000
     private let collector: Collector
@@ -57,5 +62,31 @@ final class CacheShortage: Sendable {
     /// The latest reported shortage; nil if space was granted since.
     var latest: String? { state.withLock { $0.reason } }
 
-    func isOver() { state.withLock { ($0.reason, $0.toldAt) = (nil, .min) } }
+    // MARK: - Its course
+
+    /// A request was refused at `now`, in milliseconds of ``monotonicMilliseconds()``.
+    func begins(at now: Int64) {
+        state.withLock { state in
+            // A worker that had nothing to do meanwhile has not waited for space.
+            if let since = state.refusedSince, since == .min || now - state.refusedAt <= Self.patience {
+                state.refusedAt = now
+            } else {
+                (state.refusedSince, state.refusedAt) = (now, now)
+            }
+        }
+    }
+
+    /// No space will be freed, however long the worker waits.
+    func stays() { state.withLock { $0.refusedSince = .min } }
+
+    /// Whether nothing was granted for ten seconds in which space was asked for, or no space can be freed.
+    func lasts(at now: Int64) -> Bool {
+        state.withLock { state in
+            guard let since = state.refusedSince else { return false }
+            return since == .min || now - since > Self.patience
+        }
+    }
+
+    /// Space was granted.
+    func isOver() { state.withLock { ($0.reason, $0.toldAt, $0.refusedSince) = (nil, .min, nil) } }
 }

@@ -216,7 +216,7 @@ public struct Collector: Sendable {
         guard free < minimum else { return nil }
         return """
             Even without any file of the cache \(cache.directory) only \(free >> 20) MiB of its disk would be free, less than the \
-            \(minimum >> 20) MiB that --min-free keeps, so nothing is deleted: lower --min-free, or make room on the disk.
+            \(minimum >> 20) MiB that --min-free keeps, so nothing is deleted: lower --min-free, or free space on the disk.
             """
     }
 

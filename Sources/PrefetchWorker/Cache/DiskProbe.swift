@@ -38,10 +38,10 @@ final class DiskProbe: Sendable {
             // Other workers free space as well, so the free space is checked again in any case.
             if let reason = report.hopeless { disk.explain(reason) } else { disk.lookAgain() }
             if let trouble = report.trouble {
-                logger.warning("The cache can't make room.", metadata: ["error": "\(trouble)"])
+                logger.warning("The cache can't free space.", metadata: ["error": "\(trouble)"])
             }
         } catch {
-            logger.warning("The cache can't make room.", metadata: ["error": "\(error)"])
+            logger.warning("The cache can't free space.", metadata: ["error": "\(error)"])
         }
         return true
     }

@@ -72,7 +72,7 @@ final class DiskWatch: Sendable {
     /// - Returns: as `worked()`.
     func rests() -> Bool { state.withLock { $0.reported == nil && Self.endAnnouncement(&$0) } }
 
-    func sayItWorks(_ logger: Logger) { logger.notice("The disk works again; the worker goes on.") }
+    func sayItWorks(_ logger: Logger) { logger.notice("The disk works again; the worker continues.") }
 
     private static func endAnnouncement(_ state: inout State) -> Bool {
         defer { state.isAnnounced = false }
@@ -137,7 +137,7 @@ final class DiskWatch: Sendable {
             guard free < minimumFree else { return nil }
             return
                 "Only \(free >> 20) MiB are free for the cache \(cache.directory), less than the \(minimumFree >> 20) MiB "
-                + "that --min-free keeps; lower it, or make room on the disk."
+                + "that --min-free keeps; lower it, or free space on the disk."
         } catch {
             return error.message
         }

@@ -43,7 +43,7 @@ extension HelperPool {
                 try await self.greet(helper, on: DispatchQueue(label: "helper"))
             }
         } catch {
-            throw WorkerError(.unavailable, "The sandbox that is required can't be had: \(error)")
+            throw WorkerError(.unavailable, "The required sandbox is not available: \(error)")
         }
     }
 
@@ -93,7 +93,7 @@ extension HelperPool {
         }
         guard !protections.isComplete else { return }
         let reasons = protections.complaints.joined(separator: " ")
-        if configuration.requiresSandbox { throw HelperRefused(reason: "it is not fully guarded. \(reasons)") }
+        if configuration.requiresSandbox { throw HelperRefused(reason: "it is not fully sandboxed. \(reasons)") }
         let isFirst = hasWarned.withLock { hasWarned in
             defer { hasWarned = true }
             return !hasWarned

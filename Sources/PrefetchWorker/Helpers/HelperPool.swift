@@ -57,7 +57,7 @@ final class HelperPool: Sendable {
         return .failure(
             Failure(
                 .transform,
-                "The picture can be decoded, but no helper could make its variants with \(HelperBounds.memory >> 20) MiB and "
+                "The picture can be decoded, but its variants can't be made with \(HelperBounds.memory >> 20) MiB and "
                     + "\(configuration.processorSeconds) s of CPU; ask for smaller or cheaper ones."))
     }
 

@@ -79,7 +79,7 @@ final class HelperProgram: Sendable {
             }
             group.addTask {
                 try await Task.sleep(for: patience)
-                throw HelperRefused(reason: "it said nothing of itself for \(patience)")
+                throw HelperRefused(reason: "it did not report its versions within \(patience)")
             }
             defer { group.cancelAll() }
             // There are two tasks, so there is a first result.

@@ -113,7 +113,7 @@ final class FolderWalk: @unchecked Sendable {
     private func enter(_ name: [UInt8], in place: CInt, path: [UInt8], _ files: inout [NewPicture]) {
         guard levels.count < Self.deepest else {
             return refuse(
-                path, Failure(.http(404), "It lies in more than \(Self.deepest) folders, and is left out."), &files)
+                path, Failure(.http(404), "It is nested in more than \(Self.deepest) folders, and is skipped."), &files)
         }
         let raw = openAt(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard raw >= 0, let stream = fdopendir(raw) else {

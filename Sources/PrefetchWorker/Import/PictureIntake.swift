@@ -170,7 +170,7 @@ struct PictureIntake: Sendable {
         } catch let error as Errno where error == .fileTooLarge {
             throw Failure(.tooLarge, "The file is larger than the cache may be (--cache-max-size).")
         } catch {
-            throw Failure(.diskFull, "The cache has no room for the file. \(file.room?.reason ?? "\(error)")")
+            throw Failure(.diskFull, "The cache has no space for the file. \(file.room?.reason ?? "\(error)")")
         }
     }
 }

@@ -194,7 +194,7 @@ final class ItemRun {
             return .blacklisted(entry)
         }
         guard try await stages.delegate.allows(item) else {
-            return .failed(Failure(.denied, "The delegate said no."))
+            return .failed(Failure(.denied, "The delegate refused the URL."))
         }
         return try stages.hosts.ending(of: item)
     }

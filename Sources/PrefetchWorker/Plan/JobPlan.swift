@@ -112,7 +112,7 @@ final class JobPlan: Sendable {
         var sizes: [BodyFilter.Size] = []
         if let size = own?.size { sizes.append(.init(size...size, .checksum, wanted: "the item's size is \(size)")) }
         if let bytes = filter.bytes {
-            sizes.append(.init(bytes, .filtered, wanted: "the job takes \(filter.wantedBytes)"))
+            sizes.append(.init(bytes, .filtered, wanted: "the job accepts \(filter.wantedBytes)"))
         }
         var objection: (@Sendable (Int, Int) -> String?)?
         if filter.measuresPixels {

@@ -61,7 +61,7 @@ final class Assets: Sendable {
         guard let directory else {
             throw Failure(
                 .transform,
-                "The picture '\(name)' is asked for, and there is no folder to look in; start the worker with "
+                "The variant needs the picture '\(name)', and there is no folder of pictures; start the worker with "
                     + "--assets FOLDER.")
         }
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)

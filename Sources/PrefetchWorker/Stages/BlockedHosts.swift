@@ -34,10 +34,10 @@ final class BlockedHosts: Sendable {
         switch reason {
         case .asked:
             return .wait(
-                until: now() + left.milliseconds, host: host, reason: "\(host) asked to be left alone for a while.")
+                until: now() + left.milliseconds, host: host, reason: "\(host) asked for a pause (Retry-After).")
         case .parked:
             var failure = Failure(
-                .connect, "\(host) could not be reached several times in a row, and is left alone.")
+                .connect, "\(host) could not be reached several times in a row, and gets no requests for now.")
             failure.retryAfter = left
             failure.host = host
             failure.hasAsked = false
@@ -59,7 +59,8 @@ final class BlockedHosts: Sendable {
     /// The ending of an item that was shed to make room for items of other hosts.
     func crowded(_ host: String) -> ItemEnding {
         .wait(
-            until: now() + shedHosts.delay(of: host), host: host, reason: "Many others wait for \(host), which is busy."
+            until: now() + shedHosts.delay(of: host), host: host,
+            reason: "Many items wait for \(host), which is at its limits."
         )
     }
 }

@@ -67,7 +67,16 @@ final class RetryBudget: Sendable {
     private struct Bucket {
         var tokens = RetryBudget.burst
         var filledAt: Int64
+
+        mutating func fill(_ now: Int64) {
+            let earned = Double(max(0, now - filledAt)) / 1_000 * RetryBudget.perSecond
+            tokens = min(RetryBudget.burst, tokens + earned)
+            filledAt = now
+        }
     }
+
+    /// Bounds the memory.
+    private static let mostBuckets = 10_000
 
     private let buckets = Mutex<[String: Bucket]>([:])
 
@@ -77,14 +86,19 @@ final class RetryBudget: Sendable {
     /// - Returns: milliseconds of additional delay until the budget allows it.
     func take(_ host: String, now: Int64) -> Int64 {
         buckets.withLock { buckets in
-            // Limits the memory: only buckets in debt are kept. Any other host starts with a full bucket again.
-            if buckets.count > 10_000 { buckets = buckets.filter { $0.value.tokens < 0 } }
+            if buckets.count > Self.mostBuckets { forget(&buckets, now) }
             var bucket = buckets[host] ?? Bucket(filledAt: now)
-            let earned = Double(max(0, now - bucket.filledAt)) / 1_000 * Self.perSecond
-            bucket.tokens = min(Self.burst, bucket.tokens + earned) - 1
-            bucket.filledAt = now
+            bucket.fill(now)
+            bucket.tokens -= 1
             buckets[host] = bucket
             return bucket.tokens >= 0 ? 0 : Int64(-bucket.tokens / Self.perSecond * 1_000)
         }
+    }
+
+    /// Drops the buckets that are full again, which change nothing; if most are in use, all that owe no retry.
+    private func forget(_ buckets: inout [String: Bucket], _ now: Int64) {
+        for host in buckets.keys { buckets[host]?.fill(now) }
+        buckets = buckets.filter { $0.value.tokens < Self.burst }
+        if buckets.count > Self.mostBuckets / 2 { buckets = buckets.filter { $0.value.tokens < 0 } }
     }
 }

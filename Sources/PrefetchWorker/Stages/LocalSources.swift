@@ -70,7 +70,7 @@ extension LocalSources {
                 FilePath(parsed.path(percentEncoded: false)), .readOnly, options: [.closeOnExec, .nonBlocking])
         } catch {
             // A missing file and a forbidden one get the same message, so that it does not reveal which files exist.
-            throw Failure(.http(404), "There is no such file that may be read.")
+            throw Failure(.http(404), "There is no such file in the folders of --allow-files.")
         }
         let path = linkTarget(of: "/proc/self/fd/\(file.rawValue)") ?? ""
         let isAllowed = folders.contains { folder in
@@ -81,7 +81,7 @@ extension LocalSources {
         }
         guard isAllowed else {
             try? file.close()  // Best effort: it was only opened.
-            throw Failure(.http(404), "There is no such file that may be read.")
+            throw Failure(.http(404), "There is no such file in the folders of --allow-files.")
         }
         return file
     }

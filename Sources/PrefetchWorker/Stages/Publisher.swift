@@ -222,7 +222,7 @@ final class Publisher: Sendable {
                 if group.contains(where: \.ending.isDone), disk.worked() { disk.sayItWorks(logger) }
                 return finished
             } catch {
-                if attempt == 1 { logger.error("Results can't be written down.", metadata: ["error": "\(error)"]) }
+                if attempt == 1 { logger.error("Results can't be saved.", metadata: ["error": "\(error)"]) }
                 let isUrgent = queue.isClosed || isHurried.load(ordering: .relaxed)
                 guard error.mayPass, attempt < (isUrgent ? min(patience, 10) : patience) else {
                     fatal.withLock { $0 = $0 ?? error }

@@ -56,7 +56,7 @@ struct SourceFiles: Sendable {
         } catch let error as Errno where error == .fileTooLarge {
             throw Failure(.tooLarge, "The source is \(bytes) bytes, more than the cache may hold.")
         } catch let error as Errno {
-            throw Failure(.diskFull, "The cache has no room for \(bytes) bytes. \(room?.reason ?? "\(error)")")
+            throw Failure(.diskFull, "The cache has no space for \(bytes) bytes. \(room?.reason ?? "\(error)")")
         } catch {
             throw Failure(.diskError, "The source can't be stored: \(error)")
         }

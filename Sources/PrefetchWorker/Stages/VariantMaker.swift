@@ -148,7 +148,7 @@ struct VariantMaker: Sendable {
         } catch let failure as Failure {
             throw failure
         } catch {
-            throw Failure(.diskError, "Room in the cache can't be set aside: \(error)")
+            throw Failure(.diskError, "Space in the cache can't be reserved: \(error)")
         }
         return try await stored(blobs)
     }

@@ -64,8 +64,8 @@ final class ProcessTurns: Sendable {
         case .helper: "All \(places) helper processes are at work on other pictures (--transforms)."
         case .command where places == 1: "The transform command is at work on another picture (--transforms)."
         case .command: "All \(places) places for transform commands are taken by other pictures (--transforms)."
-        case .delegate where places == 1: "The delegate program answers another question first."
-        case .delegate: "The delegate program answers \(places) other questions first."
+        case .delegate where places == 1: "The delegate program is busy with another call."
+        case .delegate: "The delegate program is busy with \(places) other calls."
         }
     }
 }

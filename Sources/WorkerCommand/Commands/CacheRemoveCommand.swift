@@ -22,7 +22,9 @@ struct CacheRemoveCommand: AsyncParsableCommand {
     @Argument(help: "URLs, as they were enqueued.") var urls: [String] = []
     @Option(help: ArgumentHelp("Only this variant, or original.", valueName: "name")) var variant: String?
     @Option(help: "Only URLs of this host.") var host: String?
-    @Option(help: ArgumentHelp("Only URLs like this, with * and ? for any characters.", valueName: "pattern"))
+    @Option(
+        help: ArgumentHelp("Only URLs that match this pattern; * and ? stand for any characters.", valueName: "pattern")
+    )
     var match: String?
     @Flag(help: "Only list them.") var dryRun = false
     @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.") var showCredentials = false

@@ -23,9 +23,10 @@ struct CacheVerifyCommand: AsyncParsableCommand {
     )
     @OptionGroup var common: CommonOptions
     @Flag(help: "Names and sizes only; nothing is read.") var quick = false
-    @Option(help: ArgumentHelp("Read so many of a hundred blobs, at random.", valueName: "percent")) var sample: Double?
+    @Option(help: ArgumentHelp("Read this percentage of the blobs, at random.", valueName: "percent")) var sample:
+        Double?
     @Flag(help: "Read everything (the default).") var full = false
-    @Option(Setting.bytes("rate", nil, "Bytes to read in a second.", standardText: "no limit")) var rate: Int64?
+    @Option(Setting.bytes("rate", nil, "Bytes to read a second, at most.", standardText: "no limit")) var rate: Int64?
     @Flag(help: "Go on where the last verification was stopped.") var resume = false
     @Flag(help: "Queue the URLs of missing and damaged files again.") var repair = false
     @Flag(help: "Print JSON.") var json = false
@@ -60,7 +61,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
             if audit.wasStopped, let interruption {
                 Terminal.error(
                     quick
-                        ? "worker: Stopped before everything was looked at."
+                        ? "worker: Stopped before everything was checked."
                         : "worker: Stopped before everything was read. Go on with: worker cache verify --resume")
                 throw interruption
             }
@@ -74,19 +75,20 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         lines += some(audit.damaged) { "damaged: \($0) (now in quarantine)" }
         lines += some(audit.unreadable) { "unreadable: \($0)" }
         lines += some(audit.strangers) { "not ours: \(Terminal.safe($0))" } + audit.inconsistencies
-        if audit.repairedLinks > 0 { lines.append("\(audit.repairedLinks) links were put right") }
+        if audit.repairedLinks > 0 { lines.append("\(audit.repairedLinks) links were corrected") }
         lines += audit.repairJobs.map { "queued again as job \($0)" }
-        lines += some(audit.lost.map(\.name)) { "lost, and not there again: \($0)" }
+        lines += some(audit.lost.map(\.name)) { "lost, not restored yet: \($0)" }
         if audit.blacklisted > 0 {
-            lines.append("\(audit.blacklisted) of them stay lost while they are on the list: worker blacklist list")
+            lines.append(
+                "\(audit.blacklisted) of them stay lost while their URLs are on the blacklist: worker blacklist list")
         }
         if audit.lost.count > audit.blacklisted {
             lines.append("queue the lost files again with: worker cache verify --repair")
         }
-        if audit.onTheirWay > 0 { lines.append("\(audit.onTheirWay) lost files are on their way") }
+        if audit.onTheirWay > 0 { lines.append("\(audit.onTheirWay) lost files are being fetched again") }
         if audit.quarantinedFiles > 0 {
             lines.append(
-                "\(audit.quarantinedFiles) files are in quarantine (\(Output.bytes(audit.quarantinedBytes))); they go after "
+                "\(audit.quarantinedFiles) files are in quarantine (\(Output.bytes(audit.quarantinedBytes))); they are deleted after "
                     + "--quarantine-age, or with: worker cache clear --quarantine")
         }
         if audit.unrepairable > 0 {

@@ -54,7 +54,7 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
             """,
     )
     @OptionGroup var common: CommonOptions
-    @Flag(help: "Take the cache over, though it is another database's or there is none.") var adopt = false
+    @Flag(help: "Use the cache although it belongs to another database, or to none.") var adopt = false
     @OptionGroup var confirmation: Confirmation
     @Flag(help: "Print JSON.") var json = false
 
@@ -64,7 +64,7 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
             let cache = try common.openCache()
             let path = try common.databasePath(settings)
             let plan =
-                "A new database takes the place of \(path), made of what can be read of it and of the files in \(cache.directory); "
+                "A new database replaces \(path); it is built from the readable rows and the files in \(cache.directory); "
                 + "the old one is kept under another name."
             guard try confirmation.allows(plan) else { return }
             let report = try await Rebuild(database: common.databasePath(settings), cache: cache)

@@ -86,12 +86,12 @@ struct EnqueueCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Asked in place of a URL that has failed for good; repeatable, in order.", valueName: "url"))
+            "A URL to fetch if the item's own has failed for good; repeatable, in order.", valueName: "url"))
     var fallback: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Where a notice is sent when the job has ended, or 'command' for the command of worker run --notify-command.",
+            "The URL that gets a notice when the job has ended, or 'command' for the command of worker run --notify-command.",
             valueName: "url"))
     var notify: String?
 
@@ -117,7 +117,7 @@ struct EnqueueCommand: AsyncParsableCommand {
             return Terminal.print(json ? #"{"job":\#(running ?? 0),"urls":0}"# : "\(running ?? 0)")
         }
         if let count = try await store.reports.progress(job: id)?.notNew, count > 0 {
-            Terminal.error("\(ListIntake.urls(count)) were done by earlier jobs, and are left out.")
+            Terminal.error("\(ListIntake.urls(count)) were done by earlier jobs, and are skipped.")
         }
         Terminal.print(json ? #"{"job":\#(id),"urls":\#(intake.spool.count)}"# : "\(id)")
     }

@@ -25,7 +25,7 @@ struct EventsCommand: AsyncParsableCommand {
         help: "Only this job; the command ends when the job has ended.", transform: { try JobNumber.read($0) })
     var job: Int64?
 
-    @Option(Setting.time("since", nil, "Only events of the last so many seconds, 90m, 12h or 7d."))
+    @Option(Setting.time("since", nil, "Only events of this last time, such as 90m, 12h or 7d."))
     var since: Int64?
 
     @Option(help: ArgumentHelp("Only events after the one with this id.", valueName: "id"))
@@ -33,7 +33,7 @@ struct EventsCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Go on after the event whose id is in this file, and keep it up to date; it is made where it is missing.",
+            "Go on after the event whose id is in this file, which is created if missing and kept up to date.",
             valueName: "file"))
     var cursor: String?
 
@@ -88,7 +88,7 @@ private struct CursorFile {
         }
         let text = String(decoding: data, as: UTF8.self).filter { !$0.isWhitespace }
         guard let id = Int64(text), id >= 0 else {
-            throw SettingsError("\(path) holds no id of an event. Delete it to begin anew.")
+            throw SettingsError("\(path) holds no id of an event. Delete it to start from the first event.")
         }
         return id
     }

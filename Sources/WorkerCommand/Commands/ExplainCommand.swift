@@ -86,7 +86,8 @@ struct ExplainCommand: AsyncParsableCommand {
                     lines(report).forEach { Terminal.print(Terminal.safe($0)) }
                 }
                 if report.isEmpty {
-                    Terminal.error("worker: Nothing is known of \(Terminal.safe(report.url)): no job has asked for it.")
+                    Terminal.error(
+                        "worker: There is nothing about \(Terminal.safe(report.url)): no job has asked for it.")
                     throw ExitCode.notFound
                 }
             }
@@ -113,14 +114,17 @@ struct ExplainCommand: AsyncParsableCommand {
             )
         }
         if let entry = report.blacklisted {
+            let times = entry.count == 1 ? "once" : "\(entry.count) times"
+            let limit = entry.setting.map { "; workers with other settings than \($0) ignore it" } ?? ""
             lines.append(
-                "  blacklist \(entry.failure), \(entry.count == 1 ? "once" : "\(entry.count) times"), until \(Output.time(entry.expiresAt)): \(entry.message ?? "")"
+                "  blacklist \(entry.failure), \(times), until \(Output.time(entry.expiresAt))\(limit): \(entry.message ?? "")"
             )
         }
         if let until = report.hostBlockedUntil {
             let why =
                 report.hostBlockedFor == "parked"
-                ? "could not be reached several times in a row, and is left alone" : "asked to be left alone"
+                ? "could not be reached several times in a row, and gets no requests for now"
+                : "asked for a pause (Retry-After)"
             lines.append("  host      \(why) until \(Output.time(until))")
         }
         for item in report.items {

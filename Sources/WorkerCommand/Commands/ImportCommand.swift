@@ -37,12 +37,12 @@ struct ImportCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Lines of paths and URLs; - for standard input.", valueName: "file")) var list: String?
     @Option(
         help: ArgumentHelp(
-            "Only files whose path in the folder is like this, with * and ? for any characters; repeatable.",
+            "Only files whose path in the folder matches this pattern; * and ? stand for any characters; repeatable.",
             valueName: "pattern"))
     var match: [String] = []
     @Option(
         Setting.whole(
-            "limit", nil, in: 1...1_000_000_000, "Store at most so many; skipped and refused files do not count."))
+            "limit", nil, in: 1...1_000_000_000, "Store this many at most; skipped and refused files do not count."))
     var limit: Int?
     @Option(RunSettings.transforms) var transforms: Int?
     @Flag(help: "Judge the files, list them with their URLs, and store nothing.") var dryRun = false

@@ -85,7 +85,7 @@ struct ResumeCommand: AsyncParsableCommand {
         guard let job = meant.job else {
             return try await changeAll(common) { store in
                 let wasPaused = try await store.control.resumeAll()
-                Terminal.print(wasPaused ? "all jobs go on" : "nothing was paused with --all")
+                Terminal.print(wasPaused ? "all jobs are resumed" : "nothing was paused with --all")
             }
         }
         try await change(common, job) { try await $0.control.resume(job: job) }
@@ -121,7 +121,7 @@ struct RetryCommand: AsyncParsableCommand {
     @Argument(help: "The job.", transform: { try JobNumber.read($0) }) var job: Int64
     @Option(name: .customLong("class"), help: "Only this class of failure, such as http-404.") var failure: String?
     @Option(help: "Only this host.") var host: String?
-    @Option(Setting.time("since", nil, "Only items that ended in the last so many seconds, 90m, 12h or 7d.")) var since:
+    @Option(Setting.time("since", nil, "Only items that ended in this last time, such as 90m, 12h or 7d.")) var since:
         Int64?
     @Flag(help: "Take their URLs off the blacklist.") var retryFailed = false
 

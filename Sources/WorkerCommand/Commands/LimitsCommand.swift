@@ -55,7 +55,7 @@ struct LimitsCommand: AsyncParsableCommand {
             let isChange = change != LimitsRecord(host: name)
             guard !(isChange && reset) else { throw SettingsError("Either set limits or --reset them.") }
             if host != nil, let own = Self.workerLimits(of: change).first {
-                throw SettingsError("\(own.name) is over all hosts: leave the host out.")
+                throw SettingsError("\(own.name) applies to all hosts together: leave out the host.")
             }
             try await common.withStore { [change] store in
                 if reset, try await !isReset(name, in: store) { return }
@@ -71,7 +71,7 @@ struct LimitsCommand: AsyncParsableCommand {
     private func isReset(_ name: String, in store: JobStore) async throws -> Bool {
         let whose = host == nil ? "for all hosts" : "for \(Terminal.safe(name))"
         guard try await store.hosts.limits().contains(where: { $0.host == name }) else {
-            Terminal.error("worker: No limits are set \(whose). Those that are set are shown by: worker limits")
+            Terminal.error("worker: No limits are set \(whose). List them with: worker limits")
             throw ExitCode.notFound
         }
         guard try confirmation.allows("The limits that are set \(whose) are removed.") else { return false }
@@ -104,7 +104,7 @@ struct LimitsCommand: AsyncParsableCommand {
         let number: (Int?) -> String = { $0.map(String.init) ?? "" }
         let ofHosts = limits.filter { $0.concurrency != nil || $0.perHost != nil || $0.rate != nil || $0.burst != nil }
         guard !limits.isEmpty else {
-            return Terminal.print("No limits are set: workers have those with which they were started.")
+            return Terminal.print("No limits are set: workers use those with which they were started.")
         }
         let rows = ofHosts.map { record in
             [
@@ -135,7 +135,7 @@ private enum LimitSettings {
     static let totalTimeout = Setting.time("total-timeout", nil, "Time for a whole transfer.", in: 1...longest)
     static let maxTries = Setting.whole("max-tries", nil, in: 1...1_000, "Maximum tries of an item, with the first.")
     static let retryDelay = Setting.time(
-        "retry-delay", nil, "Upper bound of the first wait between tries.", in: 0...LimitsRecord.longestDelay)
+        "retry-delay", nil, "Longest wait before the second try.", in: 0...LimitsRecord.longestDelay)
     static let cacheMaxAge = Setting.time(
         "cache-max-age", nil, "How long a file stays after its last use; 'never' for ever.",
         in: -1...LimitsRecord.longestAge, forEver: ["never"])

@@ -15,7 +15,7 @@ struct ManifestCommand: AsyncParsableCommand {
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "check",
-            abstract: "Reads manifests and their lists, enqueues nothing, and says what each describes.",
+            abstract: "Reads manifests and their lists, and describes the job of each; it enqueues nothing.",
             discussion: """
                 Every mistake is told with its file, its line and its key. The lists are read, and those at addresses are \
                 fetched, unless --offline leaves them out. No database is needed.

@@ -35,11 +35,12 @@ struct ScheduleCommand: AsyncParsableCommand {
         @Option(help: ArgumentHelp("The time zone of these times, such as Europe/Berlin (UTC).", valueName: "zone"))
         var timeZone: String?
         @Option(
-            help: ArgumentHelp("Start each run up to so much later, always alike for a run (0).", valueName: "time"))
+            help: ArgumentHelp(
+                "Start each run up to this much later; the delay of a run is always the same (0).", valueName: "time"))
         var jitter: String?
         @Option(
             help: ArgumentHelp(
-                "What becomes of runs that were due while no worker ran: once makes up for them with one run, skip with none (once).",
+                "For runs that were due while no worker ran: once starts one run, skip starts none (once).",
                 valueName: "once|skip"))
         var missed: String?
         @Flag(help: "Print JSON.") var json = false
@@ -99,7 +100,7 @@ struct ScheduleCommand: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "Lists the schedules, with their next run and what became of the last.",
+            abstract: "Lists the schedules, with their next run and the result of the last.",
             discussion: """
                 EXAMPLES:
                   worker schedule list
@@ -164,7 +165,7 @@ struct ScheduleCommand: AsyncParsableCommand {
     struct Pause: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "pause",
-            abstract: "Pauses schedules. Runs that are due in the meantime are not made up for.",
+            abstract: "Pauses schedules. Runs that are due in the meantime are skipped.",
             discussion: """
                 EXAMPLES:
                   worker schedule pause catalogue
@@ -198,7 +199,7 @@ struct ScheduleCommand: AsyncParsableCommand {
     struct Run: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "run",
-            abstract: "Enqueues a schedule's manifest now, besides its times.",
+            abstract: "Enqueues a schedule's manifest now; its times stay.",
             discussion: """
                 Prints the job's number. Its lists are read by this command, with its user's rights. If the job of an earlier \
                 run is unfinished, nothing is added.

@@ -66,7 +66,7 @@ struct StatusCommand: AsyncParsableCommand {
     /// - Returns: whether the state may still change.
     private func show(_ store: JobStore) async throws -> Bool {
         if !json, let since = try await store.reports.suspendedSince() {
-            Terminal.print("All jobs are paused since \(Output.time(since)). Go on with: worker resume --all")
+            Terminal.print("All jobs are paused since \(Output.time(since)). Resume them with: worker resume --all")
         }
         guard let job else {
             let jobs = try await store.reports.progress()

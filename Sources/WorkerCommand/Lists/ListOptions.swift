@@ -37,17 +37,18 @@ struct ListOptions: ParsableArguments {
     @Flag(help: "Leave out lines without a usable URL, and list them.")
     var skipInvalid = false
 
-    @Option(Setting.whole("limit", nil, in: 1...1_000_000_000, "Take at most so many URLs.")) var limit: Int?
+    @Option(Setting.whole("limit", nil, in: 1...1_000_000_000, "Take this many URLs at most.")) var limit: Int?
 
     @Option(
         Setting<Double>(
-            name: "sample", help: "Take so many of a hundred URLs, at random.", placeholder: "percent",
+            name: "sample", help: "Take this percentage of the URLs, at random.", placeholder: "percent",
             read: ManifestSource.percentage))
     var sample: Double?
 
     @Option(
         help: ArgumentHelp(
-            "Take only URLs like this, with * and ? for any characters; repeatable.", valueName: "pattern"))
+            "Take only URLs that match this pattern; * and ? stand for any characters; repeatable.",
+            valueName: "pattern"))
     var match: [String] = []
 
     @Option(help: "Take only URLs of this host; repeatable.")

@@ -119,7 +119,7 @@ extension Counter {
         case .transforms: "Renditions that were made, by format."
         case .helperRestarts: "Helpers that died or took too long, and were replaced."
         case .fetching: "Time from a request to its last byte."
-        case .waiting: "Time that an item waited for its turn at its host, or for another item's fetch of the same URL."
+        case .waiting: "Time that an item waited for its host's limits, or for another item's fetch of the same URL."
         case .transforming: "Time from a source's bytes to its renditions, the wait for a helper included."
         case .publishing: "Time from the renditions to the durable end of their item."
         }

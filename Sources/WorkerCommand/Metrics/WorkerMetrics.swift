@@ -82,7 +82,7 @@ struct WorkerMetrics: Sendable {
                 : [
                     .each(
                         .gauge, "write_lock_seconds_max",
-                        "The longest that a slice of upkeep has ever held the write lock.", by: "what",
+                        "The longest time that a step of maintenance has held the write lock.", by: "what",
                         slices.sorted { $0.key.rawValue < $1.key.rawValue }
                             .map { ($0.key.rawValue, Double($0.value) / 1_000_000) })
                 ])

@@ -28,15 +28,16 @@ enum CacheSettings {
     static let lowWater = Setting.whole(
         "cache-low-water", 50, in: 0...100, "Low-water mark: percentage of --cache-max-size to evict down to.")
     static let expireBy = Setting<CacheEviction.Expiry>.choice(
-        "expire-by", .used, "The start of --cache-max-age: when a file was last used, modified or created.",
+        "expire-by", .used,
+        "The time from which --cache-max-age counts: when a file was last used, modified or created.",
         placeholder: "event")
     static let evictFirst = Setting<CachePolicy.First>.choice(
         "evict-first", .sources, "The files that a full cache evicts first: sources, variants or oldest.",
         placeholder: "kind")
     static let orphanGrace = Setting.time(
-        "orphan-grace", "10m", "How long a file that the index doesn't know stays.")
+        "orphan-grace", "10m", "How long files that are not in the index are kept.")
     static let quarantineAge = Setting.time(
-        "quarantine-age", "30d", "How long damaged bytes stay in quarantine; 'never' for ever.",
+        "quarantine-age", "30d", "How long damaged files are kept in quarantine; 'never' for ever.",
         forEver: ["never", "-1"])
     static let all: [any NamedSetting] = [lowWater, expireBy, evictFirst, orphanGrace, quarantineAge]
 }

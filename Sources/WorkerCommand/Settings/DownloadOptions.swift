@@ -15,7 +15,7 @@ enum DownloadSettings {
         "name-lifetime", "60s", "How long the addresses of a name are used before it is looked up again.",
         in: 1...Int64.max)
     static let retryDelay = Setting.time(
-        "retry-delay", "1s", "Upper bound of the first wait between tries; it doubles with each try.")
+        "retry-delay", "1s", "Longest wait before the second try; it doubles with each further try.")
     static let userAgent = Setting.text("user-agent", nil, "text", "The User-Agent header, instead of the usual one.")
         .notEmpty
     static let contact = Setting.text(
@@ -44,7 +44,7 @@ enum DownloadSettings {
     }
     static let allowFiles = Setting.text(
         "allow-files", nil, "folder", "A folder whose files file: URLs may name; repeatable.")
-    static let allowData = Setting.flag("allow-data", "Accept data: URLs, which carry their own picture.")
+    static let allowData = Setting.flag("allow-data", "Accept data: URLs, which contain their picture.")
     static let all: [any NamedSetting] = [
         maxBody, maxRedirects, connectTimeout, silenceTimeout, totalTimeout, nameLifetime, retryDelay, userAgent,
         contact,

@@ -10,7 +10,7 @@ enum ProgramSettings {
         "previews", nil, "folder",
         "Folder for previews of pictures that are still arriving, of jobs with the option progressive.")
     static let lists = Setting.text(
-        "lists", nil, "folder", "Folder of the lists that schedules may read; without it, they may read none of a file."
+        "lists", nil, "folder", "Folder of the list files that schedules may read; without it, they may read none."
     )
     static let transformCommand = Setting.text(
         "transform-command", nil, "name=path[@version]",
@@ -18,7 +18,7 @@ enum ProgramSettings {
     static let commandTimeout = Setting.time(
         "command-timeout", "30s", "Time of one command for one picture.", in: 1...Int64.max)
     static let commandOutput = Setting.bytes(
-        "command-output", "64MiB", "Most bytes that a command may answer.", atLeast: 1)
+        "command-output", "64MiB", "Most bytes that a command may print.", atLeast: 1)
     static let delegateCommand = Setting.text(
         "delegate-command", nil, "path:hook+hook",
         "Delegate program and the hooks it handles: options, allow, request, cache-key, response, bytes, blacklist.")

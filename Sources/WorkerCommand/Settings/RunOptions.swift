@@ -24,7 +24,7 @@ enum RunSettings {
         forEver: ["-1", "never"])
     static let links = Setting<LinkStyle>.choice(
         "links", nil,
-        "Links that a web server finds by computing their names: tree or none. The database remembers the choice.",
+        "Links whose names a web server can compute: tree or none. The database remembers the choice.",
         placeholder: "style")
     static let progressInterval = Setting.time(
         "progress-interval", "1s", "How often the progress of running transfers is written to the database.",

@@ -513,7 +513,7 @@ CREATE VIEW waiting AS SELECT
     FROM items WHERE state = 'delayed'
 UNION ALL SELECT
     items.job, items.id, items.url, held_items.host,
-    coalesce(host_load.reason, 'All downloads at once are taken (--concurrency).'), items.class, items.attempts,
+    coalesce(host_load.reason, 'All download slots are in use (--concurrency).'), items.class, items.attempts,
     strftime('%Y-%m-%dT%H:%M:%fZ', (host_load.until + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch')
     FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
     LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
@@ -706,7 +706,8 @@ WHEN OLD.id <> NEW.id OR OLD.job <> NEW.job OR OLD.url IS NOT NEW.url BEGIN
     SELECT RAISE(ABORT, 'the id, job and url of an item stay as they are; insert a new item instead');
 END;
 CREATE TRIGGER items_end_without_url AFTER INSERT ON items WHEN (typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ 	
--]*') BEGIN
+
+-]*') BEGIN
     UPDATE spreading SET failed = failed + 1 WHERE job = NEW.job;
     UPDATE items SET state = 'failed', class = 'invalid-url',
         message = 'The item has no URL.', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.id;

@@ -55,6 +55,30 @@ struct CacheReservationTests {
         }
     }
 
+    @Test func `A shortage lasts after ten seconds of refusals, however long nothing was asked for before`()
+        async throws
+    {
+        try await withTemporaryDirectory { folder in
+            let depot = try await Depot(folder)
+            let shortage = CacheShortage(depot.collector())
+            // The worker was idle for an hour.
+            #expect(!shortage.lasts(at: 3_600_000))
+            for second in 0...10 {
+                shortage.begins(at: 3_600_000 + Int64(second) * 1_000)
+                #expect(!shortage.lasts(at: 3_600_000 + Int64(second) * 1_000))
+            }
+            #expect(shortage.lasts(at: 3_610_001))
+            shortage.isOver()
+            #expect(!shortage.lasts(at: 3_620_000))
+            // The second refusal comes an hour later.
+            for second in [3_620, 7_220] as [Int64] { shortage.begins(at: second * 1_000) }
+            #expect(!shortage.lasts(at: 7_220_000))
+            shortage.stays()
+            #expect(shortage.lasts(at: 7_220_000))
+            try await depot.store.close()
+        }
+    }
+
     /// With all but so many bytes of 2,000 in use.
     private func withBudgetTaken(_ budget: CacheBudget, but left: Int64, _ body: () async throws -> Void) async throws {
         let others = try #require(budget.newRoom())

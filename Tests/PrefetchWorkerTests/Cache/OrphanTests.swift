@@ -88,7 +88,7 @@ struct OrphanTests {
             let disk = DiskWatch(cache: depot.cache, minimumFree: 0)
             #expect(!disk.rests())
             for _ in 0..<3 {
-                disk.report("no room")
+                disk.report("no space")
                 #expect(disk.announce() == (disk.relapses == 1))
                 #expect(!disk.worked() && !disk.rests())
                 // The disk does work; it is the cache that is full.

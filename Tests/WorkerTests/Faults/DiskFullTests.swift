@@ -62,7 +62,7 @@ struct FullDiskFaultTests {
                 try await worker.untilEnded("1", within: .seconds(60))
                 let errors = try worker.errors(of: child)
                 #expect(errors.components(of: "The worker pauses") <= 2, "\(errors)")
-                #expect(errors.contains("goes on"))
+                #expect(errors.contains("the worker continues"))
                 child.send(SIGTERM)
                 #expect(try await child.wait() == .code(0))
                 try await bench.check(worker, "after waiting")

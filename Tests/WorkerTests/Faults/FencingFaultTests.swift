@@ -14,7 +14,7 @@ struct FencingFaultTests {
             try await worker.eventually("it has claimed something") {
                 try await worker.value("SELECT count(*) > 0 FROM claims") == "1"
             }
-            kill(first.pid, SIGSTOP)
+            try await worker.freeze(first.pid)
             let stopped = ContinuousClock.now
             try await worker.drain("--lease", "3s")
             try await Task.sleep(until: stopped.advanced(by: lease * 2), clock: .continuous)

@@ -91,7 +91,9 @@ private struct CacheSample: CustomStringConvertible {
             for process in new { kill(process, SIGSTOP) }
             stopped.formUnion(new)
             for process in new {
-                for _ in 0..<2_000 where !isStopped(process) { try await Task.sleep(for: .milliseconds(1)) }
+                for _ in 0..<2_000 where !ProcessTable.isStopped(process) {
+                    try await Task.sleep(for: .milliseconds(1))
+                }
             }
         }
         var (sample, seen) = (CacheSample(), Set<File>())
@@ -120,13 +122,5 @@ private struct CacheSample: CustomStringConvertible {
         var buffer = [CChar](repeating: 0, count: 4_096)
         let length = readlink(link, &buffer, buffer.count)
         return String(decoding: buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    /// Or gone.
-    private static func isStopped(_ process: pid_t) -> Bool {
-        guard let bytes = ProcessTable.contents(of: "/proc/\(process)/stat"),
-            let name = bytes.lastIndex(of: UInt8(ascii: ")")), name + 2 < bytes.count
-        else { return true }
-        return [UInt8(ascii: "T"), UInt8(ascii: "Z")].contains(bytes[name + 2])
     }
 }

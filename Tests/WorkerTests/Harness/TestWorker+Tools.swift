@@ -15,6 +15,21 @@ extension TestWorker {
             sourceLocation: sourceLocation)
     }
 
+    /// Stops a process between two of its transactions: one that is stopped within a write holds the database for as
+    /// long as it stands still, and no other can work.
+    func freeze(_ process: pid_t) async throws {
+        try await eventually("it stands still between two writes") {
+            kill(process, SIGSTOP)
+            let write = ["sqlite3", "-batch", "-cmd", ".timeout 500", database, "BEGIN IMMEDIATE; ROLLBACK"]
+            // The signal takes effect a moment after the call.
+            while !ProcessTable.isStopped(process) { try await Task.sleep(for: .milliseconds(1)) }
+            let probe = try await run(["--nonblock", database + ".lock"] + write, program: "flock", expecting: nil)
+            if probe.exit == .code(0) { return true }
+            kill(process, SIGCONT)
+            return false
+        }
+    }
+
     /// A line for each row, columns separated by `|`.
     func rows(_ query: String) async throws -> [String] { try await sql(query).lines }
 

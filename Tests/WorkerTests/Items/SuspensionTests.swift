@@ -15,7 +15,7 @@ import Testing
             // A drain has nothing to do.
             try await w.drain()
             #expect(w.origin.requests.isEmpty)
-            #expect(try await w.run("resume", "--all").line == "all jobs go on")
+            #expect(try await w.run("resume", "--all").line == "all jobs are resumed")
             #expect(try await w.run("resume", "--all").line == "nothing was paused with --all")
             try await w.drain()
             #expect(try await w.rows("SELECT state FROM jobs ORDER BY id") == ["finished", "paused", "finished"])

@@ -111,7 +111,8 @@ final class AVIFFrameSink: FrameSink {
         try check(avifEncoderFinish(encoder, &data))
         let bytes = UnsafeRawBufferPointer(start: data.data, count: data.size)
         guard let head = AVIFPlays(bytes, count: outline.loopCount) else {
-            throw Failure(.encode, "libavif is of another version than it was written for: its boxes are unknown.")
+            throw Failure(
+                .encode, "libavif is of another version than this program was built for: its boxes are unknown.")
         }
         do {
             try descriptor.writeAll(head.bytes)

@@ -65,7 +65,8 @@ final class AVIFFrameSource: FrameSource {
             avifDecoderSetIOMemory(decoder, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count), "opened")
         try check(avifDecoderParse(decoder), "read")
         guard Int(decoder.pointee.imageCount) == frameCount else {
-            throw Failure(.badImage, "The AVIF has \(decoder.pointee.imageCount) frames, and says \(frameCount).")
+            throw Failure(
+                .badImage, "The AVIF has \(decoder.pointee.imageCount) frames, and its header says \(frameCount).")
         }
         clock = FrameClock(ticks: Int(clamping: decoder.pointee.timescale))
     }

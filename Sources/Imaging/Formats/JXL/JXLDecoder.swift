@@ -59,7 +59,7 @@ final class JXLDecoder {
         if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
         var count = 0
         guard JxlDecoderImageOutBufferSize(decoder, &format, &count) == JXL_DEC_SUCCESS, count == 4 * size.pixels else {
-            throw Failure(.badImage, "The jxl has frames of another size than it says.")
+            throw Failure(.badImage, "The jxl has frames of another size than its header says.")
         }
         if pixels.count != count {
             pixels.deallocate()

@@ -50,7 +50,7 @@ struct PNGFormat: FormatDefinition {
         guard let laced = InterlacedPNG(bytes, maxBytes: ImageLimits().decoderBytes) else { return nil }
         return PictureBeginning(laced.rows) {
             try PatchedBytes(unlacing: bytes, maxBytes: ImageLimits().decoderBytes).map(Self.decoded)
-                ?? { throw VipsFailure(text: "no row has come") }()
+                ?? { throw VipsFailure(text: "no row could be decoded") }()
         }
     }
 

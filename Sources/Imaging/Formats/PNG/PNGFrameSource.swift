@@ -80,7 +80,7 @@ final class PNGFrameSource: FrameSource {
             hasEnded = true
         }
         guard pixels.size == PixelSize(width: frame.rectangle.width, height: frame.rectangle.height) else {
-            throw AnimatedPNG.broken("has a frame of another size than it says")
+            throw AnimatedPNG.broken("has a frame of another size than its header says")
         }
         shown.draw(pixels, at: frame.rectangle, isBlended: frame.isBlended)
     }

@@ -23,7 +23,7 @@ struct WebPEncoder {
         var picture = WebPPicture()
         guard WebPConfigPreset(&config, WEBP_PRESET_DEFAULT, Float(settings.quality)) != 0,
             WebPPictureInit(&picture) != 0
-        else { throw VipsFailure(text: "libwebp is of another version than it was built for") }
+        else { throw VipsFailure(text: "libwebp is of another version than this program was built for") }
         defer { WebPPictureFree(&picture) }
         apply(&config)
         picture.use_argb = config.lossless

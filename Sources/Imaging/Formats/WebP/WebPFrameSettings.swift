@@ -67,6 +67,6 @@ struct WebPFrameSettings {
     }
 
     static var otherVersion: Failure {
-        Failure(.encode, "libwebp is of another version than it was built for.")
+        Failure(.encode, "libwebp is of another version than this program was built for.")
     }
 }

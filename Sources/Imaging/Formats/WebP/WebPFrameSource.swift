@@ -30,7 +30,7 @@ final class WebPFrameSource: FrameSource {
         let shown = try PixelBuffer(facts.canvas)
         var options = WebPAnimDecoderOptions()
         guard WebPAnimDecoderOptionsInit(&options) != 0 else {
-            throw Failure(.transform, "libwebp is of another version than it was built for.")
+            throw Failure(.transform, "libwebp is of another version than this program was built for.")
         }
         options.color_mode = MODE_RGBA
         // There is a helper process for each core already.
