@@ -50,5 +50,5 @@ bench_densities() {
         ratios+=("$(awk -v t="$three" -v s="$small" -v m="$middle" -v a="$alone" 'BEGIN { printf "%.3f", (t - s - m) / a }')")
     done
     echo "  three $(median "${threes[@]}") s, the largest alone $(median "${alones[@]}") s, encoding the two others $(median "${encodings[@]}") s"
-    echo "  three without the encoding of the two others, beside the largest alone: $(median "${ratios[@]}") ($(printf '%s\n' "${ratios[@]}" | sort -g | sed -n '1p;$p' | paste -sd' '))"
+    echo "  three without the encoding of the two others, beside the largest alone: $(spread "${ratios[@]}")"
 }

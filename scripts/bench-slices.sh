@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # A part of scripts/bench: how long upkeep holds the database's write lock while it works through tens of thousands of files.
 
-# Asks for the lock again and again without waiting, until FILE is there, and tells how long it was ever held by somebody else.
+# Asks for the lock again and again without waiting, until FILE is there, and tells the longest time that another program held it.
 watch_lock() {
     python3 - "$WORKER_DB" "$1" <<'PYTHON'
 import os, sqlite3, sys, time

@@ -21,7 +21,7 @@ static inline int csync_range(int descriptor, unsigned int flags)
 // Begins to write the bytes of a file, without waiting: 0, or -1 with errno where no place was found for them.
 static inline int csync_begin(int descriptor) { return csync_range(descriptor, 2); }
 
-// Whether a write of this file's bytes has failed that nobody was told of yet: 0, or -1 with errno. Syncs nothing.
+// 0, or -1 with errno if a write of this file's bytes has failed and was not reported yet. Syncs nothing.
 static inline int csync_failed_write(int descriptor) { return csync_range(descriptor, 1); }
 
 // The kind of file system that `descriptor` is on, by the numbers of statfs(2); -1 with errno.

@@ -82,7 +82,7 @@ struct PublishTests {
     @Test func `A closed descriptor fails its own blob only`() throws {
         try withCache { cache in
             let good = try cache.pending("good"), other = try cache.pending("other")
-            // A number far above any that is open: closing one of ours could hit somebody else's file.
+            // A number far above any that is open: closing one of ours could hit another test's file.
             let closed = PendingBlob(
                 file: BlobFile(owning: FileDescriptor(rawValue: 900_000)), hash: BlobHash(of: [1]), size: 1)
             #expect(cache.publish([good, closed, other]).errors.map { $0?.code } == [nil, .damaged, nil])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Download
 
-/// Where others hold all places and don't let go, whoever has none gets one more.
+/// If other hosts hold all slots for long, a host without one gets a slot more.
 @Suite(.timeLimit(.minutes(15))) struct GuestTests {
     private func withExchange(
         concurrency: Int, unconsumed: Int = 32, _ body: (DownloadScheduler) throws -> Void,
@@ -45,7 +45,7 @@ import Testing
             // One each, and no more of the host that keeps them waiting.
             #expect(starts(scheduler, at: 1, start) == [100, 200])
             #expect(starts(scheduler, at: 2, start) == [])
-            // Whoever comes after a guest doesn't wait again.
+            // The host that comes after a guest does not wait again.
             scheduler.finished(100, .answered, withBody: false)
             #expect(starts(scheduler, at: 2.1, start) == [101])
             scheduler.finished(200, .answered, withBody: false)

@@ -162,7 +162,7 @@ import Testing
         #expect(!known.isGivenUp(at(1_000)))
         // It is probed while it is waited for, and then left alone for longer.
         #expect(stranger.blockedUntil == at(100))
-        // After a time in which nobody asked it is as good as new.
+        // After a time without requests it starts afresh.
         #expect(!stranger.isGivenUp(at(200)))
         stranger.learn(.answered, start: at(60), now: at(60))
         #expect(!stranger.isGivenUp(at(61)))

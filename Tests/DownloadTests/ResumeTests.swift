@@ -156,7 +156,7 @@ import Testing
         #expect(origin.requests.map { $0.header("Range") != nil } == [false, true, false])
     }
 
-    /// A part that nobody asked for is no body, whatever it says of itself.
+    /// A part that was not requested is not accepted as a body, whatever its headers say.
     @Test(arguments: ["bytes 0-9/10", "bytes 0-9/200000", "bytes 5-14/200000", nil])
     func aPartIsNotTheWhole(_ range: String?) async throws {
         let headers = [("ETag", "\"v1\"")] + (range.map { [("Content-Range", $0)] } ?? [])

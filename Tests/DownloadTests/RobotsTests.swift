@@ -44,7 +44,7 @@ import Testing
         #expect(RobotsText(text.utf8, agent: "x").allows("/" + String(repeating: "a", count: 4_000)))
     }
 
-    /// A step is a byte compared: more than some millions of them nobody needs for one path.
+    /// A step is a byte compared. One path never needs more than some millions of them.
     @Test func hostileRulesTakeNoLongerThanOthers() {
         let rule = "Disallow: /*" + String(repeating: "a", count: 4_000) + "b\n"
         let text = "User-agent: *\n" + String(repeating: rule, count: 100)

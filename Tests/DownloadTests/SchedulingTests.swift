@@ -268,7 +268,7 @@ import Testing
     }
 }
 
-/// Bodies that nobody has consumed yet.
+/// Bodies that were not consumed yet.
 private final class Files: Sendable {
     private let files = Mutex<[BodyFile]>([])
 

@@ -3,7 +3,7 @@ import Download
 import TestSupport
 import Testing
 
-/// Answers that nobody has asked for, and compressed bodies that break off.
+/// Answers without a request, and compressed bodies that break off.
 @Suite(.timeLimit(.minutes(15))) struct UnaskedAnswerTests {
     private static let late = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
 

@@ -68,7 +68,7 @@ import Testing
         #expect(drain(&queue, limit: 1) == [2_000])
     }
 
-    /// The bound: one start of sixteen goes to whoever waits longest.
+    /// The bound: one start of sixteen goes to the transfer that waits longest.
     @Test func anEndlessStreamOfUrgentWorkStopsNobody() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let host = try host("a.example")

@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// What a browser would show of a damaged picture, where somebody asks for it.
+/// The part of a damaged picture that a browser would show, for jobs with `accept-damaged`.
 @Suite(.timeLimit(.minutes(15)))
 struct AcceptDamagedTests {
     static let formats = [

@@ -98,7 +98,7 @@ struct AnimationSizeTests {
         }
     }
 
-    /// Noise that nobody sees, of more colours than a palette has.
+    /// Invisible noise of more colours than a palette has.
     @Test func whatIsNearEnoughIsNotDrawnAgain() throws {
         func size(noise: Int) throws -> Int {
             var random = SeededGenerator(seed: 7)

@@ -43,7 +43,7 @@ struct BrowserTests {
         }
     }
 
-    /// Each scan but the last makes a picture, and a cut between two of them is warned of by nobody.
+    /// Each scan but the last makes a picture, and no library warns of a cut between two of them.
     @Test func oneThatLacksScansIsTruncated() throws {
         let whole = try make(one: Self.picture, "200x,jpeg,progressive")
         let starts = whole.indices.dropLast(2).filter { whole[$0] == 0xFF && whole[$0 + 1] == 0xDA }

@@ -87,7 +87,7 @@ struct ChecklistTests {
         }
     }
 
-    /// Whoever decodes it: at its size, scaled by its decoder, and an animation frame by frame.
+    /// Each way to decode it: at its size, scaled by its decoder, and an animation frame by frame.
     @Test(arguments: ImageFormat.allCases + [nil]) func everyFormatIsScaledDown(format: ImageFormat?) throws {
         let picture = TestImages.png(160, 120)
         let source: [UInt8] =

@@ -31,7 +31,7 @@ struct FailureTests {
         }
     }
 
-    /// Nobody asks for a variant, and half an image is still not an image.
+    /// Without any variant half an image is still not an image.
     @Test func aCutImageIsTruncatedWithoutVariantsToo() throws {
         for whole in [TestImages.png(60, 60), TestImages.gif(60, 60), SampleImage.bytes(of: .jpeg)] {
             #expect(failure { _ = try make(Array(whole.prefix(whole.count * 6 / 10)), "") } == .truncated)

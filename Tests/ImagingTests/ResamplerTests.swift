@@ -98,7 +98,7 @@ struct ResamplerTests {
     }
 
     @Test func whatIsTransparentGivesNoColour() {
-        // Left half opaque red, right half green that nobody sees.
+        // Left half opaque red, right half transparent green.
         let row: [UInt8] = (0..<32).flatMap { $0 < 16 ? [255, 0, 0, 255] : [0, 255, 0, 0] }
         let size = PixelSize(width: 32, height: 8)
         let picture = (0..<8).flatMap { _ in row }

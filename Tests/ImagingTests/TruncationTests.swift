@@ -70,7 +70,7 @@ struct TruncationTests {
 }
 
 extension TestGIF {
-    /// Where an image's data end in a file, whoever has written it.
+    /// Where an image's data end in a file of any writer.
     static func frameEnds(of file: [UInt8]) -> [Int] {
         func table(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }
         func skip(_ offset: inout Int) {

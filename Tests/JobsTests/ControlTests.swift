@@ -76,7 +76,7 @@ struct ControlTests {
             let claimed = try await queue.claim(1)
             let store = queue.store
             #expect(try await store.control.cancel(job: job, urls: [urls[0], "http://c.example/"]) == 1)
-            // What it comes to is nobody's any more.
+            // Its result is ignored.
             let late = claimed.map { (item: $0, ending: $0.completion(clock: queue.clock)) }
             #expect(try await store.queue.finish(late) == Set(claimed.map(\.id)))
             #expect(try await store.control.cancel(job: job, urls: [urls[0], urls[1]], .init(host: "b.example")) == 0)

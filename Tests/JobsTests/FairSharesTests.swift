@@ -66,7 +66,7 @@ struct FairSharesTests {
             #expect(try await ask(first, queue.worker, 0, 0, 2) == 0)
             #expect(try await ask(first, queue.worker, 0, 0, 0) == 0)
             #expect(try await ask(second, other, 2, 9, 2) == 4)
-            // One that has ended has nothing, and is waited for by nobody.
+            // A worker that has ended holds no slots, and no other waits for it.
             try await second.queue.unregister(worker: other)
             try await second.close()
             #expect(try await ask(first, queue.worker, 0, 9, 0) == nil)

@@ -12,7 +12,7 @@ struct LostFilesTests {
             let items = try await queue.claim()
             for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
             try await queue.store.cache.forget(blobs: [ClaimedItem.hash(of: items[0].id)])
-            // Nothing but the database tells whoever comes next.
+            // Only the database tells the next worker.
             let repairs = try await queue.store.maintenance.repairLostFiles()
             #expect(repairs.jobs.count == 1 && repairs.unknown == 0)
             #expect(try await queue.store.lostFiles.list(limit: 9) == [])

@@ -61,7 +61,7 @@ private struct RandomWalk {
         var group: [(item: ClaimedItem, ending: ItemEnding)] = []
         for item in held.prefix(Int.random(in: 0...3, using: &random)) { group.append((item, ending(of: item))) }
         try await queue.store.queue.finish(group)
-        // Sometimes somebody believes that they still have what they ended.
+        // Sometimes a worker finishes an item a second time.
         if Bool.random(using: &random) { held.removeFirst(group.count) }
     }
 

@@ -2,7 +2,7 @@ import Core
 import Jobs
 import Testing
 
-/// A statement somebody gets wrong, and the sentence that tells them.
+/// Wrong SQL statements, and the sentence that answers each.
 struct Mistake: CustomTestStringConvertible, Sendable {
     let sql: String
     let complaint: String

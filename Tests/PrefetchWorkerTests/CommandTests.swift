@@ -96,7 +96,7 @@ import Testing
         try await waitUntilGone(mark)
     }
 
-    /// What has left the group lives on, and holds nobody up.
+    /// A process that has left the group lives on, and delays no one.
     @Test func aDaemonThatKeepsThePipesHoldsNobodyUp() async throws {
         let clock = ContinuousClock()
         let started = clock.now

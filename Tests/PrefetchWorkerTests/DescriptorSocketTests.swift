@@ -90,7 +90,7 @@ struct DescriptorSocketTests {
         try one.send([UInt8](repeating: 1, count: DescriptorSocket.maxMessage + 1), [writing])
         try writing.close()
         #expect(throws: Errno.messageTooLong) { _ = try other.receive() }
-        // The pipe ends only when nobody holds its writing end any more.
+        // The pipe ends only when its last writing end is closed.
         var entry = pollfd(fd: reading.rawValue, events: 0, revents: 0)
         #expect(poll(&entry, 1, 1_000) == 1)
         #expect(Int32(entry.revents) & POLLHUP != 0)

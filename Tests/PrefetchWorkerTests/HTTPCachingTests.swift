@@ -119,7 +119,7 @@ struct HTTPCachingTests {
             isBroken.withLock { $0 = true }
             #expect(try await run(place, url, options, headers: ["X-Size": "2"]).failed == 1)
             #expect(try await run(place, url, options, headers: ["X-Size": "1"]).cached == 1)
-            // The failure that nobody saw is the host's all the same.
+            // The failure was not reported, and counts against the host all the same.
             #expect(try await place.store.hosts.statuses().first?.failures == ["http-503": 2])
         }
     }

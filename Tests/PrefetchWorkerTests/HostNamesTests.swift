@@ -1,7 +1,7 @@
 import PrefetchWorker
 import Testing
 
-/// A host is one, however somebody writes it.
+/// A host is the same host in every spelling.
 @Suite struct HostNamesTests {
     static let names = [
         ("Images.Example.COM", "images.example.com"), ("example.com.", "example.com"), ("127.0.0.1", "127.0.0.1"),

@@ -36,7 +36,7 @@ struct HostTests {
             #expect((1..<20).contains(failures))
             stop.request()
             _ = try await summary
-            // Another worker knows, and asks nobody.
+            // Another worker reads it from the database, and sends no request.
             let again = try await place.with {
                 $0.retries.maxTries = 1
                 $0.drains = true

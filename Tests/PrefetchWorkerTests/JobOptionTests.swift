@@ -57,7 +57,7 @@ struct JobOptionTests {
         }
     }
 
-    /// As one that was inserted by SQL, which nobody looks at before a worker does.
+    /// As a job that was inserted by SQL: the worker is the first to check it.
     @Test func `A header that can't be sent ends the job, with the reason`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace { (place) async throws in

@@ -93,7 +93,7 @@ struct WorkerFaultTests {
             $0.downloads.silenceTimeout = Self.longerThanTheTest
         }) { place in
             let stop = StopSignal()
-            // The same URL, so that all wait for one download that nobody wants any more.
+            // The same URL, so that all wait for one download, whose items are all cancelled.
             let job = try await place.enqueue(Array(repeating: origin.url("/a.jpg"), count: count))
             async let summary = place.run(stop)
             #expect(await eventually { origin.requests.count == 1 })

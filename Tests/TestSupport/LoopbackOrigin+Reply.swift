@@ -26,7 +26,7 @@ public indirect enum LoopbackReply: Sendable {
     case delayed(milliseconds: Int, then: LoopbackReply)
     /// These bytes, head and all; then the connection is closed, or kept.
     case raw(String, body: [UInt8] = [], closes: Bool = true)
-    /// A good answer, and after so many milliseconds these bytes that nobody has asked for.
+    /// A good answer, and after this many milliseconds these bytes without a request.
     case answersTwice([UInt8], late: String, milliseconds: Int)
     /// Bytes that are not HTTP.
     case garbage

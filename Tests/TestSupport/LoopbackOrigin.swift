@@ -74,7 +74,7 @@ public final class LoopbackOrigin: Sendable {
         record.shutDown()
     }
 
-    /// A port that nobody listens on at the moment.
+    /// A port on which no program listens at the moment.
     public static func unusedPort() throws -> UInt16 {
         let socket = try LoopbackSocket.listening()
         defer { socket.close() }

@@ -1,7 +1,7 @@
 import Glibc
 import SystemPackage
 
-/// A TCP socket on 127.0.0.1. Closed by whoever serves it; shut down by anybody.
+/// A TCP socket on 127.0.0.1. Its server closes it; any thread may shut it down.
 struct LoopbackSocket: Sendable {
     let descriptor: Int32
     let port: UInt16
@@ -96,7 +96,7 @@ enum LoopbackThread {
         }
     }
 
-    /// Runs a blocking body on a thread of its own, which nobody joins.
+    /// Runs a blocking body on a detached thread of its own.
     static func start(_ body: @escaping @Sendable () -> Void) {
         let box = Unmanaged.passRetained(Body(body))
         var thread = pthread_t()

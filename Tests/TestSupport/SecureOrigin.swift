@@ -6,7 +6,7 @@ public import SystemPackage
 /// A server of HTTP/1.1 and HTTP/2 over TLS that breaks in every way it is asked to, by the path of the request or by the
 /// port. Python and its library for HTTP/2's frames do the work: faults need frames that no well-behaved server sends.
 ///
-/// Certificates are made on the fly: a good one, an expired one, one for another host, and one that nobody signed.
+/// Certificates are made on the fly: a good one, an expired one, one for another host, and one without a signature of an authority.
 public final class SecureOrigin: Sendable {
     /// What a port is like.
     public enum Port: String, Sendable, CaseIterable {

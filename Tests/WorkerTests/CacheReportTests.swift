@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `worker cache stats` and `worker cache verify` say, and to whom damage is handed out: to nobody.
+/// What `worker cache stats` and `worker cache verify` say, and that damaged files are handed out to no command.
 @Suite(.timeLimit(.minutes(15))) struct CacheReportTests {
     private struct Stats: Decodable {
         struct Totals: Decodable {
@@ -104,7 +104,7 @@ import Testing
             #expect(try await stats(w).quarantinedFiles == 1)
             try await w.run("get", w.url("/1.png"), expecting: 1)
             try await w.run("cache", "verify", "--sample", "100", expecting: 74)
-            // Whoever asks for it has it fetched anew.
+            // The next job that needs it fetches it again.
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()
             #expect(try w.bytes(of: try await w.path(w.url("/1.png"))) == Pictures.png(1))

@@ -52,7 +52,7 @@ import Testing
     private func everyItemEndedOnce(_ w: TestWorker, count: Int) async throws {
         #expect(try await w.rows("SELECT state, count(*) FROM items GROUP BY state") == ["done|\(count)"])
         #expect(try await w.value("SELECT count(*), count(DISTINCT item) FROM ends") == "\(count)|\(count)")
-        // Nobody's kill counts as a try of the image.
+        // A kill from outside does not count as a try of the image.
         #expect(try await w.value("SELECT min(attempts), max(attempts) FROM items") == "1|1")
         #expect(
             try await w.value("SELECT sum(done), sum(total), sum(active + queued + delayed) FROM jobs")
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// The crash may have been somebody's `kill`, so the image gets another helper.
+    /// The crash may have been a `kill` from outside, so the image gets another helper.
     @Test func aHelperKilledOnceCostsNothing() async throws {
         try await withSlowImage { w, child in
             _ = try await killHelper(of: child, but: [], w)

@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    /// A delegate that has nobody listed.
+    /// A delegate that keeps every URL off the blacklist.
     private func forgiving(_ w: TestWorker) throws -> String {
         try program("forgiving", "read -r line; echo '{\"blacklist\":false}'", w)
     }

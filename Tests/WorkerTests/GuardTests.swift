@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// No address that a feed shouldn't reach, however it is written, and whoever leads there.
+/// Addresses that a feed must not reach, in every spelling and by every redirect.
 ///
 /// What may be asked is at 127.0.0.2; what may not is at 127.0.0.1 and ::1, where a listener must see no connection.
 @Suite("The address guard", .timeLimit(.minutes(15)))

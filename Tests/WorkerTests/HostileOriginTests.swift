@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-// Every way an origin, an address or an image can be hostile ends in its class, soon, and costs nobody else anything.
+// Every hostile origin, address and image ends in its class soon, and the other items are unaffected.
 // Three suites, so that they can run beside each other.
 
 @Suite(.serialized, .timeLimit(.minutes(15))) struct HostileReplyTests {
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// Whoever runs the worker may allow them later, so they are not listed.
+    /// The operator may allow them later, so they are not listed.
     @Test(arguments: ["file:///etc/passwd", "FILE:///etc/passwd", "data:image/png;base64,AAAA"])
     func whatIsNotFetchedIsDenied(_ url: String) async throws {
         try await withWorker { w in

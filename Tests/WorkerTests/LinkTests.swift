@@ -20,11 +20,11 @@ struct LinkTests {
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")])
             try await w.drain("--links", "tree")
             let link = try await link(w, "/1.png")
-            // Somebody deletes it.
+            // It is deleted by hand.
             #expect(try ChildProcess.run("rm", ["-r", w.cache + "/links"]) == 0)
             try await w.drain("--links", "tree")
             #expect(access(link, R_OK) == 0)
-            // A crash came before the first link, and what it was about to make is known as made by nobody.
+            // A crash came before the first link, and its files are recorded as no one's.
             #expect(unlink(link) == 0)
             try await w.sql("DELETE FROM cache_properties WHERE name = 'links-made'")
             try await w.drain("--links", "tree")

@@ -9,7 +9,7 @@ struct LostFilesTests {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")], "--variant", "thumb=8x6,png")
             try await w.drain()
-            // One is found by a verification, the other by whoever asks for it.
+            // A verification finds one, a request the other.
             try w.flipByte(of: try await w.path(w.url("/1.png"), variant: "thumb"))
             let found = try await w.run("cache", "verify", expecting: 74)
             #expect(found.output.contains("lost, not restored yet: \(w.url("/1.png")) (thumb)"))

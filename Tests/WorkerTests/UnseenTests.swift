@@ -38,7 +38,7 @@ struct UnseenTests {
         }
     }
 
-    /// What is damaged behind its header is kept unseen, and fetched anew by whoever has to see it.
+    /// A picture that is damaged behind its header is kept unseen, and fetched again by the first job that decodes it.
     @Test func `Bytes that turn out to be damaged are asked for again`() async throws {
         let half = Array(Pictures.png(1).prefix(Pictures.png(1).count / 2))
         try await withWorker(script: ["/1.png": [.ok(half, headers: [("ETag", "\"a\"")]), .ok(Pictures.png(1))]]) { w in

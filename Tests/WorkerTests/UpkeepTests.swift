@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// Every round writes the same again, so that what grows with each is what nobody cleans up.
+    /// Every round writes the same again, so files that grow with each round are not cleaned up.
     @Test func theLogStaysBoundedWhileAWorkerNeverStops() async throws {
         try await withWorker { w in
             let child = try await w.startRegistered("--keep-jobs", "0", "--collect-every", "100ms")

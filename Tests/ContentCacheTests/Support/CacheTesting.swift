@@ -69,7 +69,7 @@ func bytes(of file: FileDescriptor) throws -> [UInt8] {
     }
 }
 
-/// Replaces a file's bytes, whoever may write to it.
+/// Replaces a file's bytes, whatever its permissions.
 func overwrite(_ path: FilePath, with text: String) throws {
     if unlink(path.string) != 0, errno != ENOENT { throw Errno(rawValue: errno) }
     let file = try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: .ownerReadWrite)

@@ -15,7 +15,7 @@ extension Queue {
         }
     }
 
-    /// Does to the database what nobody should.
+    /// Writes to the database past its triggers.
     func corrupt(_ sql: String) async throws {
         try await store.database.write { db in
             try db.execute(sql: "PRAGMA ignore_check_constraints = ON")

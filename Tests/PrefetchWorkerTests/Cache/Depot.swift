@@ -104,7 +104,7 @@ struct Depot: Sendable {
         return sum
     }
 
-    /// The same while nobody deletes any: what goes and what comes during a walk over the folders would both be counted.
+    /// The same, and no file may be deleted meanwhile: files that go and come during a walk would both be counted.
     func bytesAtOneMoment() throws -> Int64 {
         let lock = try FileDescriptor.open(FilePath(store.path + ".lock"), .readWrite, options: .closeOnExec)
         return try lock.closeAfter {

@@ -32,7 +32,7 @@ struct MemoryTierRunTests {
             try Self.write([UInt8](repeating: 0, count: 16), to: file)
             try await made("three=2x2")
             #expect(origin.requests.count == requests)
-            // Nobody has noticed where the memory had them.
+            // The memory tier had them, so the damage was not noticed.
             if requests == 1 { try Self.write(Array(Pictures.jpeg.prefix(16)), to: file) }
             stop.request()
             _ = try await summary

@@ -35,7 +35,7 @@ struct QuarantineRoomTests {
                 $0.lowWater = 0.9
             }.collect()
             #expect((report.quarantined, report.quarantinedBytes, report.evictedBlobs) == (2, 200, 0))
-            // Whoever needs room for something new gets that of the last one.
+            // A new file gets the space of the last one.
             try await depot.withPublisher(limit: 600) { publisher in
                 let endings = try await depot.add([20], to: publisher)
                 guard case .done? = endings.first else {

@@ -5,7 +5,7 @@ import Testing
 @testable import ImageFiles
 @testable import Imaging
 
-/// Pictures far beyond the usual limit, where somebody has raised it: memory follows the result, not the source.
+/// Pictures far beyond the usual limit, which was raised: memory follows the result, not the source.
 @Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Workplace.isBuilt, Workplace.notBuilt))
 struct HugePictureTests {
     static let hasVips = ChildProcess.find("vips") != nil

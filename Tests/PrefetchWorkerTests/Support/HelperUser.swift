@@ -5,7 +5,7 @@ import TestSupport
 /// Who runs a helper.
 enum HelperUser: String, CaseIterable, Sendable {
     case ourselves
-    /// Nobody at all, which only root can become.
+    /// The user `nobody`, which only root can become.
     case nobody
 
     static var possible: [HelperUser] { geteuid() == 0 ? allCases : [.ourselves] }

@@ -127,7 +127,7 @@ struct DatabaseDamageTests {
             case .log: (worker.database + "-wal", try worker.bytes(of: worker.database + "-wal").count / 4_120)
             case .sharedMemory: (worker.database + "-shm", 8)
             }
-        // It is made anew by whoever opens the database first.
+        // The first program that opens the database makes it again.
         if part == .sharedMemory { try worker.write([UInt8](repeating: 0, count: 32_768), to: path) }
         var bytes = try worker.bytes(of: path)
         let chosen =

@@ -88,7 +88,7 @@ struct FullDiskFaultTests {
         }
     }
 
-    /// Not under whoever writes: an idle worker has no file of its cache open for writing.
+    /// Only while no file is open for writing: an idle worker has none in its cache.
     @Test func `A cache that is mounted read-only for a while costs nothing`() async throws {
         try await FaultBench.lend { bench in
             try await SmallDisk.lend { disk in

@@ -67,9 +67,9 @@ struct RaceFaultTests {
     }
 }
 
-/// How many bytes lie in a cache at one moment: files with names, and those that somebody is writing.
+/// How many bytes lie in a cache at one moment: files with names, and files that a process is writing.
 ///
-/// Files that were removed while somebody had them open still, which is a moment, are none of the cache's any more.
+/// Removed files that a process still has open for a moment no longer count.
 private struct CacheSample: CustomStringConvertible {
     private(set) var named: Int64 = 0
     private(set) var unnamed: Int64 = 0

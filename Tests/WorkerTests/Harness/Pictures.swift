@@ -62,7 +62,7 @@ final class Turns: Sendable {
     }
 }
 
-/// Holds up an origin's replies until a test lets them go. Blocks the threads of connections, which are nobody else's.
+/// Holds up an origin's replies until a test lets them go. Blocks the threads of connections, which serve nothing else.
 final class Gate: Sendable {
     private let isOpen = Mutex(false)
 
