@@ -74,7 +74,7 @@ public enum FailureClass: Hashable, Sendable {
         case .tlsCertificate:
             Row(self, "tls-certificate", Self.aDay, .answer, "the certificate isn't valid for the host")
         case .tooManyRedirects:
-            Row(self, "too-many-redirects", Self.aDay, .answer, "more redirects than allowed, or a circle of them")
+            Row(self, "too-many-redirects", Self.aDay, .setting, "more redirects than allowed, or a circle of them")
         case .invalidURL:
             Row(self, "invalid-url", Self.aWeek, .answer, "not an absolute URL of a scheme that is fetched")
         case .forbiddenAddress:

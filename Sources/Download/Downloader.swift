@@ -162,7 +162,7 @@ public final class Downloader: Sendable {
         return one.origin == other.origin
     }
 
-    /// The transfers that ran at the last look, at most ``DownloadConfiguration/progressInterval`` ago.
+    /// The transfers that ran at the last look, at most 0.4 s ago.
     public var progress: [DownloadProgress] { scheduler.state.withLock { $0.progress } }
 
     public var counts: DownloadCounts { scheduler.counts }

@@ -49,8 +49,9 @@ struct Engine: Sendable {
         let settings = StageSettings(
             retries: configuration.retries, maxAge: configuration.maxAge, cacheMaxAge: policy.maxAge,
             limits: OwnLimits(
-                addresses: configuration.downloads.addresses.text, maxBodyBytes: configuration.downloads.maxBodyBytes,
-                maxCacheBytes: policy.maxBytes, images: configuration.images),
+                addresses: configuration.downloads.addresses.text, maxRedirects: configuration.downloads.maxRedirects,
+                maxBodyBytes: configuration.downloads.maxBodyBytes, maxCacheBytes: policy.maxBytes,
+                images: configuration.images),
             now: configuration.now)
         let transfers = Transfers(
             interval: configuration.downloads.progressInterval, tell: configuration.onTransfer)

@@ -61,6 +61,43 @@ struct EventTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(1))) func `A reader that follows a job ends with it, wherever it begins`() async throws {
+        try await withQueue { queue in
+            let job = try await queue.job(1)
+            let item = try await queue.claim(1)[0]
+            try await queue.end(item, .failed(Failure(.http(410), "gone")))
+            let events = try await all(queue, job: job).filter { $0.event != .progress }
+            for last in [0, events[1].id, try #require(events.last).id, .max] {
+                var found: [JobEvent] = []
+                for try await event in queue.store.events.events(after: last, job: job) where event.event != .progress {
+                    found.append(event)
+                }
+                #expect(found == events.filter { $0.id > last })
+            }
+            // It was retried, and is not over by the event of its first end. More rows lie between than a page has.
+            for _ in 0..<20 { try await queue.store.control.cancel(job: try await queue.job(1)) }
+            _ = try await queue.store.control.retry(job: job)
+            let again = try await queue.claim(1)[0]
+            try await queue.end(again, .failed(Failure(.dns, "unknown")))
+            var states: [String] = []
+            for try await event in queue.store.events.events(job: job) where event.event == .job {
+                states.append(event.state ?? "")
+            }
+            #expect(states.filter { $0 == "finished" }.count == 2 && states.last == "finished", "\(states)")
+        }
+    }
+
+    @Test func `An event's id that no number can hold is refused`() async throws {
+        try await withQueue { queue in
+            for id in ["9223372036854775807", "-1", "4503599627370497"] {
+                let refused = try queue.shell.run("INSERT INTO event_log (id, at, detail) VALUES (\(id), 0, '[]');")
+                #expect(refused.complaint.contains("the id of an event is left to the database"), "\(refused)")
+            }
+            _ = try await queue.job(1)
+            #expect(try await all(queue).isEmpty == false)
+        }
+    }
+
     @Test func `What SQL ends is logged as well, and a job that is cancelled as a whole as one event`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)

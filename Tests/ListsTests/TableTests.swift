@@ -58,6 +58,8 @@ import Testing
             ("a,b\nhttps://a.example/1,https://a.example/2\n", nil, "Several columns have URLs: 'a', 'b'."),
             ("img,b\nhttps://a.example/1,2\n", "imgg", "has no column 'imgg'. Did you mean 'img'?"),
             ("img,b\nhttps://a.example/1,2\n", "3", "has the columns 1 to 2, not 3."),
+            ("img,b\nhttps://a.example/1,2\n", "0", "has the columns 1 to 2, not 0."),
+            ("img,b\nhttps://a.example/1,2\n", "\(Int.min)", "has the columns 1 to 2, not \(Int.min)."),
             ("url,t\nhttps://a.example/1,\u{FFFD}\n", nil, "line 2: The column 't' is not UTF-8."),
         ] as [(String, String?, String)]) func `A wrong table is refused with its line`(
             _ text: String, _ column: String?, _ message: String,

@@ -61,6 +61,20 @@ struct LoaderTests {
         }
     }
 
+    @Test func `The job's time for a whole transfer is a loader's, too`() async throws {
+        let box = Box(["box:a": Pictures.jpeg], pause: .seconds(60))
+        try await withWorkplace(configure: {
+            $0.loaders = [box]
+            $0.retries.maxTries = 1
+        }) { (place) async throws in
+            let job = try await place.enqueue(["box:a"], options: "total-timeout=1s")
+            try await place.drain()
+            let row = try await place.store.reports.results(job: job, after: 0, limit: 10).first
+            #expect(row?.failure == "timeout")
+            #expect(row?.message?.contains("longer than 1 s") == true)
+        }
+    }
+
     @Test func `The last one that was registered is asked first`() async throws {
         let first = Box(["box:a": Pictures.png])
         let last = Box(["box:a": Pictures.jpeg])

@@ -40,6 +40,33 @@ struct OptionsHookTests {
         }
     }
 
+    private struct Listener: WorkerDelegate {
+        let hooks: Set<DelegateHook> = [.options]
+        let heard = Shared<[ItemSettings]>([])
+
+        func settings(_ settings: ItemSettings, of url: String, item: DelegatedItem) async -> ItemSettings {
+            heard.withLock { $0.append(settings) }
+            return settings
+        }
+    }
+
+    @Test func `It is told the item's variants, options, headers and priority`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        let listener = Listener()
+        try await withWorkplace(configure: { $0.delegate = listener }) { (place) async throws in
+            var item = NewItem(url: origin.url("/a"))
+            (item.priority, item.headers) = (7, ["X-Own": "1"])
+            var job = NewJob(
+                urls: [], variants: "v=20x,webp", options: "discard-original", headers: ["X-Job": "2"])
+            job.items = [item]
+            _ = try await place.store.queue.enqueue(job)
+            try await place.drain()
+            let heard = try #require(listener.heard.withLock { $0.first })
+            #expect((heard.variants, heard.options, heard.priority) == ("v=20x,webp", "discard-original", 7))
+            #expect(heard.headers == ["X-Own": "1", "X-Job": "2"])
+        }
+    }
+
     private struct Urgent: WorkerDelegate {
         let hooks: Set<DelegateHook> = [.options]
 
@@ -50,7 +77,9 @@ struct OptionsHookTests {
         }
     }
 
-    @Test func `The priority that it names moves an item ahead of others that wait`() async throws {
+    /// Also if the item had a priority of its own before.
+    @Test(arguments: [nil, -7])
+    func `The priority that it names moves an item ahead of others that wait`(own: Int?) async throws {
         let isOpen = Shared(false)
         let origin = try LoopbackOrigin { request in
             while request.path == "/0", !isOpen.withLock({ $0 }) { usleepMilliseconds(2) }
@@ -64,11 +93,18 @@ struct OptionsHookTests {
             _ = try await place.enqueue([origin.url("/0")])
             async let run = place.drain()
             let isTaken = await eventually { origin.requests.count == 1 }
-            let job = try await place.enqueue(["/a", "/b", "/c"].map { origin.url($0) })
+            let items = ["/a", "/b", "/c"].map { path in
+                var item = NewItem(url: origin.url(path))
+                item.priority = own
+                return item
+            }
+            var waiting = NewJob(urls: [])
+            waiting.items = items
+            let job = try #require(try await place.store.queue.enqueue(waiting))
             let isWaiting = try await eventually { try await place.progress(job).active == 3 }
             #expect(isTaken && isWaiting)
-            // The hook is asked before an item waits for its download.
-            try await Task.sleep(for: .milliseconds(300))
+            // The hook is asked before an item waits for its download. Places are examined twice a second.
+            try await Task.sleep(for: .milliseconds(own == nil ? 300 : 1_500))
             isOpen.withLock { $0 = true }
             _ = try await run
             #expect(origin.requests.map(\.path) == ["/0", "/c", "/a", "/b"])

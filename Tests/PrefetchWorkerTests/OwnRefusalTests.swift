@@ -23,6 +23,25 @@ struct OwnRefusalTests {
         }
     }
 
+    @Test func `A URL with too many redirects is asked for again once more are allowed`() async throws {
+        let origin = try LoopbackOrigin { request in
+            guard let number = Int(request.path.dropFirst()), number > 0 else { return .ok(Pictures.jpeg) }
+            return .redirect(to: "/\(number - 1)")
+        }
+        try await withWorkplace(configure: { $0.downloads.maxRedirects = 1 }) { (place) async throws in
+            for (limit, requests, failed) in [(1, 2, 1), (1, 2, 1), (2, 5, 0)] {
+                let job = try await place.enqueue([origin.url("/2")])
+                _ = try await place.with { $0.downloads.maxRedirects = limit }.drain()
+                let progress = try await place.progress(job)
+                #expect(progress.failed + progress.blacklisted == failed, "\(limit)")
+                #expect(origin.requests.count == requests)
+                let item = try await place.history(origin.url("/2"))
+                if failed > 0 { #expect(item.message?.contains("--max-redirects") == true) }
+            }
+            #expect(try await place.store.hosts.statuses().allSatisfy(\.failures.isEmpty))
+        }
+    }
+
     @Test func `An address that may be connected to from now on is`() async throws {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         try await withWorkplace(configure: { $0.downloads.addresses = .publicOnly }) { (place) async throws in

@@ -77,6 +77,21 @@ import Testing
         }
     }
 
+    @Test func aDELETEBesideAWorkerTakesFilesAndLinks() async throws {
+        try await withWorker { w in
+            try await cached(w, ["/1.png", "/2.png"], "--links", "tree")
+            let link = try await w.run("get", w.url("/1.png"), "--variant", "v", "--link").line
+            _ = try w.start("--links", "tree", "--collect-every", "200ms")
+            try await w.sql("DELETE FROM entries WHERE url = '\(w.url("/1.png"))'")
+            try await w.eventually("the link and the files are gone") {
+                var info = stat()
+                return lstat(link, &info) != 0 && w.blobs.count == 3
+            }
+            try await w.run(["-rf", w.cache + "/links"], program: "/bin/rm")
+            try await w.sql("DELETE FROM cache_properties WHERE name LIKE 'links%'")
+        }
+    }
+
     @Test func linksGoToo() async throws {
         try await withWorker { w in
             try await cached(w, ["/1.png"], "--links", "tree")

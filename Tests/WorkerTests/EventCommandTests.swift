@@ -103,6 +103,27 @@ import Testing
         }
     }
 
+    /// Also where it begins behind the job's last event.
+    @Test func followingAJobEndsWithIt() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"))
+            let reader = try w.start(["--job", "1"], command: "events")
+            try await w.drain()
+            #expect(try await reader.wait() == .code(0))
+            let last = try #require(try await events(w, "--job", "1").map(\.id).max())
+            #expect(try await w.run("events", "--job", "1", "--after", "\(last)", within: .seconds(20)).output == "")
+        }
+    }
+
+    @Test func waitingForACancelledJobIsAFailure() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            try await w.enqueue(w.url("/1.png"))
+            try await w.run("cancel", "1")
+            try await w.run("wait", "1", expecting: 2)
+        }
+    }
+
     @Test func waitEndsWithTheJob() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))

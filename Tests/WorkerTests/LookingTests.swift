@@ -189,6 +189,24 @@ import Testing
         }
     }
 
+    @Test func doctorChangesNothingThatIsThere() async throws {
+        try await withOneGoodAndOneMissing { w in
+            let list = ["-c", "find '\(w.cache)' '\(w.database)' -printf '%p %s %T@ %C@\\n' | sort"]
+            let before = try await w.run(list, program: "/bin/sh").output
+            try await w.run("doctor")
+            #expect(try await w.run(list, program: "/bin/sh").output == before)
+        }
+    }
+
+    @Test func theUsersMaskHolds() async throws {
+        try await withWorker { w in
+            try await w.run(
+                ["-c", "umask 077; exec \"$@\"", "sh", TestWorker.binary, "init"], program: "/bin/sh")
+            var info = stat()
+            #expect(stat(w.database, &info) == 0 && info.st_mode & 0o777 == 0o600)
+        }
+    }
+
     @Test func doctorSaysWhatWouldStopAWorker() async throws {
         try await withWorker { w in
             let nowhere = try await w.run("doctor", "--cache", "/proc/nowhere", expecting: 70)

@@ -43,6 +43,17 @@ import Testing
         #expect(order == Self.paths([0, 11, 12, 13, 14, 1, 2, 3, 4]))
     }
 
+    /// An item's own priority stays when its job gets another; the job's other items move.
+    @Test func anItemsOwnPriorityStays() async throws {
+        let order = try await requests(
+            after: { w in
+                try await w.sql("INSERT INTO items (job, url, priority) VALUES (2, '\(w.url("/9.png"))', 80)")
+                try await w.eventually("it is claimed") { try await w.value("SELECT sum(active) FROM jobs") == "10" }
+                try await w.sql("UPDATE jobs SET priority = -50 WHERE id = 2")
+            }, until: ["2", "3"])
+        #expect(order == Self.paths([0, 9, 11, 12, 13, 14, 1, 2, 3, 4]))
+    }
+
     @Test func aNewOrderTurnsWhatWaitsRound() async throws {
         let order = try await requests(
             after: { w in try await w.sql("UPDATE jobs SET execution_order = 'lifo' WHERE id = 2") },

@@ -31,6 +31,26 @@ import Testing
         }
     }
 
+    @Test func whatWaitsForADownloadSlotSaysSo() async throws {
+        let gate = Gate()
+        try await withWorker({ request in
+            gate.wait()
+            return Pictures.reply(request)
+        }) { w in
+            try await w.enqueue((0..<4).map { w.url("/\($0).png") })
+            _ = try w.start("--per-host", "4", "--concurrency", "1")
+            let reason = "All download slots are in use (--concurrency)."
+            try await w.eventually("three wait") {
+                try await w.value("SELECT count(*), min(reason), max(reason) FROM waiting") == "3|\(reason)|\(reason)"
+            }
+            #expect(try await w.run("hosts").output.contains(reason))
+            let waiting = try await w.value("SELECT url FROM waiting LIMIT 1")
+            #expect(try await w.run("explain", waiting).output.contains(reason))
+            gate.open()
+            try await w.untilEnded("1")
+        }
+    }
+
     @Test func `What waits for a transform command or for the delegate program is told like all that waits`()
         async throws
     {

@@ -35,7 +35,7 @@ public struct DownloadConfiguration: Sendable {
     public var silenceTimeout = Duration.seconds(15)
     /// The whole transfer, including redirects.
     public var totalTimeout = Duration.seconds(300)
-    /// The interval at which ``Downloader/progress`` is updated.
+    /// The interval of the reports on a running transfer; ``Downloader/progress`` is updated at least every 0.4 s.
     public var progressInterval = Duration.seconds(1)
     public var userAgent = "PrefetchWorker/1"
     /// Sent to every host, unless the request has its own header of that name.

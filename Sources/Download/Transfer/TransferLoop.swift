@@ -83,7 +83,7 @@ extension TransferLoop {
         report(scheduler)
         if hasFreedSlot { return true }
         let nextLook = work.isCrowded && !running.isEmpty ? lastLook + lookEvery : nil
-        let nextReport = running.isEmpty && !hasReported ? nil : lastReport + configuration.progressInterval
+        let nextReport = running.isEmpty && !hasReported ? nil : lastReport + reportEvery
         let pause = pause(until: [work.nextRelease, nextLook, nextReport, nextEnd, answers.due])
         check(curl_multi_poll(multi, nil, 0, pause, nil), scheduler)
         return true
@@ -240,10 +240,13 @@ extension TransferLoop {
         return next
     }
 
-    /// Updates the progress of running transfers, at the configuration's interval.
+    /// At least this often, so that a transfer shows soon after it has begun.
+    private var reportEvery: Duration { min(configuration.progressInterval, .milliseconds(400)) }
+
+    /// Updates the progress of running transfers.
     private func report(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
-        guard now - lastReport >= configuration.progressInterval else { return }
+        guard now - lastReport >= reportEvery else { return }
         lastReport = now
         let progress = running.values.compactMap(\.progress)
         guard hasReported || !progress.isEmpty else { return }

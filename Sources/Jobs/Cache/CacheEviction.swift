@@ -72,7 +72,7 @@ public struct CacheEviction: Sendable {
     ) async throws(JobsError) -> (page: [Candidate], next: Candidate?) {
         try await gate.read { db in
             let all = try db.rows(sql, values).map {
-                Candidate(hash: $0["hash"], size: $0["size"], time: $0["time"], usedAt: $0["used_at"])
+                Candidate(hash: $0["hash"], size: $0.size("size"), time: $0["time"], usedAt: $0["used_at"])
             }
             let leased = try Self.leasedSources(in: db)
             let free = try all.filter { try !Self.isHeld($0.hash, leased, in: db) }
@@ -187,7 +187,7 @@ public struct CacheEviction: Sendable {
                 let size = try db.integer("SELECT size FROM blobs WHERE hash = ? AND dying <> 0", [hash])
                 guard let size, try db.run("DELETE FROM blobs WHERE hash = ?", [hash]) > 0 else { continue }
                 settled.gone.append(hash)
-                settled.bytes += size
+                settled.bytes.add(bytes: size)
             }
             for hash in removal.inUse { try db.run("UPDATE blobs SET dying = 0 WHERE hash = ?", [hash]) }
             for hash in removal.stuck {

@@ -123,7 +123,7 @@ public struct CacheIndex: Sendable {
             """)
         return try statement.first(key) { row in
             var source = SourceRecord(
-                key: row.text(0) ?? key, hash: row.text(1) ?? "", size: row.integer(2), isKept: row.integer(3) != 0,
+                key: row.text(0) ?? key, hash: row.text(1) ?? "", size: row.size(2), isKept: row.integer(3) != 0,
                 finalURL: row.text(4), format: row.text(5), width: row.number(6), height: row.number(7),
                 frames: row.number(8), hasAlpha: row.flag(9),
                 looks: ImagePlaceholders(text: { row.text($0 + 15) }, number: { row.number($0 + 15) }),
@@ -218,14 +218,14 @@ extension VariantRecord {
     init(row: Row) {
         self.init(
             identity: row["identity"], source: row["source"], spec: row["spec"], coder: row["coder"], blob: row["blob"],
-            size: row["size"], format: row["format"], width: row["width"], height: row["height"],
+            size: row.size("size"), format: row["format"], width: row["width"], height: row["height"],
         )
     }
 }
 
 private func rendition(_ row: Row) -> RenditionRecord {
     RenditionRecord(
-        name: row["name"], blob: row["blob"], size: row["size"], format: row["format"], width: row["width"],
+        name: row["name"], blob: row["blob"], size: row.size("size"), format: row["format"], width: row["width"],
         height: row["height"],
     )
 }

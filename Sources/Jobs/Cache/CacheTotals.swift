@@ -31,7 +31,7 @@ extension CacheIndex {
                     """)
             else { throw JobsError(.corrupt, "The database \(path) has lost the row of cache_totals.") }
             return CacheTotals(
-                blobs: row["blobs"], bytes: row["bytes"], reservedBytes: row["reserved"], hits: row["hits"],
+                blobs: row["blobs"], bytes: row.size("bytes"), reservedBytes: row.size("reserved"), hits: row["hits"],
                 misses: row["misses"], fromMemory: row["from_memory"], fromLoaders: row["from_loaders"],
                 fromFiles: row["from_files"], revalidatedBytes: row["revalidated_bytes"],
                 dedupedBytes: row["deduped_bytes"], evictedBlobs: row["evicted_blobs"],
@@ -104,7 +104,7 @@ extension CacheIndex {
                 let host = name(row["key"])
                 var share = shares[host] ?? CacheShare(name: host, files: 0, bytes: 0)
                 share.files += 1
-                share.bytes += row["size"]
+                share.bytes.add(bytes: row["size"])
                 shares[host] = share
             }
             return shares.values.sorted { ($1.bytes, $0.name) < ($0.bytes, $1.name) }
@@ -125,7 +125,7 @@ extension CacheIndex {
                 let age = time - SteadyTime(milliseconds: row["used_at"])
                 let index = limits.firstIndex { age <= $0.milliseconds } ?? limits.count
                 shares[index].files += 1
-                shares[index].bytes += row["size"]
+                shares[index].bytes.add(bytes: row["size"])
             }
             return shares.filter { $0.files > 0 }
         }

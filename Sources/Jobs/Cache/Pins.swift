@@ -77,7 +77,8 @@ extension CacheIndex {
         try await gate.read { db in
             let hasSome = try db.exists("SELECT 1 FROM pins")
             guard hasSome else { return 0 }
-            return try db.integer("SELECT coalesce(sum(size), 0) FROM blobs WHERE \(Self.isPinned)") ?? 0
+            return Int64(
+                bytes: try db.integer("SELECT coalesce(sum(size), 0) FROM blobs WHERE \(Self.isPinned)") ?? 0)
         }
     }
 

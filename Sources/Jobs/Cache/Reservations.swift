@@ -23,9 +23,9 @@ extension CacheEviction {
         _ bytes: Int64, spare: Int64 = 0, for worker: Int64, limit: Int64,
     ) async throws(JobsError) -> Reserved {
         try await gate.write { db in
-            let taken =
-                try db.integer("SELECT bytes + (SELECT coalesce(sum(bytes), 0) FROM reservations) FROM cache_totals")
-                ?? 0
+            let taken = Int64(
+                bytes: try db.integer(
+                    "SELECT bytes + (SELECT coalesce(sum(bytes), 0) FROM reservations) FROM cache_totals") ?? 0)
             guard taken + bytes <= limit else { return .short(by: taken + bytes - limit) }
             let granted = taken + bytes + spare <= limit ? bytes + spare : bytes
             try db.run(
@@ -57,11 +57,11 @@ extension CacheEviction {
             var left = bytes
             var regained: Int64 = 0
             for worker in workers {
-                let held =
-                    try db.integer("SELECT bytes FROM reservations WHERE worker = ?", [worker]) ?? 0
+                let held = Int64(
+                    bytes: try db.integer("SELECT bytes FROM reservations WHERE worker = ?", [worker]) ?? 0)
                 let kept = min(held, left)
                 left -= kept
-                regained += held - kept
+                regained.add(bytes: held - kept)
                 try Self.giveBack(held - kept, of: worker, in: db)
             }
             return regained

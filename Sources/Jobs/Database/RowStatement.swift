@@ -98,6 +98,9 @@ struct RowColumns {
 
     func integer(_ column: CInt) -> Int64 { sqlite3_column_int64(raw, column) }
 
+    /// A number of bytes.
+    func size(_ column: CInt) -> Int64 { Int64(bytes: integer(column)) }
+
     func number<Number: FixedWidthInteger>(_ column: CInt) -> Number? {
         isNull(column) ? nil : Number(clamping: sqlite3_column_int64(raw, column))
     }

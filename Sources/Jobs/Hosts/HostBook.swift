@@ -198,6 +198,8 @@ extension LimitsRecord {
 private struct HostTally {
     var running = 0
     var waiting = 0
+    /// Those of `waiting` that workers hold.
+    var held = 0
     var rate = 0.0
     var failures: [String: Int] = [:]
     var memory: HostMemory?
@@ -206,6 +208,7 @@ private struct HostTally {
     mutating func add(load row: Row) {
         running += min(row.count("running"), 1_000_000)
         waiting += min(row.count("waiting"), 1_000_000)
+        held += min(row.count("waiting"), 1_000_000)
         rate += row.real("rate") ?? 0
         if let reason = row.text("reason") { wait = (reason, row.steady("until")) }
     }
@@ -214,7 +217,9 @@ private struct HostTally {
     func status(of host: String, now: Moment) -> HostStatus {
         let left = memory?.remaining(at: now.steady) ?? 0
         let reason = left > 0 ? memory?.reason : nil
-        let why = wait?.reason ?? reason.map { HostStatus.sentence(reason: $0, host: host) }
+        let why =
+            wait?.reason ?? reason.map { HostStatus.sentence(reason: $0, host: host) }
+            ?? (held > 0 ? Schema.allSlotsInUse : nil)
         let until = wait?.until.map(now.wall) ?? (wait == nil && left > 0 ? now.wall + left : nil)
         return HostStatus(
             host: host, running: running, waiting: waiting, rate: rate, failures: failures,

@@ -79,7 +79,7 @@ extension HostBook {
                 """, [item])
             guard let row else { return nil }
             return (
-                row.text("reason") ?? "All download slots are in use (--concurrency).",
+                row.text("reason") ?? Schema.allSlotsInUse,
                 row.steady("until").map(now.wall)
             )
         }

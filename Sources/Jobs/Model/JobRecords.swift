@@ -60,15 +60,18 @@ public struct JobDefinition: Hashable, Sendable {
     public let options: String?
     public let headers: [String: String]
     public let priority: Int
+    /// Whether the priority is an item's own, which changes of the job's priority leave alone.
+    public let hasOwnPriority: Bool
     public let order: ExecutionOrder
     /// Why the job can't run, if its row passed the database's checks but is unreadable.
     public let problem: String?
 
     public init(
         id: JobID, variants: String?, options: String?, headers: [String: String], priority: Int, order: ExecutionOrder,
-        problem: String? = nil,
+        problem: String? = nil, hasOwnPriority: Bool = false,
     ) {
         self.id = id
+        self.hasOwnPriority = hasOwnPriority
         self.problem = problem
         self.variants = variants
         self.options = options

@@ -58,6 +58,7 @@ extension JobDefinition {
         }
         return JobDefinition(
             id: id, variants: own.variants ?? variants, options: options, headers: headers,
-            priority: own.priority ?? priority, order: order, problem: problem ?? own.problem)
+            priority: own.priority ?? priority, order: order, problem: problem ?? own.problem,
+            hasOwnPriority: own.priority != nil)
     }
 }

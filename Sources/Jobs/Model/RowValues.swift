@@ -62,6 +62,14 @@ extension Row {
 }
 
 extension Int64 {
+    /// No file is as large as this many bytes.
+    static let mostBytes: Int64 = 1 << 53
+
+    init(bytes: Int64) { self = Swift.min(Swift.max(0, bytes), Self.mostBytes) }
+
+    /// The sum of two numbers of bytes, as often as a table has rows.
+    mutating func add(bytes: Int64) { self = Swift.min(self + Int64(bytes: bytes), 1 << 62) }
+
     fileprivate init(clamped value: Double) {
         guard value.isFinite else {
             self = value.isNaN ? 0 : value < 0 ? .min : .max
@@ -83,6 +91,12 @@ extension Row {
     func steady(_ column: String) -> SteadyTime? { time(column) }
 
     private func time<Time: ClockTime>(_ column: String) -> Time? { number(column).map(Time.init(clamping:)) }
+
+    /// A number of bytes, which sums of a thousand such numbers cannot overflow.
+    func size(_ column: String) -> Int64 { Int64(bytes: self[column] as Int64) }
+
+    /// A number of items, of which a few can be added.
+    func items(_ column: String) -> Int { Int(clamping: size(column)) }
 
     /// The number, clamped to `Int`; 0 if there is no number.
     func count(_ column: String) -> Int { Int(clamping: Swift.max(0, number(column) ?? 0)) }

@@ -8,13 +8,18 @@ public struct JobEvents: Sendable {
     /// How long the log keeps events, in milliseconds. A reader that pauses longer misses some.
     public static let retention: Int64 = 7 * FailureClass.day
 
+    /// Rows that any program has written with ids from here on are left out: the ids of their events would be too large
+    /// for a number.
+    private static let mostRows: Int64 = 1 << 52
+
     /// The id of the last event so far; 0 if there is none.
     public func last() async throws(JobsError) -> Int64 {
         try await gate.read { db in
             try db.integer(
                 """
-                SELECT id * \(Schema.eventsPerRow) + json_array_length(detail) - 1 FROM event_log ORDER BY id DESC LIMIT 1
-                """) ?? 0
+                SELECT id * \(Schema.eventsPerRow) + json_array_length(detail) - 1 FROM event_log WHERE id < ?
+                ORDER BY id DESC LIMIT 1
+                """, [Self.mostRows]) ?? 0
         }
     }
 
@@ -24,9 +29,11 @@ public struct JobEvents: Sendable {
             // Finds the first row at or after the time. Rows are not sorted by time, since the machine's clock may have
             // been set.
             try db.integer(
-                "SELECT id * \(Schema.eventsPerRow) - 1 FROM event_log WHERE at >= ? ORDER BY id LIMIT 1",
-                [time.milliseconds])
-                ?? db.integer("SELECT (max(id) + 1) * \(Schema.eventsPerRow) - 1 FROM event_log") ?? 0
+                "SELECT id * \(Schema.eventsPerRow) - 1 FROM event_log WHERE at >= ? AND id < ? ORDER BY id LIMIT 1",
+                [time.milliseconds, Self.mostRows])
+                ?? db.integer(
+                    "SELECT (max(id) + 1) * \(Schema.eventsPerRow) - 1 FROM event_log WHERE id < ?", [Self.mostRows])
+                ?? 0
         }
     }
 
@@ -40,7 +47,8 @@ public struct JobEvents: Sendable {
         try await gate.read { db in
             let first = max(0, last) / Int64(Schema.eventsPerRow)
             let end = try db.integer(
-                "SELECT max(id) FROM (SELECT id FROM event_log WHERE id >= ? ORDER BY id LIMIT 16)", [first])
+                "SELECT max(id) FROM (SELECT id FROM event_log WHERE id >= ? AND id < ? ORDER BY id LIMIT 16)",
+                [first, Self.mostRows])
             guard let end else { return ([], last) }
             let rows = try db.rows(
                 """
@@ -82,10 +90,19 @@ public struct JobEvents: Sendable {
     ///
     /// - Parameters:
     ///   - last: the id of the last event that the reader has seen; 0 for all events in the log.
-    ///   - job: leaves out other jobs; the sequence ends when this job ends.
+    ///   - job: leaves out other jobs; the sequence ends at the end of the log if this job has ended.
     ///   - follows: whether to wait for more events at the end of the log.
     public func events(after last: Int64 = 0, job: JobID? = nil, follows: Bool = true) -> Sequence {
         Sequence(log: self, last: last, job: job, follows: follows)
+    }
+
+    /// Whether a job has ended or was removed, so that no further events of it are expected.
+    private func isOver(_ job: JobID?) async throws(JobsError) -> Bool {
+        guard let job else { return false }
+        return try await gate.read { db in
+            let state = try db.row("SELECT state FROM jobs WHERE id = ?", [job]).flatMap { $0["state"] as String? }
+            return state.flatMap(JobState.init(rawValue:))?.isOpen != true
+        }
     }
 
     public struct Sequence: AsyncSequence, Sendable {
@@ -102,7 +119,6 @@ public struct JobEvents: Sendable {
             let job: JobID?
             let follows: Bool
             private var page: ArraySlice<JobEvent> = []
-            private var hasEnded = false
 
             init(log: JobEvents, last: Int64, job: JobID?, follows: Bool) {
                 (self.log, self.last, self.job, self.follows) = (log, last, job, follows)
@@ -111,17 +127,14 @@ public struct JobEvents: Sendable {
             /// - Returns: nil at the end, and if the task is cancelled.
             public mutating func next() async throws -> JobEvent? {
                 while page.isEmpty {
-                    if hasEnded { return nil }
+                    // Before the page is read, so that the job's last event is in it. A job may be retried after it
+                    // has ended, so its state decides, and not an event of the log.
+                    let isOver = try await log.isOver(job)
                     let before = last
                     let (events, end) = try await log.page(after: last, job: job)
                     (page, last) = (events[...], end)
-                    if let state = events.last(where: { $0.event == .job })?.state.flatMap(JobState.init(rawValue:)),
-                        job != nil, !state.isOpen
-                    {
-                        hasEnded = true
-                    }
                     guard events.isEmpty, end == before else { continue }
-                    guard follows, await Self.nap() else { return nil }
+                    guard follows, !isOver, await Self.nap() else { return nil }
                 }
                 return page.popFirst()
             }

@@ -33,7 +33,7 @@ public struct Backlog: Hashable, Sendable {
         self.nextDue = nextDue
     }
 
-    public var isEmpty: Bool { queued + active + delayed == 0 }
+    public var isEmpty: Bool { queued == 0 && active == 0 && delayed == 0 }
 }
 
 /// Numbers of the queue at one moment, for monitoring.
@@ -82,7 +82,8 @@ public struct JobReports: Sendable {
                 FROM jobs WHERE state IN ('queued', 'running') AND \(Schema.nothingIsSuspended)
                 """)
             return Backlog(
-                queued: row?["queued"] ?? 0, active: row?["active"] ?? 0, delayed: row?["delayed"] ?? 0,
+                queued: row?.items("queued") ?? 0, active: row?.items("active") ?? 0,
+                delayed: row?.items("delayed") ?? 0,
                 nextDue: row?.steady("next_due"),
             )
         }

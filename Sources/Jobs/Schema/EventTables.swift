@@ -7,7 +7,8 @@ extension Schema {
     static let eventTables = """
         -- detail is a JSON array of arrays: item (null for a job), job, what became of it, and the class of a failure.
         CREATE TABLE event_log (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            id INTEGER PRIMARY KEY AUTOINCREMENT
+                CONSTRAINT "the id of an event is left to the database" CHECK (id BETWEEN 1 AND 4503599627370496),
             at INTEGER NOT NULL,
             detail TEXT NOT NULL
         );

@@ -165,7 +165,8 @@ final class ItemRun {
         let fetch = stages.fetcher.key(of: request, item)
         fetchKey = fetch
         let asked = ContinuousClock.now
-        let outcome = await stages.fetcher.fetch(request, fetch, item)
+        let outcome = await stages.fetcher.fetch(
+            request, fetch, item, hasOwnPriority: plan.definition.hasOwnPriority)
         lastTry = TryRecord(outcome, at: stages.settings.now())
         measure.fetched(lastTry, elapsed: .now - asked, isOwn: stages.fetcher.isStarter(item.id, of: fetch))
         switch outcome {

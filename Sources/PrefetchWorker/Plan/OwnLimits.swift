@@ -30,6 +30,7 @@ final class StageSettings: Sendable {
 /// blacklist only while the setting is the same.
 struct OwnLimits: Sendable, Hashable {
     var addresses = ""
+    var maxRedirects = 0
     var maxBodyBytes: Int64 = 0
     var maxCacheBytes: Int64?
     var images = ImageLimits()
@@ -38,6 +39,7 @@ struct OwnLimits: Sendable, Hashable {
     func setting(of failure: FailureClass) -> String? {
         switch failure {
         case .forbiddenAddress: "allow-addresses=\(addresses)"
+        case .tooManyRedirects: "max-redirects=\(maxRedirects)"
         case .tooLarge: "max-body=\(maxBodyBytes) cache-max-size=\(maxCacheBytes.map(String.init) ?? "none")"
         case .tooManyPixels:
             "max-pixels=\(images.pixels) max-frames=\(images.frames) max-animation-pixels=\(images.animationPixels) "
@@ -53,6 +55,7 @@ struct OwnLimits: Sendable, Hashable {
     func advice(on failure: FailureClass) -> String? {
         switch failure {
         case .forbiddenAddress: "Allow it with --allow-addresses."
+        case .tooManyRedirects: "Allow more with --max-redirects."
         case .tooLarge:
             maxCacheBytes == nil ? "Raise it with --max-body." : "Raise it with --max-body or --cache-max-size."
         case .tooManyPixels: "Raise it with --max-pixels, --max-frames, --max-animation-pixels or --max-decoder-memory."

@@ -42,7 +42,9 @@ struct HostKeeper: Sendable {
         var rates: [String: Double] = [:]
         var lastLook = monotonicMilliseconds()
         var hadLoad = false
-        var hadProgress = false
+        /// The items whose progress the database has, and when it was written.
+        var told: Set<Int64> = []
+        var toldAt = Int64.min
         var limits: [LimitsRecord] = []
         var held: [Int64: String] = [:]
         /// This worker's share of each host; nil while it is the only worker.
@@ -168,9 +170,14 @@ struct HostKeeper: Sendable {
                 TransferProgress(item: $0, origin: one.origin, received: one.received, expected: one.expected)
             }
         }
-        guard ledger.hadProgress || !progress.isEmpty else { return }
+        // Transfers that begin or end are written at once, the bytes of others at the interval.
+        let items = Set(progress.map(\.item))
+        let now = monotonicMilliseconds()
+        let isDue =
+            ledger.toldAt == .min || now - ledger.toldAt >= downloader.configuration.progressInterval.milliseconds
+        guard items != ledger.told || (isDue && !items.isEmpty) else { return }
         try await store.reports.save(progress: progress, worker: worker)
-        ledger.hadProgress = !progress.isEmpty
+        (ledger.told, ledger.toldAt) = (items, now)
     }
 
     /// Nil if nothing has changed that is worth a write.

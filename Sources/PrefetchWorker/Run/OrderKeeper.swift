@@ -20,8 +20,7 @@ struct OrderKeeper: Sendable {
             if isPaused { paused.formUnion(own.map(\.id)) }
             for item in own where item.claimed != place {
                 moves[item.id] = FetchPlace(
-                    priority: item.hasOwnPriority ? item.claimed.priority : place.priority,
-                    rank: FetchPlace.rank(of: item.id, place.order))
+                    priority: place.priority, rank: FetchPlace.rank(of: item.id, place.order))
             }
         }
         if !moves.isEmpty { fetcher.fetches.move(moves) }

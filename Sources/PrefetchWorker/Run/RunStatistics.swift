@@ -74,7 +74,7 @@ public final class RunStatistics: Sendable {
                 state.counts.cached += 1
             case .done(let completion):
                 state.counts.done += 1
-                state.counts.bytes += completion.source.size
+                state.counts.bytes = min(state.counts.bytes + completion.source.size, 1 << 62)
             case .failed(let failure):
                 state.counts.failed += 1
                 if failure.failureClass.isUnreachable { state.counts.unreachable += 1 }

@@ -125,7 +125,8 @@ extension JobDefinition {
     fileprivate func changed(to settings: ItemSettings) -> JobDefinition {
         JobDefinition(
             id: id, variants: settings.variants, options: settings.options, headers: settings.headers,
-            priority: min(max(settings.priority, -100), 100), order: order, problem: problem)
+            priority: min(max(settings.priority, -100), 100), order: order, problem: problem,
+            hasOwnPriority: hasOwnPriority || settings.priority != priority)
     }
 }
 

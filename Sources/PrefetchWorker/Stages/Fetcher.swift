@@ -89,8 +89,12 @@ final class Fetcher: Sendable {
     // MARK: - Fetches
 
     /// Joins the fetch with this key, and starts it if there is none. Each call needs one `leave`.
-    func fetch(_ request: DownloadRequest, _ key: String, _ item: ClaimedItem) async -> DownloadOutcome<FetchedSource> {
-        let place = FetchPlace(priority: request.priority, rank: request.rank)
+    ///
+    /// - Parameter hasOwnPriority: whether the request's priority is the item's own, and not its job's.
+    func fetch(
+        _ request: DownloadRequest, _ key: String, _ item: ClaimedItem, hasOwnPriority: Bool,
+    ) async -> DownloadOutcome<FetchedSource> {
+        let place = FetchPlace(priority: request.priority, rank: request.rank, isOwn: hasOwnPriority)
         let known = item.source
         return await fetches.join(key, user: item.id, place: place) { [self] in
             do throws(Failure) {

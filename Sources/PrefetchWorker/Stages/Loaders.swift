@@ -13,7 +13,7 @@ final class Loaders: Sendable {
     let local: LocalSources
     let files: SourceFiles
     let inspector: HeaderInspector
-    /// The time for a whole picture.
+    /// The time for a whole picture, unless the job or `worker limits` has another.
     let timeout: Duration
     /// Limits the number of running loaders.
     private let places: AsyncSemaphore
@@ -68,7 +68,7 @@ final class Loaders: Sendable {
             etag: request.etag, lastModified: request.lastModified)
         let answer: LoaderResponse
         do {
-            answer = try await inTime { try await loader.load(asked, into: body) }
+            answer = try await inTime(request.timeouts.total ?? timeout) { try await loader.load(asked, into: body) }
         } catch let failure as Failure {
             throw failure
         } catch is CancellationError {
@@ -98,10 +98,12 @@ final class Loaders: Sendable {
     }
 
     /// Cancels `body` when it takes longer than a download may.
-    private func inTime<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
+    private func inTime<R: Sendable>(
+        _ timeout: Duration, _ body: @escaping @Sendable () async throws -> R,
+    ) async throws -> R {
         try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask { try await body() }
-            group.addTask { [timeout] in
+            group.addTask {
                 try await Task.sleep(for: timeout)
                 return nil
             }

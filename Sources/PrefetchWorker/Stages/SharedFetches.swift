@@ -6,6 +6,8 @@ struct FetchPlace: Hashable, Sendable {
     var priority: Int
     /// Smaller goes first.
     var rank: Int64
+    /// Whether the priority is the item's own: a change of its job's priority leaves it.
+    var isOwn = false
 
     static func rank(of item: Int64, _ order: ExecutionOrder) -> Int64 { order == .fifo ? item : ~item }
 
@@ -90,7 +92,11 @@ final class SharedFetches<Value: Sendable>: Sendable {
         let moves = entries.withLock { entries in
             entries.keys.compactMap { key -> (Int64, FetchPlace)? in
                 guard var entry = entries[key] else { return nil }
-                for user in entry.places.keys { if let place = wanted[user] { entry.places[user] = place } }
+                for (user, old) in entry.places {
+                    guard var place = wanted[user] else { continue }
+                    if old.isOwn { (place.priority, place.isOwn) = (old.priority, true) }
+                    entry.places[user] = place
+                }
                 defer { entries[key] = entry }
                 return entry.rerank().map { (entry.name, $0) }
             }

@@ -9,8 +9,8 @@ struct EventsCommand: AsyncParsableCommand {
         abstract: "Prints a line of JSON for each item and each job that ends, as it ends.",
         discussion: """
             It begins with all that the log still has (7 days), and then waits for more. Each event comes exactly once and in \
-            order: go on later after the last id that was handled (--after), or name a file that remembers it (--cursor). Lines \
-            with "event":"progress" tell how far a job is.
+            order: go on later after the last id that was handled (--after), or name a file that remembers it (--cursor). After \
+            a crash between a line and the file, the line comes again. Lines with "event":"progress" tell how far a job is.
 
             EXAMPLES:
               worker events --job 7
@@ -37,7 +37,7 @@ struct EventsCommand: AsyncParsableCommand {
             valueName: "file"))
     var cursor: String?
 
-    @Flag(inversion: .prefixedNo, help: "Wait for more at the end of the log.")
+    @Flag(inversion: .prefixedNo, help: "Wait for more at the end of the log, or end there.")
     var follow = true
 
     @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.")

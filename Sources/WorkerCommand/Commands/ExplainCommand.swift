@@ -165,6 +165,7 @@ struct ExplainCommand: AsyncParsableCommand {
         var line = "  job \(item.job), item \(item.item): \(item.state.rawValue)"
         if item.cached { line += " (was cached)" }
         if item.attempts > 0 { line += ", \(item.attempts) \(item.attempts == 1 ? "try" : "tries")" }
+        if item.failure == nil, item.state == .delayed, let message = item.message { line += ": \(message)" }
         if let failure = item.failure {
             line += ", \(failure): \(item.message ?? "")"
             if line.hasSuffix(".") { line.removeLast() }

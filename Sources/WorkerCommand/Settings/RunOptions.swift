@@ -27,7 +27,8 @@ enum RunSettings {
         "Links whose names a web server can compute: tree or none. The database remembers the choice.",
         placeholder: "style")
     static let progressInterval = Setting.time(
-        "progress-interval", "1s", "How often the progress of running transfers is written to the database.",
+        "progress-interval", "1s",
+        "How often the progress of running transfers is written to the database; 400ms is the least.",
         in: 100...3_600_000)
     static let all: [any NamedSetting] = [
         concurrency, perHost, transforms, order, allowAddresses, maxTries, maxAge, links, progressInterval,

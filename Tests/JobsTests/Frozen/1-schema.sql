@@ -346,7 +346,8 @@ CREATE TABLE held_items (
     PRIMARY KEY (worker, item)
 ) WITHOUT ROWID;
 CREATE TABLE event_log (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY AUTOINCREMENT
+        CONSTRAINT "the id of an event is left to the database" CHECK (id BETWEEN 1 AND 4503599627370496),
     at INTEGER NOT NULL,
     detail TEXT NOT NULL
 );
