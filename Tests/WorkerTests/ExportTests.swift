@@ -153,7 +153,7 @@ import Testing
             #expect(unlink(lost) == 0)
             let told = try await w.run("export", "1", w.place("out"), expecting: 2)
             #expect(told.output.hasPrefix("1 file of 1 picture,"))
-            #expect(told.errors.contains("2 files of the job can't be had from the cache any more"))
+            #expect(told.errors.contains("2 files of the job can't be found in the cache any more"))
             try await w.run("export", "9", w.place("none"), expecting: 64)
             // Fetched anew, so that the cache is whole again.
             try await w.run("cache", "verify", expecting: 74)

@@ -127,7 +127,7 @@ import Testing
             #expect(w.blobs.sorted() == files)
             try await w.enqueue(w.url("/77.png"))
             let full = try await w.run(["run", "--drain", "--allow-addresses", "loopback"] + free, expecting: 75)
-            #expect(full.errors.contains("lower it, or make room on the disk"), "\(full.errors)")
+            #expect(full.errors.contains("lower it, or free space on the disk"), "\(full.errors)")
             #expect(w.blobs.sorted() == files)
             try await w.drain()
         }

@@ -45,7 +45,7 @@ import Testing
             let sheet = w.place("a.webp")
             let told = try await w.run("sheet", "1", sheet, "--variant", "thumb", "--json", expecting: 2)
             #expect(told.line == #"{"drawn":1,"missing":1}"#)
-            #expect(told.errors.contains("1 picture can't be had from the cache any more"))
+            #expect(told.errors.contains("1 picture can't be found in the cache any more"))
             #expect(try await w.run("-f", "vips-loader", sheet, program: "vipsheader").line.contains("webp"))
             // Fetched again, so that the cache is whole.
             try await w.enqueue([w.url("/1.png")], "--variant", "thumb=30x30,webp")

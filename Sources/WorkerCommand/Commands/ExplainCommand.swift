@@ -87,7 +87,7 @@ struct ExplainCommand: AsyncParsableCommand {
                 }
                 if report.isEmpty {
                     Terminal.error(
-                        "worker: There is nothing about \(Terminal.safe(report.url)): no job has asked for it.")
+                        "worker: Nothing is known of \(Terminal.safe(report.url)): no job has asked for it.")
                     throw ExitCode.notFound
                 }
             }

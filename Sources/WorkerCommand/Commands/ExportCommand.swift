@@ -97,7 +97,7 @@ struct ExportCommand: AsyncParsableCommand {
         }
         if counts.missing > 0 {
             Terminal.error(
-                "worker: \(Output.count(counts.missing, "file")) of the job are no longer in the cache. Enqueue the job's URLs again to restore them."
+                "worker: \(Output.count(counts.missing, "file")) of the job can't be found in the cache any more. Enqueue the job's URLs again to restore them."
             )
             throw ExitCode.someFailed
         }

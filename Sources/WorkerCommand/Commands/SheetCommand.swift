@@ -79,7 +79,7 @@ struct SheetCommand: AsyncParsableCommand {
         }
         if counts.missing > 0 {
             Terminal.error(
-                "worker: \(Output.count(counts.missing, "picture")) are no longer in the cache, or can't be drawn."
+                "worker: \(Output.count(counts.missing, "picture")) can't be found in the cache any more, or can't be drawn."
             )
             throw ExitCode.someFailed
         }
