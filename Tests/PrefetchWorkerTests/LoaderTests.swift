@@ -52,6 +52,7 @@ struct LoaderTests {
             try await place.drain()
             let rows = try await place.store.reports.results(job: job, after: 0, limit: 10)
             #expect(rows.filter { $0.url == "box:a" }.compactMap(\.variant).sorted() == ["original", "v"])
+            #expect(rows.filter { $0.url == "box:a" }.allSatisfy { $0.bytesFrom == .loader })
             #expect(rows.first { $0.url == "box:text" }?.failure == "not-an-image")
             #expect(rows.first { $0.url == "box:none" }?.failure == "http-404")
             let again = try await place.enqueue(["box:a"], variants: "v=20x,webp")

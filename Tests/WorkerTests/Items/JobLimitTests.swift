@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -31,6 +32,47 @@ import Testing
             try await w.enqueue(w.url("/usual"))
             try await w.drain("--max-tries", "2", expecting: nil)
             #expect(try await w.rows("SELECT attempts FROM failures ORDER BY job") == ["1", "3", "2"])
+        }
+    }
+
+    @Test func aJobsRetryDelayGoesBeforeTheWorkers() async throws {
+        try await withWorker({ _ in .status(503) }) { w in
+            try await w.enqueue(w.url("/1.png"), "--option", "retry-delay=1h")
+            _ = try w.start("--retry-delay", "20ms")
+            try await w.eventually("it is delayed") { try await w.value("SELECT state FROM items") == "delayed" }
+            // The worker's own delay would be over long ago.
+            try await Task.sleep(for: .seconds(2))
+            #expect(try await w.value("SELECT state, attempts FROM items") == "delayed|1")
+            #expect(w.origin.requests.count == 1)
+        }
+    }
+
+    @Test func aJobsTimeToConnectGoesBeforeTheWorkers() async throws {
+        let port = try FullPort()
+        defer { port.close() }
+        try await withWorker { w in
+            try await w.enqueue(
+                "http://127.0.0.1:\(port.number)/1.png", "--option", "connect-timeout=300ms,max-tries=1")
+            let began = ContinuousClock.now
+            try await w.drain("--connect-timeout", "60s", "--silence-timeout", "60s", expecting: nil)
+            #expect(ContinuousClock.now - began < .seconds(20))
+            #expect(["connect", "timeout"].contains(try await w.value("SELECT class FROM failures")))
+        }
+    }
+
+    @Test func allLimitsOfAWorkerChangeWhileItRuns() async throws {
+        try await withWorker({ request in
+            request.path == "/slow" ? .slowly(Pictures.png(1), pieces: 40, pause: 200) : Pictures.reply(request)
+        }) { w in
+            try await w.enqueue(w.url("/1.png"))
+            _ = try w.start("--total-timeout", "60s", "--collect-every", "200ms", "--orphan-grace", "0")
+            try await w.untilEnded("1")
+            #expect(w.blobs.count == 1)
+            try await w.run("limits", "--total-timeout", "500ms", "--cache-max-age", "100ms")
+            try await w.eventually("the file is too old") { w.blobs.isEmpty }
+            try await w.enqueue(w.url("/slow"), "--option", "max-tries=1")
+            try await w.untilEnded("2")
+            #expect(try await w.value("SELECT message FROM failures").contains("0.5 seconds"))
         }
     }
 
@@ -112,4 +154,35 @@ import Testing
             #expect(refused.errors.contains(option.split(separator: "=")[0]))
         }
     }
+}
+
+/// A port of this machine whose queue of new connections is full, so that no further one is made, and none refused.
+private final class FullPort {
+    let number: UInt16
+    private var sockets: [CInt] = []
+
+    init() throws {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        sockets.append(listener)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) == 0 && listen(listener, 0) == 0 && getsockname(listener, $0, &length) == 0
+            }
+        }
+        try #require(isListening)
+        number = UInt16(bigEndian: address.sin_port)
+        for _ in 0..<4 {
+            let client = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+            sockets.append(client)
+            _ = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(client, $0, length) }
+            }
+        }
+    }
+
+    func close() { for one in sockets { Glibc.close(one) } }
 }
