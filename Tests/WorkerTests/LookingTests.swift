@@ -198,6 +198,15 @@ import Testing
         }
     }
 
+    @Test func explainSaysWhichSettingAnEntryOfTheBlacklistDependsOn() async throws {
+        try await withWorker { w in
+            try await w.enqueue("http://169.254.169.254/a.png")
+            try await w.drain(expecting: 2)
+            let found = try await w.run("explain", "http://169.254.169.254/a.png").output
+            #expect(found.contains("; a worker with another --allow-addresses ignores it: "), "\(found)")
+        }
+    }
+
     @Test func theUsersMaskHolds() async throws {
         try await withWorker { w in
             try await w.run(

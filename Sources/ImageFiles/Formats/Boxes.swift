@@ -50,7 +50,7 @@ package enum Boxes {
     /// (ISO/IEC 18181-2); or `idat` within `meta`, for small pictures (ISO/IEC 14496-12, 8.11.11).
     private static func hasPictures(at offset: Int, size: Int, _ reader: ByteReader) -> Bool {
         if ["mdat", "jxlc", "jxlp"].contains(where: { reader.has(Array($0.utf8), at: offset + 4) }) { return true }
-        // `meta` has a version and flags before its boxes. A description of a grid is in `idat`, too, and its tiles aren't.
+        // `meta` has a version and flags before its boxes. A grid's description is in `idat` even if its tiles are in `mdat`.
         guard reader.has("meta", at: offset + 4), size >= 12 else { return false }
         let parts = (offset + 12)..<(offset + size)
         return box("idat", in: parts, reader) != nil && HEIFItems(parts, reader).placesOfData.isEmpty

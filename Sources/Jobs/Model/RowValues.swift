@@ -67,7 +67,7 @@ extension Int64 {
 
     init(bytes: Int64) { self = Swift.min(Swift.max(0, bytes), Self.mostBytes) }
 
-    /// The sum of two numbers of bytes, as often as a table has rows.
+    /// Adds a number of bytes from a row. No number of rows makes the sum overflow.
     mutating func add(bytes: Int64) { self = Swift.min(self + Int64(bytes: bytes), 1 << 62) }
 
     fileprivate init(clamped value: Double) {
@@ -92,10 +92,10 @@ extension Row {
 
     private func time<Time: ClockTime>(_ column: String) -> Time? { number(column).map(Time.init(clamping:)) }
 
-    /// A number of bytes, which sums of a thousand such numbers cannot overflow.
+    /// A number of bytes, clamped so that the sum of a thousand cannot overflow.
     func size(_ column: String) -> Int64 { Int64(bytes: self[column] as Int64) }
 
-    /// A number of items, of which a few can be added.
+    /// A number of items, clamped so that the sum of a few cannot overflow.
     func items(_ column: String) -> Int { Int(clamping: size(column)) }
 
     /// The number, clamped to `Int`; 0 if there is no number.

@@ -224,7 +224,7 @@ final class CSVRows {
         if let index = names.firstIndex(where: { $0.lowercased() == column.lowercased() }) { return index }
         let list = names.map { "'\(URLCheck.shown($0))'" }.joined(separator: ", ")
         if let number = Int(column) {
-            guard (1...names.count).contains(number) else {
+            guard number >= 1, number <= names.count else {
                 throw ListMistake("\(request.name) has the columns 1 to \(names.count), not \(number).")
             }
             return number - 1

@@ -144,7 +144,7 @@ final class CacheBudget: Sendable {
     private func take(_ bytes: Int64) async throws -> Answer {
         guard let limit, let worker else { return .granted }
         let answer = try await take(bytes, limit, worker)
-        if case .full = answer { shortage.begins(at: monotonicMilliseconds()) }
+        if case .full = answer { shortage.noteRefusal(at: monotonicMilliseconds()) }
         return answer
     }
 
@@ -203,7 +203,7 @@ final class CacheBudget: Sendable {
         // Without transfers in flight, no space will be freed.
         if totals.reservedBytes == 0 {
             grantedAt.store(0, ordering: .relaxed)
-            shortage.stays()
+            shortage.noteHopeless()
         }
         return .full(try await shortage.tell(excess: excess, limit: limit))
     }

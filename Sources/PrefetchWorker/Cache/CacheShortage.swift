@@ -65,7 +65,7 @@ final class CacheShortage: Sendable {
     // MARK: - Its course
 
     /// A request was refused at `now`, in milliseconds of ``monotonicMilliseconds()``.
-    func begins(at now: Int64) {
+    func noteRefusal(at now: Int64) {
         state.withLock { state in
             // A worker that had nothing to do meanwhile has not waited for space.
             if let since = state.refusedSince, since == .min || now - state.refusedAt <= Self.patience {
@@ -77,7 +77,7 @@ final class CacheShortage: Sendable {
     }
 
     /// No space will be freed, however long the worker waits.
-    func stays() { state.withLock { $0.refusedSince = .min } }
+    func noteHopeless() { state.withLock { $0.refusedSince = .min } }
 
     /// Whether nothing was granted for ten seconds in which space was asked for, or no space can be freed.
     func lasts(at now: Int64) -> Bool {

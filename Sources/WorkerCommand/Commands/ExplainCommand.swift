@@ -115,7 +115,9 @@ struct ExplainCommand: AsyncParsableCommand {
         }
         if let entry = report.blacklisted {
             let times = entry.count == 1 ? "once" : "\(entry.count) times"
-            let limit = entry.setting.map { "; workers with other settings than \($0) ignore it" } ?? ""
+            // The setting is `name=value`, or several of these.
+            let flags = (entry.setting ?? "").split(separator: " ").map { "--" + $0.prefix { $0 != "=" } }
+            let limit = flags.isEmpty ? "" : "; a worker with another \(flags.joined(separator: " or ")) ignores it"
             lines.append(
                 "  blacklist \(entry.failure), \(times), until \(Output.time(entry.expiresAt))\(limit): \(entry.message ?? "")"
             )

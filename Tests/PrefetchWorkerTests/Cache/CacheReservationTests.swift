@@ -64,16 +64,16 @@ struct CacheReservationTests {
             // The worker was idle for an hour.
             #expect(!shortage.lasts(at: 3_600_000))
             for second in 0...10 {
-                shortage.begins(at: 3_600_000 + Int64(second) * 1_000)
+                shortage.noteRefusal(at: 3_600_000 + Int64(second) * 1_000)
                 #expect(!shortage.lasts(at: 3_600_000 + Int64(second) * 1_000))
             }
             #expect(shortage.lasts(at: 3_610_001))
             shortage.isOver()
             #expect(!shortage.lasts(at: 3_620_000))
             // The second refusal comes an hour later.
-            for second in [3_620, 7_220] as [Int64] { shortage.begins(at: second * 1_000) }
+            for second in [3_620, 7_220] as [Int64] { shortage.noteRefusal(at: second * 1_000) }
             #expect(!shortage.lasts(at: 7_220_000))
-            shortage.stays()
+            shortage.noteHopeless()
             #expect(shortage.lasts(at: 7_220_000))
             try await depot.store.close()
         }
