@@ -173,6 +173,22 @@ struct AnimationToolTests {
         for (one, other) in zip(film.frames, theirs.frames) { #expect(Self.difference(one, other) <= options.1) }
     }
 
+    /// cjxl takes no number of plays from an APNG, and djxl gives none to it; jxlinfo reads it from the header.
+    @Test(.enabled(if: isThere("jxlinfo"), "jxlinfo is not installed (libjxl-tools)."), arguments: [0, 1, 2, 9])
+    func `jxlinfo sees how often a JPEG XL plays`(plays: Int) throws {
+        let file = try AnimationModernTests.made(
+            .jxl, "", 48, 40, loopCount: plays, durations: Self.durations, pixel: AnimationModernTests.ball)
+        #expect(try Film(file).loopCount == plays)
+        try withTemporaryDirectory { directory in
+            let (input, info) = (directory.appending("in.jxl"), directory.appending("info"))
+            try Film.write(file, to: input)
+            let files = ChildProcess.Files(output: info.string)
+            #expect(try ChildProcess.run("jxlinfo", ["-v", input.string], files: files) == 0)
+            let text = String(decoding: try Corpus.bytes(info), as: UTF8.self)
+            #expect(text.contains("num_loops: \(plays)\n"), "\(text)")
+        }
+    }
+
     @Test(
         .enabled(if: isThere("cjxl", "djxl"), "cjxl is not installed (libjxl-tools)."),
         arguments: [["-d", "0"], ["-q", "80"], ["-q", "90", "-e", "3"]])
