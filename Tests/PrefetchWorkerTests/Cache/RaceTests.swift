@@ -7,11 +7,11 @@ import Testing
 
 @testable import PrefetchWorker
 
-/// Writers, collectors and verifications at the same time, and processes that commit beside each other: that for two minutes,
+/// Writers, collectors and verifications at the same time, and processes that commit beside each other: that for a minute,
 /// the others for a quarter of it, since workers do the same as processes elsewhere. `FAULT_SECONDS` says otherwise.
 @Suite("Races", .timeLimit(.minutes(30)))
 struct RaceTests {
-    static let seconds = getenv("FAULT_SECONDS").flatMap { Double(String(cString: $0)) } ?? 120
+    static let seconds = getenv("FAULT_SECONDS").flatMap { Double(String(cString: $0)) } ?? 60
     static let limit: Int64 = 60_000
 
     @Test func `Writers, a collector without grace and a verification leave no dangling reference`() async throws {

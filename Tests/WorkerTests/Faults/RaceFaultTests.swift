@@ -4,14 +4,14 @@ import TestSupport
 import Testing
 
 /// Four workers that fill one small cache, collections without grace and verifications, all of them processes of their own.
-/// Two minutes; `FAULT_SECONDS` says otherwise.
+/// One minute; `FAULT_SECONDS` says otherwise.
 @Suite("Races of processes", .timeLimit(.minutes(30)))
 struct RaceFaultTests {
     static let limit: Int64 = 400_000
 
     @Test func `The cache keeps to its limit at every moment, and nothing dangles`() async throws {
         try await withWorker { w in
-            let end = ContinuousClock.now + .seconds(FaultScale.number("FAULT_SECONDS", 120))
+            let end = ContinuousClock.now + .seconds(FaultScale.number("FAULT_SECONDS", 60))
             // Some are always on their way, the same pictures again and again.
             for _ in 0..<4 {
                 _ = try await w.startRegistered(
