@@ -38,6 +38,27 @@ per_second() {
     wait "$pid" || true
 }
 
+# asked PATH: the median of 20 requests to the dashboard at $port, in milliseconds, with the lowest and the highest.
+asked() {
+    local i times=()
+    for i in $(seq 20); do
+        times+=("$(curl --silent --fail --output /dev/null --write-out '%{time_total}' "http://127.0.0.1:$port$1" | awk '{ print $1 * 1000 }')")
+    done
+    spread "${times[@]}"
+}
+
+# What pages and scrapes take with a job of 1,000,000 items.
+answers() {
+    local pid port=$((40000 + RANDOM % 9000))
+    "$worker" dashboard --listen "127.0.0.1:$port" >/dev/null 2>"$state/err" &
+    pid=$!
+    until curl --silent --output /dev/null "http://127.0.0.1:$port/healthz"; do sleep 0.1; done
+    echo "  milliseconds: the page $(asked /), a scrape $(asked /metrics), the state $(asked /api/jobs/1)"
+    echo "  a page of items: first $(asked "/api/jobs/1/items"), of a state $(asked "/api/jobs/1/items?state=done"), far behind $(asked "/api/jobs/1/items?after=900000")"
+    kill -TERM "$pid"
+    wait "$pid" || true
+}
+
 bench_dashboard() {
     local i mode ratios_unwatched=() ratios_watched=()
     declare -A costs=() of
@@ -61,5 +82,6 @@ bench_dashboard() {
     echo "  none $(median ${costs[none]}), unwatched $(median ${costs[unwatched]}), watched $(median ${costs[watched]})"
     echo "  unwatched $(spread "${ratios_unwatched[@]}") times none, watched $(spread "${ratios_watched[@]}")"
     stop_serving
+    answers
     sweep
 }

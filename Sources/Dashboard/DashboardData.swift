@@ -75,7 +75,7 @@ struct DashboardData: Sendable {
     struct Slot: Encodable {
         /// UTC seconds.
         let start: Int64
-        let done, cached, failed, bytes: Int64
+        let done, cached, failed, bytes, helperRestarts: Int64
         /// By class.
         let failures: [String: Int64]
         /// The median and the 95th percentile, in seconds; nil where nothing was measured.
@@ -98,7 +98,9 @@ struct DashboardData: Sendable {
             return Slot(
                 start: slot.start, done: count("done"), cached: count("cached"),
                 failed: slot.counts.total(of: .ended, labels: "failed ") + count("blacklisted"),
-                bytes: slot.counts.total(of: .received), failures: Dictionary(failures) { first, _ in first },
+                bytes: slot.counts.total(of: .received),
+                helperRestarts: slot.counts.total(of: .helperRestarts),
+                failures: Dictionary(failures) { first, _ in first },
                 fetch: times(.fetching), transform: times(.transforming), publish: times(.publishing))
         }
         return Charts(now: store.database.currentTime, slotSeconds: ActivityBook.slotSeconds, slots: slots)

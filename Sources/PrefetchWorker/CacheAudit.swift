@@ -30,6 +30,8 @@ public struct CacheAudit: Sendable, Encodable {
 
     /// Checked blobs without a fault.
     public var good = 0
+    /// Blobs whose bytes were read; of the others only the name and the size were looked at.
+    public var read = 0
     public var bytes: Int64 = 0
     /// Blobs that the index has and the disk does not.
     public var missing: [String] = []
@@ -130,7 +132,10 @@ public struct CacheAudit: Sendable, Encodable {
                     damaged.append(hex)
                     lost.append(blob)
                 }
-                if isRead { await pace.spend(size) }
+                if isRead {
+                    read += 1
+                    await pace.spend(size)
+                }
             }
             try await forget(lost, store)
             // The position is saved for a verification that is stopped; a quick one is simply repeated.

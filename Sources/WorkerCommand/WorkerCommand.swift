@@ -54,7 +54,7 @@ struct WorkerCommand: AsyncParsableCommand {
             if let match = message.wholeMatch(of: /(?s)The value '.*' is invalid for '[^']*': (.*)/) {
                 refuse(String(match.output.1))
             }
-            exit(withError: error)
+            refuse(CommandLineAdvice.sentence(of: message, for: words))
         }
     }
 

@@ -148,6 +148,9 @@ struct Mistake: CustomTestStringConvertible, Sendable {
             "a URL is listed when it fails for good; to list one by hand, insert it into blacklist_entries, as docs/reference/sql.md shows"
         ),
         Mistake(
+            "UPDATE items SET state = 'Done' WHERE id = 1",
+            "the states of an item are \(ItemState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case"),
+        Mistake(
             "UPDATE jobs SET state = 'Paused' WHERE id = 1",
             "the states of a job are \(JobState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case"),
         Mistake(

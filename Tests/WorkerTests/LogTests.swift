@@ -51,4 +51,35 @@ import Testing
             try await w.run("run", "--drain", "--log-level", "loud", expecting: 64)
         }
     }
+
+    private struct ItemLine: Decodable {
+        struct Metadata: Decodable {
+            let job, item, url, `class`, reason: String?
+        }
+        let level, message: String
+        let metadata: Metadata?
+    }
+
+    @Test func `Each item that ends is a line with its numbers and its URL, without what is secret`() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png?token=abc&own=def"), w.url("/nothing"))
+            func lines(_ level: String) async throws -> [ItemLine] {
+                let arguments = ["--log-level", level, "--log-format", "json", "--redact", "own"]
+                let run = try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick + arguments, expecting: 2)
+                #expect(!run.errors.contains("abc") && !run.errors.contains("def"), "\(run.errors)")
+                return try run.errors.split(separator: "\n").filter { $0.hasPrefix("{") }.map {
+                    try TestWorker.Finished(exit: .code(0), output: String($0), errors: "").json(ItemLine.self)
+                }.filter { $0.metadata?.item != nil }
+            }
+            let all = try await lines("debug")
+            #expect(all.map(\.message).sorted() == ["Item done.", "Item failed."])
+            let failed = try #require(all.first { $0.message == "Item failed." })
+            #expect((failed.level, failed.metadata?.job, failed.metadata?.class) == ("info", "1", "http-404"))
+            #expect(failed.metadata?.url == w.url("/nothing") && failed.metadata?.reason?.isEmpty == false)
+            try await w.enqueue(w.url("/nothing"), w.url("/2.png"))
+            #expect(try await lines("info").map(\.message) == ["Item not fetched: its URL is on the blacklist."])
+            try await w.enqueue(w.url("/nothing"), w.url("/3.png"))
+            #expect(try await lines("notice").isEmpty)
+        }
+    }
 }

@@ -21,7 +21,7 @@ import Testing
             #expect(lines.first?.hasPrefix("in ") == true && lines.first?.hasSuffix("/s") == true)
             #expect(
                 lines.dropFirst() == [
-                    "failed: 1 http-404", "worst hosts: 127.0.0.1 (1)", "Try again with: worker retry 1",
+                    "failures of the job: 1 http-404", "worst hosts: 127.0.0.1 (1)", "Try again with: worker retry 1",
                     "See why with: worker results 1",
                 ])
             let quiet = try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick)

@@ -87,11 +87,18 @@ function waitList(waits) {
     waits.map((wait) => h("tr", {}, cell("url", wait.host), cell("url", wait.reason ?? "–"), cell("n", `${wait.is_more ? "more than " : ""}${number(wait.items)}`), cell("", time(wait.until)))), "")];
 }
 
+function workerList(state, charts) {
+  const deaths = charts ? charts.slots.reduce((sum, slot) => sum + slot.helper_restarts, 0) : 0;
+  return [h("h2", {}, "Workers"), table([n("Worker"), "Machine", n("Process")],
+    state.workers.map((worker) => h("tr", {}, cell("n", number(worker.id)), cell("url", worker.host), cell("n", String(worker.pid)))), "No worker runs. Start one with: worker run"),
+    h("p", { class: "hint" }, deaths === 0 ? "No helper died in the last hour." : `Helpers that died in the last hour: ${number(deaths)}. The images that they decoded end as decoder-crash if they kill a second one.`)];
+}
+
 function jobs(main) {
-  const summary = h("div"), drawn = h("div"), list = h("div"), waits = h("div");
+  const summary = h("div"), drawn = h("div"), list = h("div"), waits = h("div"), workers = h("div");
   main.replaceChildren(
     h("div", { class: "row" }, h("h1", { class: "grow" }, "Jobs"), h("button", { type: "button", class: "primary", onclick: enqueue }, "Add a job")),
-    summary, drawn, h("h2", {}, "Unfinished and latest"), list, waits);
+    summary, drawn, h("h2", {}, "Unfinished and latest"), list, waits, workers);
   const live = () => {
     const state = app.state;
     if (!state) return;
@@ -99,6 +106,7 @@ function jobs(main) {
     list.replaceChildren(table([n("Job"), "Name", "State", "Progress", n("Ended"), n("Done", "n hide"), n("Cached", "n hide"), n("Failed"), n("Rate", "n hide"), n("Left", "n hide")],
       state.jobs.map(jobRow), "No jobs yet. Add one here, with SQL, or with: worker enqueue URL…"));
     waits.replaceChildren(...[waitList(state.waits)].flat().filter(Boolean));
+    workers.replaceChildren(...workerList(state, app.charts));
   };
   const charts = () => { if (app.charts) drawn.replaceChildren(allCharts(app.charts)); };
   live();
@@ -170,11 +178,11 @@ function job(main, [id], query) {
   }
 
   function draw(data) {
-    const now = rateOf(data), button = (text, action, kind = "") => h("button", { type: "button", class: kind, onclick: action }, text);
+    const now = rateOf(data), button = (text, action, kind = "", title = null) => h("button", { type: "button", class: kind, title, onclick: action }, text);
     const open = data.queued + data.active + data.delayed, failed = data.failed + data.blacklisted;
     head.replaceChildren(
       h("div", { class: "row" }, h("h1", { class: "grow" }, `Job ${data.job}${data.name ? `: ${data.name}` : ""}`), badge(data.state),
-        data.state === "paused" ? button("Resume", () => act(`/api/jobs/${id}/resume`)) : isOpen(data) && button("Pause", () => act(`/api/jobs/${id}/pause`)),
+        data.state === "paused" ? button("Resume", () => act(`/api/jobs/${id}/resume`), "", `${number(open)} unfinished items go on`) : isOpen(data) && button("Pause", () => act(`/api/jobs/${id}/pause`), "", `${number(open)} unfinished items wait until the job is resumed`),
         (failed + data.cancelled > 0) && button("Retry failures…", () => retry(data, {})),
         isOpen(data) && button("Cancel…", async () => { if (await confirmed(`Cancel job ${id}?`, `${number(open)} unfinished items end as cancelled. What is done stays in the cache.`, "Cancel the job", true)) await act(`/api/jobs/${id}/cancel`); }, "danger")),
       bar(data), h("p", { class: "c-failed", hidden: !data.error }, data.error ?? ""),
@@ -275,7 +283,7 @@ function blacklist(main) {
     const entries = await get("/api/blacklist");
     list.replaceChildren(table(["URL", "Class", "Message", n("Times", "n hide"), "Until", ""], entries.map((entry) => h("tr", {},
       cell("url", entry.url), cell("", entry.failure ?? entry.class), cell("url", entry.message ?? "–"), cell("n hide", number(entry.count)), cell("", time(entry.expires_at)),
-      cell("n", h("button", { type: "button", class: "quiet", onclick: () => act("/api/blacklist/remove", { url: entry.url }) }, "Take off")))), "No URL is on the blacklist."));
+      cell("n", h("button", { type: "button", class: "quiet", title: "The next job that wants this URL asks for it again", onclick: () => act("/api/blacklist/remove", { url: entry.url }) }, "Take off")))), "No URL is on the blacklist."));
   };
   return { title: "Blacklist", update };
 }
@@ -290,8 +298,8 @@ function cache(main) {
         .map(([name, value]) => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value)))),
       h("h2", {}, "By format"), table(["Format", n("Files"), n("Size")], data.formats.map((share) => h("tr", {}, cell("", share.name), cell("n", number(share.files)), cell("n", bytes(share.bytes)))), "The cache is empty."),
       h("h2", {}, "Goes next"), table(["URL", "Variant", n("Size"), ""], data.next.map((file) => h("tr", {}, cell("url", file.url ?? "belongs to no URL any longer"), cell("", file.variant ?? "–"), cell("n", bytes(file.size)),
-        cell("n", file.url && h("button", { type: "button", class: "quiet", onclick: () => act("/api/pin", { url: file.url, pinned: true }) }, "Keep")))), "Nothing would be evicted."),
-      h("h2", {}, "Kept always"), table(["URL", ""], data.pinned.map((url) => h("tr", {}, cell("url", url), cell("n", h("button", { type: "button", class: "quiet", onclick: () => act("/api/pin", { url, pinned: false }) }, "No longer")))), "No URL is pinned."));
+        cell("n", file.url && h("button", { type: "button", class: "quiet", title: "The files of this URL are never evicted", onclick: () => act("/api/pin", { url: file.url, pinned: true }) }, "Keep")))), "Nothing would be evicted."),
+      h("h2", {}, "Kept always"), table(["URL", ""], data.pinned.map((url) => h("tr", {}, cell("url", url), cell("n", h("button", { type: "button", class: "quiet", title: "The files of this URL may be evicted again", onclick: () => act("/api/pin", { url, pinned: false }) }, "No longer")))), "No URL is pinned."));
   };
   return { title: "Cache", update };
 }
@@ -306,7 +314,7 @@ function schedules(main) {
       return h("tr", {}, cell("url", one.name, " ", one.paused && badge("paused")), cell("", h("code", {}, one.cron), ` ${one.time_zone}`), cell("", one.error ?? time(one.starts_at)),
         cell("url", one.last ? [`${one.last.outcome ?? "running"} `, time(one.last.due_at), one.last.job ? [" ", h("a", { href: `#/jobs/${one.last.job}` }, `job ${one.last.job}`)] : null, one.last.message ? ` ${one.last.message}` : null] : "never"),
         cell("n", h("div", { class: "row" }, h("button", { type: "button", class: "quiet", onclick: async () => { if (await confirmed(`Run ${one.name} now?`, "Its lists are read and their URLs are enqueued, unless the job of its last run is unfinished.", "Run it")) await act(`${path}/run`); } }, "Run now…"),
-          h("button", { type: "button", class: "quiet", onclick: () => act(`${path}/${one.paused ? "resume" : "pause"}`) }, one.paused ? "Resume" : "Pause"))));
+          h("button", { type: "button", class: "quiet", title: one.paused ? "The schedule is due again" : "The schedule is not due until it is resumed", onclick: () => act(`${path}/${one.paused ? "resume" : "pause"}`) }, one.paused ? "Resume" : "Pause"))));
     }), "No schedules. Add one with: worker schedule add MANIFEST"));
   };
   return { title: "Schedules", update, end: every(update) };

@@ -147,6 +147,8 @@ enum ItemSchema {
                 OR (NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
                     AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued')) END BEGIN
             SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead') WHERE OLD.state = NEW.state;
+            SELECT RAISE(ABORT, 'the states of an item are \(ItemState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case')
+                WHERE NOT (\(Schema.isState("NEW.state", ItemState.self)));
             SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make')
                 WHERE \(Schema.isIllegalMove(ItemState.self) { $0.canMove(to: $1) });
             INSERT INTO reopened_jobs VALUES (NEW.job);

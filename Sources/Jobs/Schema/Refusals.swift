@@ -1,7 +1,7 @@
 /// Refuses what SQL users write by mistake, with a sentence that says what would be right.
 extension Schema {
     static let refusals = """
-        CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (\(isState("NEW.state"))) BEGIN
+        CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (\(isState("NEW.state", JobState.self))) BEGIN
             SELECT RAISE(ABORT, 'the states of a job are \(JobState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case');
         END;
         CREATE TRIGGER blacklist_refuse_insert INSTEAD OF INSERT ON blacklist BEGIN
@@ -15,8 +15,9 @@ extension Schema {
         END;
         """
 
-    private static func isState(_ column: String) -> String {
-        JobState.allCases.map { "\(column) = '\($0.rawValue)'" }.joined(separator: " OR ")
+    static func isState<State: CaseIterable & RawRepresentable>(_ column: String, _ states: State.Type) -> String
+    where State.RawValue == String {
+        states.allCases.map { "\(column) = '\($0.rawValue)'" }.joined(separator: " OR ")
     }
 
     /// An address of IPv6 has several colons.

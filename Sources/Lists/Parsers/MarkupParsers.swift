@@ -194,7 +194,10 @@ final class HTMLPushParser: ListParser {
         context.pointee.checkIndex = 0
         htmlParseChunk(context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), CInt(bytes.count), 0)
         if let error = box.error { throw error }
-        guard let input = context.pointee.input?.pointee, let end = input.end, let start = input.base else { return }
+        guard let input = context.pointee.input else { return }
+        // libxml2 2.9 does so only if a part ends with these bytes; of a page of long texts it would keep all.
+        cxml_shrink(input)
+        guard let end = input.pointee.end, let start = input.pointee.cur else { return }
         guard end - start <= Self.longestPart else {
             throw ListMistake(line: box.line, "The comment, value or text that begins here has more than 8 MiB.")
         }

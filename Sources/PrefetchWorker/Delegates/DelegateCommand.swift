@@ -20,7 +20,9 @@ public struct DelegateCommand: Hashable, Sendable {
         var hooks: Set<DelegateHook> = []
         for name in text[text.index(after: colon)...].split(separator: "+") {
             guard let hook = DelegateHook(rawValue: String(name)) else {
-                throw WorkerError(.usage, "delegate-command: there is no hook '\(name)'. The hooks are \(names).")
+                let question = NearestWord.question(String(name), among: DelegateHook.allCases.map(\.rawValue))
+                throw WorkerError(
+                    .usage, "delegate-command: there is no hook '\(name)'.\(question) The hooks are \(names).")
             }
             hooks.insert(hook)
         }

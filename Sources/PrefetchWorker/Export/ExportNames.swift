@@ -1,3 +1,4 @@
+internal import Core
 internal import Foundation
 internal import Jobs
 
@@ -44,8 +45,9 @@ public struct ExportNames: Sendable, Hashable {
                 parts.append(.meta(String(word.dropFirst(5))))
             } else {
                 let names = Placeholder.allCases.map { "{\($0.rawValue)}" } + ["{meta.NAME}"]
+                let question = NearestWord.question("{\(word)}", among: names)
                 throw WorkerError(
-                    .usage, "'{\(word)}' is no placeholder. They are \(names.joined(separator: ", ")).")
+                    .usage, "'{\(word)}' is no placeholder.\(question) They are \(names.joined(separator: ", ")).")
             }
             rest = rest[rest.index(after: close)...]
         }

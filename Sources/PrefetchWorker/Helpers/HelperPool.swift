@@ -172,7 +172,8 @@ final class HelperPool: Sendable {
             return false
         case .crashed where work.crashes == 0:
             noteDeath()
-            logger.warning("A helper died; its image is tried once more.")
+            logger.warning(
+                "A helper died; its image is tried once more.", metadata: work.item.map { ["item": "\($0)"] })
             place.put(work.afterCrash())
             return false
         case .crashed:

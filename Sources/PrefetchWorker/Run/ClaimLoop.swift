@@ -165,7 +165,7 @@ final class ClaimLoop: Sendable {
                     admission.cameThrough(item)
                     if admission.hasRoom { signals.wakeup.ring() }
                 }
-                if let ending { statistics.count(ending, run.measure) }
+                if let ending { statistics.note(ending, of: item, run.measure, logger) }
                 if admission.hasRoom { signals.wakeup.ring() }
             }
         }

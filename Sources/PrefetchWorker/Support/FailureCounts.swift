@@ -26,7 +26,8 @@ public struct FailureCounts: Sendable {
             let failures = try await store.reports.failures(job: job, limit: Self.maxFailures)
             if failures.count == Self.maxFailures { isCut = true }
             for failure in failures {
-                numbers[[failure.failureClass, HostNames.name(ofURL: failure.url)], default: 0] += 1
+                let host = HostNames.name(ofURL: failure.url)
+                numbers[[failure.failureClass, host.isEmpty ? "no host" : host], default: 0] += 1
             }
         }
         self.isCut = isCut

@@ -96,6 +96,7 @@ struct BlacklistCommand: AsyncParsableCommand {
                 guard (selected == nil) != urls.isEmpty else {
                     throw SettingsError("Name URLs, a --host or a --class. To remove all: worker blacklist clear")
                 }
+                try LookedUpURL.check(urls)
                 try await common.withStore { store in
                     var count = 0
                     if let selected { count = try await store.blacklist.remove(selected) }

@@ -130,7 +130,9 @@ struct CachePinCommand: AsyncParsableCommand {
             try await common.withStore { store in
                 if urls.isEmpty {
                     let redaction = try common.redaction()
-                    for url in try await store.cache.pinned() {
+                    let pinned = try await store.cache.pinned()
+                    if pinned.isEmpty { Terminal.error("Nothing is pinned.") }
+                    for url in pinned {
                         Terminal.print(Terminal.safe(showCredentials ? url : redaction.shown(url)))
                     }
                 } else {

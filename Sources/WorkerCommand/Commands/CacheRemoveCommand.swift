@@ -37,6 +37,7 @@ struct CacheRemoveCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            try LookedUpURL.check(urls)
             var selection = EntrySelection()
             selection.urls = urls
             selection.variant = variant

@@ -70,7 +70,11 @@ struct CacheVerifyCommand: AsyncParsableCommand {
     }
 
     private func lines(_ audit: CacheAudit) -> [String] {
-        var lines = ["\(audit.good) blobs are good (\(Output.bytes(audit.bytes))), \(audit.unreferenced) unreferenced"]
+        let extent =
+            quick ? " by name and size; none was read" : sample == nil ? "" : "; \(audit.read) of them were read"
+        var lines = [
+            "\(audit.good) blobs are good (\(Output.bytes(audit.bytes)))\(extent), \(audit.unreferenced) unreferenced"
+        ]
         lines += some(audit.missing) { "missing: \($0)" }
         lines += some(audit.damaged) { "damaged: \($0) (now in quarantine)" }
         lines += some(audit.unreadable) { "unreadable: \($0)" }

@@ -100,10 +100,10 @@ struct EnqueueCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let manifest = try manifest.map { try Manifest.read($0) }
-            let intake = try await JobIntake(
-                newJob(manifest), files: file, sources: manifest?.sources ?? [],
-                from: JobIntake.Source(common: common, lists: lists, meta: metaMembers()))
+            let read = try manifest.map { try Manifest.read($0) }
+            var source = JobIntake.Source(common: common, lists: lists, meta: try metaMembers())
+            if urls.isEmpty, let manifest, let read { source.manifest = (manifest, read.urlLines) }
+            let intake = try await JobIntake(newJob(read), files: file, sources: read?.sources ?? [], from: source)
             try await common.withStore(missing: .create) { store in try await add(intake, to: store) }
         }
     }

@@ -38,15 +38,25 @@ struct GetCommand: AsyncParsableCommand {
             try LookedUpURL.check([url])
             let settings = try common.settings()
             let others = try settings.list(UpkeepSettings.readOnlyCache, readOnlyCache)
-            let (found, cache) = try await common.readingCache { store, cache in
-                (try await CacheReader(store: store, cache: cache, readOnly: others).find(url, variant: variant), cache)
+            let (found, cache, names) = try await common.readingCache { store, cache in
+                let found = try await CacheReader(store: store, cache: cache, readOnly: others).find(
+                    url, variant: variant)
+                var cached = EntrySelection()
+                cached.urls = [url]
+                let names = found.entry == nil ? try await store.cache.entries(cached).page.map(\.variant) : []
+                return (found, cache, names)
             }
             for damage in found.damage {
                 Terminal.error("worker: \(damage) The next job that needs the file makes it again.")
             }
             guard let entry = found.entry, let path = found.path else {
                 let shown = Terminal.safe(try common.redaction().shown(url))
-                Terminal.error("worker: \(variant) of \(shown) is not cached. See: worker explain URL")
+                let others =
+                    names.isEmpty
+                    ? "" : NearestWord.question(variant, among: names) + " Cached: \(names.joined(separator: ", "))."
+                Terminal.error(
+                    Terminal.safe(
+                        "worker: \(variant) of \(shown) is not cached.\(others) See: worker explain '\(shown)'"))
                 throw ExitCode.notFound
             }
             guard link else { return Terminal.print(path) }

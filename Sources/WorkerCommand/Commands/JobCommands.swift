@@ -132,6 +132,7 @@ struct RetryCommand: AsyncParsableCommand {
             selection.since = since.map { store.database.currentTime - $0 }
             let (items, listed) = try await store.control.retry(job: job, selection, takesOffBlacklist: retryFailed)
             Terminal.error(items == 1 ? "1 item goes back into the queue." : "\(items) items go back into the queue.")
+            if items == 0, let sentence = try await noneOf(selection, in: store) { Terminal.error(sentence) }
             guard listed > 0 else { return }
             Terminal.error(
                 retryFailed
@@ -139,6 +140,16 @@ struct RetryCommand: AsyncParsableCommand {
                     : "\(listed) of them stand on the blacklist and will fail again: add --retry-failed to ask for them."
             )
         }
+    }
+
+    /// The failures that the job has, if none of them is meant.
+    private func noneOf(_ selection: JobControl.FailureSelection, in store: JobStore) async throws -> String? {
+        let failures = try await FailureCounts(of: [job], in: store)
+        guard !failures.counts.isEmpty else { return nil }
+        let question =
+            selection.host.map { NearestWord.question($0, among: failures.counts.map(\.host)) }
+            ?? selection.failure.map { NearestWord.question($0.rawValue, among: failures.counts.map(\.failureClass)) }
+        return "The job's failures are: \(failures.text).\(question ?? "")"
     }
 }
 

@@ -72,8 +72,9 @@ struct ManifestCommand: AsyncParsableCommand {
                 guard !offline else { return report }
                 var lists = try ListOptions.parse([])
                 lists.allowAddresses = allowAddresses
-                let intake = try await JobIntake(
-                    job, sources: manifest.sources, from: JobIntake.Source(common: common, lists: lists))
+                var source = JobIntake.Source(common: common, lists: lists)
+                source.manifest = (path, manifest.urlLines)
+                let intake = try await JobIntake(job, sources: manifest.sources, from: source)
                 report.count(intake.spool.count)
             } catch {
                 report.error = WorkerError(ofCommand: error).message

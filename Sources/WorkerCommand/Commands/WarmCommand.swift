@@ -101,9 +101,11 @@ struct WarmBatch {
 
     /// - Parameter path: a manifest, or a list of URLs of any kind that `worker enqueue -f` reads.
     init(_ path: String, from source: JobIntake.Source) async throws {
+        var source = source
         let endings = [".yaml", ".yml", ".json"]
         let manifest = endings.contains(where: path.lowercased().hasSuffix) ? try Manifest.read(path) : nil
         name = Manifest.name(ofFile: path)
+        if let manifest { source.manifest = (path, manifest.urlLines) }
         let job = try (manifest ?? Manifest(parsing: "{}", path)).batch(named: name)
         intake = try await JobIntake(
             job, files: manifest == nil ? [path] : [], sources: manifest?.sources ?? [], from: source)
@@ -151,7 +153,7 @@ struct WarmReport: Encodable {
             line += "; \(job.total - job.ended) left, it is \(job.state.rawValue): run it again to go on"
         }
         if let error = job.error { line += "; \(Terminal.safe(error))" }
-        if job.failed > 0 { line += "; \(failureText); see: worker results \(job.job)" }
+        if job.hasFailures { line += "; \(failureText); see: worker results \(job.job)" }
         return line
     }
 }

@@ -15,6 +15,8 @@ struct JobIntake {
         let lists: ListOptions
         /// Members of the JSON object that each URL gets.
         var meta: [ListMember] = []
+        /// The manifest of the job's own URLs, and their lines in it.
+        var manifest: (path: String, lines: [Int?])?
         /// What is told of the lists and their mistakes, a line each.
         var tell: (String) -> Void = { Terminal.error("worker: \($0)") }
     }
@@ -31,7 +33,7 @@ struct JobIntake {
         let intake = try ListIntake(
             source, spool: spool, fetcher: fetcher, redaction: source.common.redaction())
         do {
-            try intake.take(arguments: job.urls)
+            try intake.take(arguments: job.urls, of: source.manifest)
             for list in files { try await intake.take(list: list) }
             for own in sources { try await intake.take(own) }
             if let query = source.lists.query, let from = source.lists.from {

@@ -47,13 +47,16 @@ final class ListIntake {
 
     // MARK: - Sources
 
-    func take(arguments urls: [String]) throws {
-        for url in urls {
+    /// - Parameter manifest: where the URLs stand, if they are no arguments.
+    func take(arguments urls: [String], of manifest: (path: String, lines: [Int?])? = nil) throws {
+        for (index, url) in urls.enumerated() {
+            let line = manifest?.lines.dropFirst(index).first ?? nil
             switch Self.verdict(argument: url) {
             case .bad(let message):
-                mistake(ListMistake(message), in: nil)
+                mistake(ListMistake(line: line, message), in: line == nil ? nil : manifest?.path)
                 continue
-            case .doubtful(let message): warning(ListMistake(message), in: nil)
+            case .doubtful(let message):
+                warning(ListMistake(line: line, message), in: line == nil ? nil : manifest?.path)
             case .good: break
             }
             try untilLimit { try add(ListEntry(url: url)) }

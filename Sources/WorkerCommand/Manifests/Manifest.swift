@@ -1,5 +1,6 @@
 import Core
 import Jobs
+import PrefetchWorker
 import Yams
 
 /// A job in a file: YAML, or JSON, which is YAML too.
@@ -11,6 +12,8 @@ struct Manifest {
 
     /// Without the URLs of ``sources``.
     private(set) var job = NewJob(urls: [])
+    /// The lines of the job's URLs.
+    private(set) var urlLines: [Int?] = []
     /// Lists of URLs: files, addresses and queries.
     private(set) var sources: [ManifestSource] = []
     private(set) var schedule: ManifestSchedule?
@@ -23,18 +26,18 @@ struct Manifest {
     init(parsing text: String, _ path: String) throws(SettingsError) {
         for (key, field) in try ManifestFields<Key>(Self.node(text, path), path, at: path).all {
             switch key {
-            case .name: job.name = try field.text()
-            case .urls: job.urls = try field.list()
+            case .name: job.name = try field.filled()
+            case .urls: (job.urls, urlLines) = (try field.list(), field.lines)
             case .file: sources += [ManifestSource(file: try field.text(), beside: path)]
             case .sources: sources += try ManifestSource.all(field)
-            case .variants: job.variants = try field.texts().joined(separator: "\n")
-            case .options: job.options = try field.texts().joined(separator: " ")
-            case .headers: job.headers = try field.map()
+            case .variants: job.variants = try field.checked(field.texts().joined(separator: "\n")) { $0.variants = $1 }
+            case .options: job.options = try field.checked(field.texts().joined(separator: " ")) { $0.options = $1 }
+            case .headers: job.headers = try field.checked(field.map()) { $0.headers = $1 }
             case .priority: job.priority = try field.whole(in: -100...100)
             case .order: job.order = try field.parsed(Self.order)
             case .schedule: schedule = try ManifestSchedule(field)
-            case .notify: job.notify = try field.text()
-            case .dedupeKey: job.dedupeKey = try field.text()
+            case .notify: job.notify = try field.checked(field.text()) { $0.notify = $1 }
+            case .dedupeKey: job.dedupeKey = try field.filled()
             }
         }
     }
@@ -44,7 +47,7 @@ struct Manifest {
         do {
             node = try Yams.compose(yaml: text)
         } catch {
-            throw SettingsError("The manifest \(path) can't be used: it is no YAML. \(error)")
+            throw SettingsError("The manifest \(path) can't be used: it is no YAML. \(YAMLMistake.sentence(error))")
         }
         guard let node, node.mapping != nil else {
             throw SettingsError(

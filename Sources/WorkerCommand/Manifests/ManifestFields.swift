@@ -1,4 +1,6 @@
 import Core
+import Jobs
+import PrefetchWorker
 import Yams
 
 /// The keys of a mapping in a manifest with their values; a mistake names the file, the line and the key.
@@ -39,6 +41,28 @@ struct ManifestField {
         guard let text = node.scalar?.string else { throw wrong("must be a text") }
         return text
     }
+
+    /// A text that is not empty.
+    func filled() throws(SettingsError) -> String {
+        let text = try text()
+        guard !text.isEmpty else { throw wrong("must not be empty") }
+        return text
+    }
+
+    /// A value that the job can have, by the same rules as a flag's.
+    func checked<Value>(_ value: Value, _ set: (inout NewJob, Value) -> Void) throws(SettingsError) -> Value {
+        var job = NewJob(urls: [])
+        set(&job, value)
+        do {
+            try WorkerJobs.check(job)
+        } catch {
+            throw SettingsError("\(place): \(name): \(error.message)")
+        }
+        return value
+    }
+
+    /// The line of each element of a list.
+    var lines: [Int?] { node.sequence?.map { $0.mark?.line } ?? [] }
 
     /// A text, or a list of texts.
     func texts() throws(SettingsError) -> [String] {

@@ -113,9 +113,10 @@ struct ScheduledJob {
         // One bad line is no reason to leave the others cold.
         options.skipInvalid = true
         options.allowAddresses = access.addresses
+        var source = JobIntake.Source(common: access.common, lists: options, tell: tell)
+        source.manifest = (run.origin ?? run.schedule, manifest.urlLines)
         return try await JobIntake(
-            manifest.batch(named: run.schedule), sources: manifest.sources,
-            from: JobIntake.Source(common: access.common, lists: options, tell: tell))
+            manifest.batch(named: run.schedule), sources: manifest.sources, from: source)
     }
 
     /// SQL may write a schedule, which must not read any file of the worker's machine.

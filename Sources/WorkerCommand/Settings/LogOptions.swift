@@ -1,4 +1,5 @@
 import ArgumentParser
+import Jobs
 import Logging
 
 enum LogSettings {
@@ -9,7 +10,8 @@ enum LogSettings {
     }
 
     static let level = Setting<Level>.choice(
-        "log-level", .notice, "The least important log lines to print: debug, info, notice, warning or error.",
+        "log-level", .notice,
+        "The least important log lines to print: debug (each item that ends), info (items that fail), notice, warning or error.",
         placeholder: "level")
     static let format = Setting<LogFormat>.choice(
         "log-format", nil,
@@ -23,9 +25,9 @@ struct LogOptions: ParsableArguments {
     @Option(LogSettings.level) var logLevel: LogSettings.Level?
     @Option(LogSettings.format) var logFormat: LogFormat?
 
-    func handler(_ settings: Settings, line: LiveDisplay?) throws -> ConsoleLog {
+    func handler(_ settings: Settings, line: LiveDisplay?, hiding redaction: Redaction) throws -> ConsoleLog {
         ConsoleLog(
             logLevel: try settings.value(LogSettings.level, logLevel).level,
-            format: try settings.optional(LogSettings.format, logFormat) ?? .usual(), line: line)
+            format: try settings.optional(LogSettings.format, logFormat) ?? .usual(), line: line, redaction: redaction)
     }
 }

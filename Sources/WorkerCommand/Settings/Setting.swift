@@ -1,4 +1,5 @@
 import ArgumentParser
+import Core
 import Jobs
 
 /// One setting, declared once: its spelling, its meaning, its default, and the parser of its value.
@@ -197,7 +198,8 @@ extension Setting where Value: CaseIterable & RawRepresentable<String> {
         Setting(name: name, help: help, placeholder: placeholder, standard: standard?.rawValue) {
             text throws(SettingsError) in
             guard let value = Value(rawValue: text) else {
-                throw SettingsError("\(name) must be \(Self.words), not '\(text)'.")
+                let question = NearestWord.question(text, among: Value.allCases.map(\.rawValue))
+                throw SettingsError("\(name) must be \(Self.words), not '\(text)'.\(question)")
             }
             return value
         }

@@ -141,7 +141,7 @@ struct Settings {
             }
             return (values, lines)
         } catch let error as YamlError {
-            throw SettingsError("The configuration file \(path) is not YAML: \(error).")
+            throw SettingsError("The configuration file \(path) is not YAML. \(YAMLMistake.sentence(error))")
         }
     }
 }

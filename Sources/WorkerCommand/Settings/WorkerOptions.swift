@@ -45,7 +45,7 @@ extension WorkerOptions {
         let settings = try common.settings()
         return SupervisedRun(
             try configuration(drains: drains), line: line, isQuiet: options.quiet,
-            log: try log.handler(settings, line: line),
+            log: try log.handler(settings, line: line, hiding: try common.redaction()),
             access: try access())
     }
 

@@ -33,7 +33,9 @@ struct CommandCatalogue: Decodable {
         let kind: Kind
         let names: [Name]?
         let isRepeating: Bool
+        let isOptional: Bool
         let valueName: String?
+        let abstract: String?
 
         var spellings: [String] { (names ?? []).map { ($0.kind == "long" ? "--" : "-") + $0.name } }
     }

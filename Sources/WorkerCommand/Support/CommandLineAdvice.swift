@@ -34,7 +34,7 @@ struct CommandLineAdvice {
             command = child
             path += " \(word)"
         }
-        return nil
+        return command.children.isEmpty ? leafMistake([]) : nil
     }
 
     // MARK: - Commands
@@ -46,8 +46,12 @@ struct CommandLineAdvice {
         if word.contains("://") { return "\(unknown) To put URLs into the queue: worker enqueue URL" }
         if let near = NearestWord.find(word, among: names) { return "\(unknown) Did you mean '\(path) \(near)'?" }
         let elsewhere = catalogue.commands(named: word)
-        if !elsewhere.isEmpty { return "\(unknown) Did you mean \(Self.list(elsewhere))?" }
-        return "\(unknown) The commands are: \(names.joined(separator: ", "))."
+        let here = "The commands are: \(names.joined(separator: ", "))."
+        if !elsewhere.isEmpty {
+            // Another command of this group may be meant.
+            return "\(unknown) Did you mean \(Self.list(elsewhere))?\(path == "worker" ? "" : " " + here)"
+        }
+        return "\(unknown) \(here)"
     }
 
     /// What other programs call their commands.
@@ -104,9 +108,35 @@ struct CommandLineAdvice {
             let flag = String(word.prefix { $0 != "=" })
             if Self.isOfParser(flag) { return nil }
             guard let option = command.option(flag) else { return unknownOption(flag) }
-            if option.kind == .option, !word.contains("=") { index += 1 }
+            if option.kind == .option, !word.contains("=") {
+                index += 1
+                if index == words.count { return "The option \(flag) needs a value: \(flag) \(Self.name(option))" }
+            }
         }
-        return nil
+        return missing(after: positionals)
+    }
+
+    private func missing(after count: Int) -> String? {
+        guard let needed = command.positionals.dropFirst(count).first(where: { !$0.isOptional }) else { return nil }
+        let meaning = needed.abstract.map { ": \($0)" } ?? "."
+        return "'\(path)' needs \(Self.name(needed))\(meaning) See: \(path) --help"
+    }
+
+    private static func name(_ argument: CommandCatalogue.Argument) -> String { "<\(argument.valueName ?? "value")>" }
+
+    /// The sentence of a mistake that the parser or a command tells, with the page that says more.
+    static func sentence(of message: String, for words: [String]) -> String {
+        var path = "worker"
+        if let catalogue = CommandCatalogue.make() {
+            var command = catalogue.command
+            for word in words {
+                guard let child = command.child(word) else { break }
+                command = child
+                path += " \(word)"
+            }
+        }
+        let lines = message.split(whereSeparator: \.isNewline).joined(separator: " ")
+        return Terminal.safe("\(lines)\(lines.last.map { ".?!".contains($0) } ?? true ? "" : ".") See: \(path) --help")
     }
 
     private func unknownOption(_ flag: String) -> String {
@@ -125,6 +155,9 @@ struct CommandLineAdvice {
             {
                 return "\(unknown) It is an option of the job: --option \(near)"
             }
+        }
+        if command.option("--format") != nil, ["csv", "jsonl", "json", "tsv", "text"].contains(name) {
+            return "\(unknown) It is a format: --format \(name)"
         }
         let owners = catalogue.commands(with: flag)
         if !owners.isEmpty { return "\(unknown) It belongs to \(Self.list(Array(owners.prefix(3))))." }

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Jobs
 import Logging
 
 /// How log lines are written on standard error.
@@ -25,6 +26,8 @@ struct ConsoleLog: LogHandler {
     var metadata: Logger.Metadata = [:]
     let format: LogFormat
     let line: LiveDisplay?
+    /// For URLs in the metadata.
+    var redaction = Redaction()
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
@@ -37,7 +40,8 @@ struct ConsoleLog: LogHandler {
     }
 
     func log(event: LogEvent) {
-        let extra = metadata.merging(event.metadata ?? [:]) { $1 }
+        var extra = metadata.merging(event.metadata ?? [:]) { $1 }
+        if let url = extra["url"] { extra["url"] = "\(redaction.shown("\(url)"))" }
         let text = text(event, extra)
         guard let line else { return Terminal.error(text) }
         line.log(text)

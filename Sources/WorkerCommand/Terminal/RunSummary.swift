@@ -18,7 +18,7 @@ struct RunReport {
     ) async throws(WorkerError) -> RunReport {
         let elapsed = RunProgress.seconds() - begun
         let summary = try result.get()
-        let failed = summary.jobs.filter { $0.failed > 0 }.prefix(mostJobs).map(\.job)
+        let failed = summary.jobs.filter(\.hasFailures).prefix(mostJobs).map(\.job)
         // Best effort: the summary does without what can't be counted.
         let failures = failed.isEmpty || !countsFailures ? nil : try? await FailureCounts(of: Array(failed), in: store)
         return RunReport(summary: summary, elapsed: elapsed, failures: failures)
@@ -80,8 +80,8 @@ struct RunSummary: Encodable {
                 Terminal.error("Stopped before all was done; the remaining items are in the queue. Run again to go on.")
             }
             if !isQuiet { details.forEach(Terminal.error) }
-            if failed > 0 {
-                let ids = jobs.filter { $0.failed > 0 }.map { String($0.job) }.joined(separator: ", ")
+            if failed + blacklisted > 0 {
+                let ids = jobs.filter(\.hasFailures).map { String($0.job) }.joined(separator: ", ")
                 Terminal.error("See why with: worker results \(ids.isEmpty ? "JOB" : ids)")
             }
         }
@@ -100,11 +100,11 @@ struct RunSummary: Encodable {
         }
         if let failures, !failures.counts.isEmpty {
             let colours = Colours.ofError
-            lines.append(colours.red("failed: \(failures.byClass)"))
+            lines.append(colours.red("failures of \(jobs.count == 1 ? "the job" : "the jobs"): \(failures.byClass)"))
             lines.append("worst hosts: \(failures.byHost)")
-            let ids = jobs.filter { $0.failed > 0 }.map(\.job)
-            let more = ids.count > 3 ? ", and so on" : ""
-            lines.append("Try again with: " + ids.prefix(3).map { "worker retry \($0)" }.joined(separator: "; ") + more)
+            let ids = jobs.filter(\.hasFailures).prefix(3)
+            let more = ids.count < jobs.filter(\.hasFailures).count ? ", and so on" : ""
+            lines.append("Try again with: " + ids.map(\.retryCommand).joined(separator: "; ") + more)
         }
         return lines
     }
@@ -119,4 +119,12 @@ struct RunSummary: Encodable {
         if counts.unreachable > 0, counts.unreachable == counts.ended { return .unavailable }
         return failures > 0 || summary.jobs.contains { $0.state == .failed || $0.failed > 0 } ? .someFailed : .success
     }
+}
+
+extension JobProgress {
+    /// Whether items have failed, or were not fetched since their URLs are on the blacklist.
+    var hasFailures: Bool { failed + blacklisted > 0 }
+
+    /// With the flag that takes URLs off the blacklist if that is the only reason for failures.
+    var retryCommand: String { "worker retry \(job)\(failed == 0 && blacklisted > 0 ? " --retry-failed" : "")" }
 }

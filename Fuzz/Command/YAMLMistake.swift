@@ -1,0 +1,1 @@
+../../Sources/WorkerCommand/Manifests/YAMLMistake.swift
