@@ -20,6 +20,7 @@ import Testing
         Row("cache remove", "Name URLs, --host or --match.", "See: worker cache remove --help"),
         Row("cache remove nope", "'nope' is no URL."),
         Row("blacklist remove nope", "'nope' is no URL."),
+        Row("enqueue -f list.html --base nope", "--base: 'nope' is no URL."),
         Row("results 1 --csv", "Unknown option '--csv'. It is a format: --format csv"),
         Row(
             "recipe show x", "Unknown command 'worker recipe show'. Did you mean 'worker config show'?",

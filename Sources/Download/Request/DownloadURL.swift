@@ -113,7 +113,14 @@ private struct URLParts: ~Copyable {
 
     private static func check(_ code: CURLUcode) throws(Failure) {
         guard code != CURLUE_OK else { return }
-        let reason = curl_url_strerror(code).map { String(cString: $0) } ?? "error \(code.rawValue)"
+        let reason =
+            switch code {
+            case CURLUE_BAD_SCHEME: "it has no scheme, such as https://"
+            case CURLUE_UNSUPPORTED_SCHEME: "its scheme is not fetched"
+            case CURLUE_BAD_PORT_NUMBER: "its port is no number from 0 to 65535"
+            case CURLUE_NO_HOST, CURLUE_BAD_HOSTNAME: "it has no host"
+            default: (curl_url_strerror(code).map { String(cString: $0) } ?? "error \(code.rawValue)").lowercased()
+            }
         throw Failure(.invalidURL, "The URL cannot be read: \(reason).")
     }
 }

@@ -23,8 +23,9 @@ struct ListDetector {
         case UInt8(ascii: "<"): return Finding(format: try markup())
         case UInt8(ascii: "{"): return Finding(format: .jsonl)
         case UInt8(ascii: "["):
-            throw ListMistake(
-                "\(request.name) is one JSON array. Write each of its elements on a line: jq -c '.[]' \(request.name)")
+            let command =
+                "jq -c '.[]'\(request.name == "standard input" ? "" : " \(request.name)") | worker enqueue -f -"
+            throw ListMistake("\(request.name) is one JSON array. Write each of its elements on a line: \(command)")
         default: return table()
         }
     }

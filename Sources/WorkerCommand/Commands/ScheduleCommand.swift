@@ -141,7 +141,9 @@ struct ScheduleCommand: AsyncParsableCommand {
             guard let last = schedule.last else { return "" }
             let job = last.job.map { " job \($0)" } ?? ""
             let reason = last.message.map { ": \(Terminal.safe($0))" } ?? ""
-            return "\(Output.time(last.dueAt)) \(last.outcome ?? "being enqueued")\(job)\(reason)"
+            let zone = try? ScheduleZone(named: schedule.timeZone)
+            let due = zone?.text(ofMilliseconds: last.dueAt.milliseconds) ?? Output.time(last.dueAt)
+            return "\(due) \(last.outcome ?? "being enqueued")\(job)\(reason)"
         }
     }
 

@@ -270,7 +270,9 @@ final class ListIntake {
             throw SettingsError(
                 leftOut > 0
                     ? "No URL is left: --host, --match or --sample left out all \(leftOut)."
-                    : "No URLs: name some, or a file with -f, or standard input with -f -")
+                    : mistakes > 0
+                        ? "No URL is left: all were left out as invalid."
+                        : "No URLs: name some, or a file with -f, or standard input with -f -")
         }
     }
 
@@ -279,6 +281,9 @@ final class ListIntake {
         let verdict = URLCheck.verdict(text)
         guard case .bad = verdict else {
             // What the check lets pass, the downloader may not be able to send.
+            if text.contains(",http://") || text.contains(",https://") {
+                return .doubtful("'\(Terminal.safe(text))' may be two URLs: write a space between them.")
+            }
             guard text.lowercased().hasPrefix("http"), Downloader.host(of: text) == nil else { return verdict }
             return .bad("'\(Terminal.safe(text))' is no URL that can be requested.")
         }

@@ -61,6 +61,7 @@ struct ListOptions: ParsableArguments {
         guard (query == nil) == (from == nil) else {
             throw ValidationError("--query and --from go together: --query 'SELECT url FROM pictures' --from shop.db")
         }
+        if let base, case .bad(let message) = URLCheck.verdict(base) { throw ValidationError("--base: \(message)") }
     }
 
     /// With what a source of a manifest states for itself.
