@@ -67,7 +67,7 @@ import Testing
         Mistake("nonsense", "nonsense"),
         Mistake("status --nonsense", "Unknown option '--nonsense'"),
         Mistake("status seven", "seven"),
-        Mistake("get", "Missing expected argument '<url>'"),
+        Mistake("get", "'worker get' needs <url>"),
         Mistake("results 1 --format xml", "xml"),
         Mistake("enqueue", "No URLs: name some, or a file with -f, or standard input with -f -"),
         Mistake(
