@@ -38,8 +38,8 @@ public final class UnusedBlob: Sendable {
 
 extension ContentCache {
     /// How long a program waits for another program's lock, in milliseconds. Programs hold each lock for a few
-    /// milliseconds. But the lock goes to whichever asks at the right moment, so of many programs on a busy machine one may
-    /// have to wait for seconds.
+    /// milliseconds. But the lock is not handed over in order, so one of many programs on a busy machine may wait for
+    /// seconds.
     private static let lockPatience = 20_000
 
     /// Waits for the right to delete names.
