@@ -161,7 +161,7 @@ struct DashboardData: Sendable {
             results: try await store.reports.results(job: item.job, after: id - 1, limit: 1)
                 .filter { $0.item == id }.map { $0.hidden(by: redaction) },
             tries: try await store.reports.tries(ofURL: item.url, limit: 20),
-            wait: item.state == "active" ? try await store.hosts.heldReason(of: id)?.reason : nil,
+            wait: try await store.hosts.waitReason(of: id)?.reason,
             blacklisted: entry?.hidden(by: redaction), source: source?.hidden(by: redaction))
     }
 

@@ -14,7 +14,7 @@ struct Engine: Sendable {
     let collector: Collector
     let stages: Stages
     /// The processes that items wait for: helpers, commands and delegate programs.
-    let turns: [ProcessTurns]
+    let waits: [any ItemWaits]
 
     let cache: ContentCache
     private let files: SourceFiles
@@ -44,8 +44,9 @@ struct Engine: Sendable {
             width: configuration.helpers.count, scratch: scratch)
         let delegate = DelegateQuestions(
             delegate: try Self.delegate(configuration, scratch), files: files, logger: logger)
-        turns =
-            [helpers.turns, commands.turns] + ((delegate.delegate as? CommandDelegate).map { [$0.turns] } ?? [])
+        waits =
+            [helpers.turns, commands.turns, files.budget.waits, disk]
+            + ((delegate.delegate as? CommandDelegate).map { [$0.turns] } ?? [])
         let settings = StageSettings(
             retries: configuration.retries, maxAge: configuration.maxAge, cacheMaxAge: policy.maxAge,
             limits: OwnLimits(
@@ -101,7 +102,7 @@ struct Engine: Sendable {
         return try Downloader(
             configuration: downloads,
             makeFile: { try cache.makeDescriptor() },
-            makeRoom: { budget.newRoom() },
+            makeRoom: { budget.newRoom(for: $0) },
             inspect: { inspector.inspect($0) },
             measure: { inspector.size($0) },
         )

@@ -82,7 +82,7 @@ public struct Worker: Sendable {
         let admission = Admission(
             tasks: tasks, downloader: engine.downloader, concurrency: configuration.downloads.concurrency)
         let hosts = HostKeeper(
-            store: engine.store, stages: engine.stages, turns: engine.turns,
+            store: engine.store, stages: engine.stages, waits: engine.waits,
             limits: HostKeeper.Limits(configuration.downloads), worker: worker, logger: logger)
         let cache = CacheMaintenance(
             collector: engine.collector, budget: engine.budget, memory: engine.memory,

@@ -8,7 +8,7 @@ import Testing
 func withDownloader<R>(
     inspect: @escaping @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { _ in .accept },
     makeFile: @escaping @Sendable () throws -> FileDescriptor = unnamedFile,
-    makeRoom: @escaping @Sendable () -> (any SpaceReservation)? = { nil },
+    makeRoom: @escaping @Sendable (Int64?) -> (any SpaceReservation)? = { _ in nil },
     configure: (inout DownloadConfiguration) -> Void = { _ in },
     _ body: (Downloader) async throws -> R,
 ) async throws -> R {

@@ -85,6 +85,16 @@ struct SuspicionTests {
                 if taken.isEmpty { break }
             }
             #expect(try queue.shell.expect("SELECT DISTINCT state, deaths FROM items;") == ["queued|2"])
+            // They wait although a worker is free, and say why.
+            #expect(
+                try queue.shell.expect("SELECT item, host, reason FROM waiting;")
+                    == (1...3).map {
+                        "\($0)|a turn apart from other items|It runs apart from other items, since workers died while they held it."
+                    })
+            let waits = try await queue.store.hosts.waits()
+            #expect(waits.map(\.host) == ["a turn apart from other items"] && waits.map(\.items) == [3])
+            #expect(try await queue.store.hosts.waitReason(of: 1)?.reason == waits.first?.reason)
+            #expect(try await queue.store.hosts.statuses().first { $0.host == waits.first?.host }?.waiting == 3)
             // A worker that is only slow.
             let least = try await queue.store.queue.leastSuspicion()
             #expect(least == 2)

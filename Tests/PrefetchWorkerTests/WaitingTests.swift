@@ -21,7 +21,7 @@ struct WaitingTests {
         #expect(status?.why == reason)
         var told: [String] = []
         for item in 1...20 as ClosedRange<Int64> {
-            if let wait = try await place.store.hosts.heldReason(of: item) { told.append(wait.reason) }
+            if let wait = try await place.store.hosts.waitReason(of: item) { told.append(wait.reason) }
         }
         #expect(told == Array(repeating: reason, count: items))
     }
@@ -68,6 +68,59 @@ struct WaitingTests {
             #expect(try await eventually { try await place.store.hosts.waits().isEmpty })
             stop.request()
             _ = try await summary
+        }
+    }
+
+    @Test func `Items whose files wait for space in the cache say so within a second`() async throws {
+        let body = Pictures.jpeg + [UInt8](repeating: 7, count: 300_000)
+        let origin = try LoopbackOrigin { request in
+            request.path == "/0" ? .slowly(body, pieces: 3, pause: 2_000) : .ok(body)
+        }
+        try await withWorkplace(configure: {
+            $0.cachePolicy.maxBytes = 400_000
+            $0.drains = false
+        }) { (place) async throws in
+            let stop = StopSignal()
+            _ = try await place.enqueue([origin.url("/0")], options: "avoid-decode-image")
+            async let summary = place.run(stop)
+            #expect(await eventually { origin.requestCount("/0") == 1 })
+            _ = try await place.enqueue([origin.url("/1")], options: "avoid-decode-image")
+            let start = ContinuousClock.now
+            #expect(
+                try await eventually {
+                    let reason = try await place.store.hosts.waitReason(of: 2)?.reason
+                    let first = try await place.store.hosts.waits().first
+                    return reason?.contains("--cache-max-size") == true && first?.host == "space in the cache"
+                })
+            #expect(ContinuousClock.now - start < Self.limit)
+            let hosts = try await place.store.hosts.statuses()
+            #expect(hosts.first { $0.host == "space in the cache" }?.why?.contains("--cache-max-size") == true)
+            // Its turn comes when the other has ended, which is evicted for it.
+            #expect(try await eventually { try await place.store.reports.backlog().isEmpty })
+            stop.request()
+            _ = try await summary
+        }
+    }
+
+    @Test func `A queue that waits for the disk says so, with the number that would help`() async throws {
+        let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
+        try await withWorkplace(configure: {
+            $0.minimumFree = .max
+            $0.drains = false
+        }) { (place) async throws in
+            let stop = StopSignal()
+            _ = try await place.enqueue((0..<3).map { origin.url("/\($0)") })
+            async let summary = place.run(stop)
+            #expect(try await eventually { try await place.store.hosts.waits().first?.items == 3 })
+            let wait = try #require(try await place.store.hosts.waits().first)
+            #expect(wait.host == "the disk of the cache" && wait.reason.contains("--min-free"))
+            #expect(try await place.store.hosts.waitReason(of: 2)?.reason == wait.reason)
+            let status = try await place.store.hosts.statuses().first { $0.host == wait.host }
+            #expect(status?.waiting == 3 && status?.why == wait.reason)
+            #expect(origin.requests.isEmpty)
+            stop.request()
+            _ = try await summary
+            #expect(try await place.store.hosts.waits().isEmpty)
         }
     }
 }

@@ -6,6 +6,8 @@ final class BodyReceiver {
     private static let inspected = 64 << 10
 
     private let tools: Transfer.Tools
+    /// The id of the request.
+    var item: Int64?
     private let limit: Int64
     private let host: String
     private var writer: BodyWriter?
@@ -103,7 +105,7 @@ final class BodyReceiver {
 
     private func openWriter() throws -> BodyWriter {
         if let writer { return writer }
-        let made = BodyWriter(try tools.makeFile(), room: tools.makeRoom())
+        let made = BodyWriter(try tools.makeFile(), room: tools.makeRoom(item))
         writer = made
         return made
     }

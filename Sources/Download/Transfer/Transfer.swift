@@ -47,7 +47,7 @@ final class Transfer {
     /// The caller's functions for bodies, and the connections that all transfers share.
     struct Tools {
         let makeFile: @Sendable () throws -> FileDescriptor
-        let makeRoom: @Sendable () -> (any SpaceReservation)?
+        let makeRoom: @Sendable (Int64?) -> (any SpaceReservation)?
         let inspect: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict
         let measure: @Sendable (UnsafeRawBufferPointer) -> (width: Int, height: Int)?
         let connections = KnownConnections()

@@ -113,6 +113,7 @@ extension Transfer {
         let receiver = BodyReceiver(
             tools: tools, limit: limit, host: hop.host, watch: queued.request.watch,
             progress: queued.request.progress, expected: expected, resuming: writer.bytes)
+        receiver.item = queued.request.id
         receiver.filter = queued.request.filter
         decoder = ContentDecoder(headers.contentEncoding)
         receiver.isInspected = queued.request.isInspected

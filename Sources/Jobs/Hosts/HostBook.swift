@@ -117,6 +117,9 @@ public struct HostBook: Sendable {
                 found[row.text("host") ?? "", default: HostTally()].failures[row.text("class") ?? ""] = row.count(
                     "count")
             }
+            for wait in try Self.queuedWaits(nil, in: db) {
+                found[wait.host] = HostTally(waiting: wait.items, wait: (wait.reason, nil))
+            }
             return found.map { $1.status(of: $0, now: now) }
                 .sorted(by: Self.isBusier).prefix(limit).map { $0 }
         }

@@ -44,7 +44,7 @@ extension HostBook {
             let now = try reading.moment(in: db)
             var found: [String: HostWaits] = [:]
             for wait in try DelayedWaits(db, now).hosts(job: job, limit: limit)
-                + Self.heldWaits(job, limit, now: now, in: db)
+                + Self.heldWaits(job, limit, now: now, in: db) + Self.queuedWaits(job, in: db)
             {
                 found[wait.host] = found[wait.host]?.joined(with: wait) ?? wait
             }
@@ -66,8 +66,27 @@ extension HostBook {
         ).map { HostWaits($0, now: now) }
     }
 
-    /// Why an active item waits in its worker; nil if it does not wait.
-    public func heldReason(of item: Int64) async throws(JobsError) -> (reason: String, until: WallTime?)? {
+    /// Items that stay in the queue although a worker is free, or because all workers pause.
+    static func queuedWaits(_ job: JobID?, in db: Database) throws -> [HostWaits] {
+        try db.rows(
+            """
+            SELECT * FROM (SELECT '\(WaitPlace.suspects)' AS host, count(*) AS items,
+                    '\(WaitPlace.suspectsReason)' AS reason
+                FROM items JOIN jobs ON jobs.id = items.job AND (jobs.state = 'queued' OR jobs.state = 'running')
+                WHERE items.state = 'queued' AND items.deaths > 1 AND (?1 IS NULL OR items.job = ?1)
+            UNION ALL SELECT '\(WaitPlace.disk)', sum(queued), \(WaitPlace.pauseReason) FROM jobs
+                WHERE (state = 'queued' OR state = 'running') AND (?1 IS NULL OR id = ?1) AND \(WaitPlace.isPaused))
+            WHERE items > 0
+            """, [job]
+        ).map {
+            HostWaits(
+                host: $0.text("host") ?? "", items: $0.count("items"), reason: $0.text("reason") ?? "", until: nil,
+                isMore: false)
+        }
+    }
+
+    /// Why an active item waits in its worker, or a queued one although a worker is free; nil if it does not wait.
+    public func waitReason(of item: Int64) async throws(JobsError) -> (reason: String, until: WallTime?)? {
         let reading = gate.reading
         return try await gate.read { db in
             let now = try reading.moment(in: db)
@@ -77,12 +96,22 @@ extension HostBook {
                 LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
                 JOIN items ON items.id = held_items.item AND items.state = 'active' WHERE held_items.item = ?
                 """, [item])
-            guard let row else { return nil }
+            guard let row else { return try Self.queuedReason(of: item, in: db).map { ($0, nil) } }
             return (
                 row.text("reason") ?? Schema.allSlotsInUse,
                 row.steady("until").map(now.wall)
             )
         }
+    }
+
+    private static func queuedReason(of item: Int64, in db: Database) throws -> String? {
+        try db.row(
+            """
+            SELECT CASE WHEN items.deaths > 1 THEN '\(WaitPlace.suspectsReason)'
+                WHEN \(WaitPlace.isPaused) THEN \(WaitPlace.pauseReason) END AS reason
+            FROM items JOIN jobs ON jobs.id = items.job AND (jobs.state = 'queued' OR jobs.state = 'running')
+            WHERE items.id = ? AND items.state = 'queued'
+            """, [item])?.text("reason")
     }
 
     /// Records which active items began to wait, and which stopped waiting.

@@ -180,3 +180,21 @@ public struct HeldItem: Hashable, Sendable {
         self.host = host
     }
 }
+
+/// What items wait for that is no host, in place of a host's name: no host has a space in its name.
+public enum WaitPlace {
+    /// The queue waits for the disk of the cache, since all workers pause.
+    public static let disk = "the disk of the cache"
+    /// Items that were active when workers died.
+    static let suspects = "a turn apart from other items"
+    static let suspectsReason = "It runs apart from other items, since workers died while they held it."
+
+    /// SQL: whether all workers pause.
+    static let isPaused = """
+        EXISTS (SELECT 1 FROM workers JOIN host_load ON worker = workers.id AND host_load.host = '\(disk)')
+            AND NOT EXISTS (SELECT 1 FROM workers WHERE NOT EXISTS
+                (SELECT 1 FROM host_load WHERE worker = workers.id AND host_load.host = '\(disk)'))
+        """
+    /// SQL: why they pause.
+    static let pauseReason = "(SELECT max(reason) FROM host_load WHERE host = '\(disk)')"
+}

@@ -96,6 +96,16 @@ extension Schema {
             coalesce(host_load.reason, '\(allSlotsInUse)'), items.class, items.attempts,
             \(isoOfSteady("host_load.until"))
             FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
-            LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host;
+            LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
+        UNION ALL SELECT
+            items.job, items.id, items.url, '\(WaitPlace.suspects)', '\(WaitPlace.suspectsReason)', items.class,
+            items.attempts, NULL
+            FROM items JOIN jobs ON jobs.id = items.job AND (jobs.state = 'queued' OR jobs.state = 'running')
+            WHERE items.state = 'queued' AND items.deaths > 1
+        UNION ALL SELECT
+            items.job, items.id, items.url, '\(WaitPlace.disk)', \(WaitPlace.pauseReason), items.class, items.attempts,
+            NULL
+            FROM jobs JOIN items ON items.job = jobs.id AND items.state = 'queued' AND items.deaths <= 1
+            WHERE (jobs.state = 'queued' OR jobs.state = 'running') AND \(WaitPlace.isPaused);
         """
 }

@@ -32,6 +32,8 @@ final class CacheBudget: Sendable {
 
     /// Whether a file may wait for space as long as other files get some.
     private let isPatient: Bool
+    /// The items that wait for space.
+    let waits = SpaceWaits()
     /// Milliseconds that a file waits while others are in flight, at most.
     private static let patience: Int64 = 5_000
     /// The same for a picture stored by hand, which is not tried again. A disk that is busy with other programs' work
@@ -72,7 +74,11 @@ final class CacheBudget: Sendable {
     }
 
     /// A reservation for a new file; nil if there is no limit.
-    func newRoom() -> CacheReservation? { worker == nil ? nil : CacheReservation(self) }
+    ///
+    /// - Parameter item: the item that is reported as waiting while there is no space.
+    func newRoom(for item: Int64? = ProcessTurns.item) -> CacheReservation? {
+        worker == nil ? nil : CacheReservation(self, item: item)
+    }
 
     func isTooLarge(_ bytes: Int64) -> Bool { limit.map { bytes > $0 } ?? false }
 
@@ -122,12 +128,20 @@ final class CacheBudget: Sendable {
 
     /// For files in flight: if there is no space, it waits, since other files will be committed soon and can then be
     /// evicted.
-    func waitForRoom(_ bytes: Int64) async throws -> Answer {
+    ///
+    /// - Parameter item: the item that is reported as waiting.
+    func waitForRoom(_ bytes: Int64, for item: Int64? = ProcessTurns.item) async throws -> Answer {
         let started = monotonicMilliseconds()
+        var isReported = false
+        defer { if isReported, let item { waits.ended(item) } }
         while true {
             let answer = try await take(bytes)
             let since = isPatient ? max(started, grantedAt.load(ordering: .relaxed)) : started
-            guard case .full = answer, monotonicMilliseconds() - since < patience else { return answer }
+            guard case .full(let reason) = answer, monotonicMilliseconds() - since < patience else { return answer }
+            if !isReported, let item {
+                waits.began(item, reason)
+                isReported = true
+            }
             // Cancellation only ends the sleep early; the deadline ends the loop.
             try? await Task.sleep(for: .milliseconds(20))
         }

@@ -24,11 +24,14 @@ final class CacheReservation: SpaceReservation, BlobReservation {
     }
 
     private let budget: CacheBudget
+    private let item: Int64?
     private let state: Mutex<State>
 
     /// - Parameter bytes: the space that the budget has already granted.
-    init(_ budget: CacheBudget, bytes: Int64 = 0) {
+    /// - Parameter item: the item that is reported as waiting while there is no space.
+    init(_ budget: CacheBudget, bytes: Int64 = 0, item: Int64? = nil) {
         self.budget = budget
+        self.item = item
         state = Mutex(State(bytes: bytes))
     }
 
@@ -102,7 +105,7 @@ final class CacheReservation: SpaceReservation, BlobReservation {
         state.asked = .waiting
         // A task of its own, since the download thread does not wait for the answer.
         Task { [self] in
-            let refusal = await budget.refusal(of: count - sum)
+            let refusal = await budget.refusal(of: count - sum, for: item)
             if refusal != nil { budget.giveBack(sum) }
             self.state.withLock { state in
                 state.asked = refusal == nil ? .granted(count) : .refused
@@ -118,9 +121,9 @@ extension CacheBudget {
     /// Takes space for a file in flight.
     ///
     /// - Returns: why there is none; nil if there is. An error of the database counts as no space.
-    fileprivate func refusal(of bytes: Int64) async -> String? {
+    fileprivate func refusal(of bytes: Int64, for item: Int64?) async -> String? {
         do {
-            guard case .full(let reason) = try await waitForRoom(bytes) else { return nil }
+            guard case .full(let reason) = try await waitForRoom(bytes, for: item) else { return nil }
             return reason
         } catch {
             return "Space can't be reserved: \(error)"

@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Jobs
 internal import Logging
 internal import Synchronization
 
@@ -79,7 +80,10 @@ final class DiskWatch: Sendable {
         return state.isAnnounced
     }
 
-    var isInTrouble: Bool { state.withLock { $0.reported != nil || $0.low != nil } }
+    var isInTrouble: Bool { known != nil }
+
+    /// The trouble as it was last seen.
+    private var known: String? { state.withLock { $0.reported ?? $0.low } }
 
     /// Failed writes and tests since the last successful write.
     var relapses: Int { state.withLock { $0.relapses } }
@@ -142,4 +146,13 @@ final class DiskWatch: Sendable {
             return error.message
         }
     }
+}
+
+/// While the worker pauses, the queue waits. No item in flight is reported, since those continue.
+extension DiskWatch: ItemWaits {
+    var name: String { WaitPlace.disk }
+    var reason: String { "The worker pauses until the disk works again. \(known ?? "")" }
+    var counts: (waiting: Int, running: Int) { (known == nil ? 0 : 1, 0) }
+
+    func waits(longerThan time: Duration) -> [Int64] { [] }
 }

@@ -13,7 +13,8 @@ extension HostKeeper {
         ledger.hadLoad = isBusy
         guard shares.hosts != ledger.shares else { return }
         ledger.shares = shares.hosts
-        let places = shares.hosts?.filter { !ProcessTurns.names.contains($0.key) }.mapValues {
+        let others = Set(waits.map(\.name))
+        let places = shares.hosts?.filter { !others.contains($0.key) }.mapValues {
             HostShare(places: $0.places, parts: $0.parts)
         }
         let all = places.map { $0[LimitsRecord.everyHost]?.places ?? 0 }
@@ -32,8 +33,9 @@ extension HostKeeper {
         }
         let running = hosts.reduce(0) { $0 + $1.running }
         let waiting = hosts.reduce(0) { $0 + $1.waiting }
-        demands += turns.compactMap(demand(of:))
-        guard running + waiting > 0 else { return demands.filter { ProcessTurns.names.contains($0.load.host) } }
+        let others = waits.compactMap(demand(of:))
+        guard running + waiting > 0 else { return others }
+        demands += others
         let all = HostLoad(host: LimitsRecord.everyHost, running: running, waiting: waiting, rate: 0)
         let concurrency = ledger.limits.first { $0.host == LimitsRecord.everyHost }?.concurrency ?? limits.concurrency
         demands.append(
@@ -42,13 +44,13 @@ extension HostKeeper {
         return demands
     }
 
-    /// The items that wait for processes of one kind. Each worker has its own processes and shares them with no other
-    /// worker.
-    private func demand(of turns: ProcessTurns) -> HostDemand? {
-        let (waiting, running) = turns.counts
+    /// The items that wait for something else, such as processes of one kind. Each worker has its own processes and
+    /// shares them with no other worker.
+    private func demand(of waits: any ItemWaits) -> HostDemand? {
+        let (waiting, running) = waits.counts
         guard waiting > 0 else { return nil }
         let load = HostLoad(
-            host: turns.name, running: running, waiting: waiting, rate: 0, reason: turns.reason)
+            host: waits.name, running: running, waiting: waiting, rate: 0, reason: waits.reason)
         return HostDemand(load: load, limit: 1_000_000, share: nil)
     }
 
@@ -96,8 +98,10 @@ extension HostKeeper {
         for wait in downloader.robotsWaits(longerThan: Self.pause).prefix(Admission.ceiling) {
             for item in sharers[wait.id] ?? [wait.id] { held[item] = wait.host }
         }
-        for turns in turns {
-            for item in turns.waits(longerThan: Self.pause) { held[item] = turns.name }
+        for waits in waits {
+            for wait in waits.waits(longerThan: Self.pause) {
+                for item in sharers[wait] ?? [wait] { held[item] = waits.name }
+            }
         }
         let removed = Set(ledger.held.keys.filter { held[$0] == nil })
         let added = held.filter { ledger.held[$0.key] != $0.value }.map { HeldItem(item: $0.key, host: $0.value) }

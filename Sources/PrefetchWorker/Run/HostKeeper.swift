@@ -21,7 +21,8 @@ struct HostKeeper: Sendable {
 
     let store: JobStore
     let stages: Stages
-    let turns: [ProcessTurns]
+    /// The items that wait for something other than their host.
+    let waits: [any ItemWaits]
     let limits: Limits
     let worker: Int64
     let logger: Logger

@@ -40,7 +40,10 @@ struct SourceFiles: Sendable {
 
     /// Runs `body`, which blocks on the disk.
     func blocking<R: Sendable>(_ body: @escaping @Sendable () throws(Failure) -> R) async throws(Failure) -> R {
-        try await reading.run { Result { () throws(Failure) in try body() } }.get()
+        // The thread knows for which item it works, which is reported if its file waits for space.
+        try await reading.run { [item = ProcessTurns.item] in
+            ProcessTurns.$item.withValue(item) { Result { () throws(Failure) in try body() } }
+        }.get()
     }
 
     /// A new file with space reserved for this many bytes. Blocks while space is made.

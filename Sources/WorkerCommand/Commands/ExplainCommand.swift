@@ -25,7 +25,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let hostBlockedFor: String?
         let items: [ItemRecord]
         let tries: [TryRecord]
-        /// Why its items wait that a worker has in flight.
+        /// Why its items wait, in a worker or in the queue.
         var waits: [Wait] = []
 
         var isEmpty: Bool {
@@ -76,8 +76,8 @@ struct ExplainCommand: AsyncParsableCommand {
                         ? nil : try await store.hosts.memories().first { $0.host == host }?.reason,
                     items: try await store.reports.history(ofURL: url), tries: try await store.reports.tries(ofURL: url),
                 )
-                for item in report.items where item.state == .active {
-                    guard let wait = try await store.hosts.heldReason(of: item.item) else { continue }
+                for item in report.items where item.state == .active || item.state == .queued {
+                    guard let wait = try await store.hosts.waitReason(of: item.item) else { continue }
                     report.waits.append(Wait(item: item.item, reason: wait.reason, until: wait.until))
                 }
                 if json {

@@ -101,14 +101,32 @@ struct WarmBatch {
 
     /// - Parameter path: a manifest, or a list of URLs of any kind that `worker enqueue -f` reads.
     init(_ path: String, from source: JobIntake.Source) async throws {
-        var source = source
-        let endings = [".yaml", ".yml", ".json"]
-        let manifest = endings.contains(where: path.lowercased().hasSuffix) ? try Manifest.read(path) : nil
         name = Manifest.name(ofFile: path)
-        if let manifest { source.manifest = (path, manifest.urlLines) }
-        let job = try (manifest ?? Manifest(parsing: "{}", path)).batch(named: name)
-        intake = try await JobIntake(
-            job, files: manifest == nil ? [path] : [], sources: manifest?.sources ?? [], from: source)
+        intake =
+            try await Self.isManifest(path)
+            ? Self.intake(ofManifest: path, named: name, from: source)
+            : Self.intake(ofList: path, named: name, from: source)
+    }
+
+    private static func isManifest(_ path: String) -> Bool {
+        [".yaml", ".yml", ".json"].contains(where: path.lowercased().hasSuffix)
+    }
+
+    private static func intake(
+        ofManifest path: String, named name: String, from source: JobIntake.Source,
+    ) async throws -> JobIntake {
+        let manifest = try Manifest.read(path)
+        var source = source
+        source.manifest = (path, manifest.urlLines)
+        return try await JobIntake(
+            try manifest.batch(named: name), files: [], sources: manifest.sources, from: source)
+    }
+
+    private static func intake(
+        ofList path: String, named name: String, from source: JobIntake.Source,
+    ) async throws -> JobIntake {
+        let job = try Manifest(parsing: "{}", path).batch(named: name)
+        return try await JobIntake(job, files: [path], sources: [], from: source)
     }
 
     var key: String { intake.job.dedupeKey ?? name }

@@ -518,7 +518,18 @@ UNION ALL SELECT
     strftime('%Y-%m-%dT%H:%M:%fZ', (host_load.until + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch')
     FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
     LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
-;
+UNION ALL SELECT
+    items.job, items.id, items.url, 'a turn apart from other items', 'It runs apart from other items, since workers died while they held it.', items.class,
+    items.attempts, NULL
+    FROM items JOIN jobs ON jobs.id = items.job AND (jobs.state = 'queued' OR jobs.state = 'running')
+    WHERE items.state = 'queued' AND items.deaths > 1
+UNION ALL SELECT
+    items.job, items.id, items.url, 'the disk of the cache', (SELECT max(reason) FROM host_load WHERE host = 'the disk of the cache'), items.class, items.attempts,
+    NULL
+    FROM jobs JOIN items ON items.job = jobs.id AND items.state = 'queued' AND items.deaths <= 1
+    WHERE (jobs.state = 'queued' OR jobs.state = 'running') AND EXISTS (SELECT 1 FROM workers JOIN host_load ON worker = workers.id AND host_load.host = 'the disk of the cache')
+    AND NOT EXISTS (SELECT 1 FROM workers WHERE NOT EXISTS
+        (SELECT 1 FROM host_load WHERE worker = workers.id AND host_load.host = 'the disk of the cache'));
 CREATE VIEW near_duplicates AS
     WITH flips (bit) AS (VALUES (0), (1), (2), (4), (8), (16), (32), (64), (128), (256), (512), (1024), (2048), (4096), (8192), (16384), (32768))
     SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance

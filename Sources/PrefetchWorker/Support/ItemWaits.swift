@@ -1,25 +1,31 @@
 internal import Synchronization
 
+/// Items in flight that wait for something other than their host, for reports.
+protocol ItemWaits: Sendable {
+    /// Used in place of a host; no host has a space in its name.
+    var name: String { get }
+    /// Why they wait: a sentence.
+    var reason: String { get }
+    var counts: (waiting: Int, running: Int) { get }
+
+    func waits(longerThan time: Duration) -> [Int64]
+}
+
 /// Items that wait until one of a limited number of processes of one kind takes their work.
-final class ProcessTurns: Sendable {
-    enum Kind: CaseIterable, Sendable {
+final class ProcessTurns: ItemWaits {
+    enum Kind: Sendable {
         case helper, command, delegate
     }
 
     let kind: Kind
-    /// Used in place of a host in reports of waits; no host has a space in its name.
-    var name: String { Self.name(of: kind) }
 
-    private static func name(of kind: Kind) -> String {
+    var name: String {
         switch kind {
         case .helper: "helper processes"
         case .command: "transform commands"
         case .delegate: "delegate program"
         }
     }
-
-    /// The names of all kinds, which are not hosts.
-    static let names = Set(Kind.allCases.map(name(of:)))
 
     /// The item that a task works for.
     @TaskLocal static var item: Int64?
@@ -67,5 +73,43 @@ final class ProcessTurns: Sendable {
         case .delegate where places == 1: "The delegate program is busy with another call."
         case .delegate: "The delegate program is busy with \(places) other calls."
         }
+    }
+}
+
+/// Items whose files wait for space in the cache (`--cache-max-size`).
+final class SpaceWaits: ItemWaits {
+    let name = "space in the cache"
+
+    private struct Wait {
+        let since: ContinuousClock.Instant
+        var files = 0
+        var reason: String
+    }
+
+    private let state = Mutex<[Int64: Wait]>([:])
+
+    /// A file of the item began to wait.
+    func began(_ item: Int64, _ reason: String) {
+        state.withLock { state in
+            var wait = state[item] ?? Wait(since: .now, reason: reason)
+            wait.files += 1
+            state[item] = wait
+        }
+    }
+
+    func ended(_ item: Int64) {
+        state.withLock { state in
+            guard var wait = state[item] else { return }
+            wait.files -= 1
+            state[item] = wait.files > 0 ? wait : nil
+        }
+    }
+
+    var counts: (waiting: Int, running: Int) { state.withLock { ($0.count, 0) } }
+    var reason: String { state.withLock { $0.values.first?.reason } ?? "The cache is full (--cache-max-size)." }
+
+    func waits(longerThan time: Duration) -> [Int64] {
+        let now = ContinuousClock.now
+        return state.withLock { $0.filter { now - $0.value.since >= time }.map(\.key) }
     }
 }
