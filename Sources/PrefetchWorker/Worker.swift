@@ -75,20 +75,18 @@ public struct Worker: Sendable {
     private func work(
         _ engine: Engine, as worker: Int64, stop: StopSignal,
     ) async -> Result<Summary.End, WorkerError> {
-        let signals = RunSignals(wakeup: Wakeup(), stop: stop)
-        // Wakes a sleeping loop immediately, even if the housekeeper is busy.
-        stop.whenRequested { signals.wakeup.ring() }
+        let signals = RunSignals(stop: stop, database: configuration.database)
         let tasks = InFlightItems { signals.wakeup.ring() }
         let admission = Admission(
             tasks: tasks, downloader: engine.downloader, concurrency: configuration.downloads.concurrency)
         let hosts = HostKeeper(
             store: engine.store, stages: engine.stages, waits: engine.waits,
-            limits: HostKeeper.Limits(configuration.downloads), worker: worker, logger: logger)
+            limits: HostKeeper.Limits(configuration.downloads), worker: worker, pace: signals.pace, logger: logger)
         let cache = CacheMaintenance(
             collector: engine.collector, budget: engine.budget, memory: engine.memory,
             plan: CacheMaintenance.Plan(
                 backups: configuration.backups, retention: configuration.retention, every: configuration.collectEvery),
-            worker: worker, logger: logger, isIdle: { tasks.count == 0 })
+            worker: worker, logger: logger, pace: signals.pace)
         do throws(JobsError) {
             let ledger = try await hosts.begin()
             await cache.begin()
@@ -159,7 +157,7 @@ public struct Worker: Sendable {
         _ engine: Engine, _ tasks: InFlightItems, _ signals: RunSignals, worker: Int64,
     ) -> Housekeeper {
         Housekeeper(
-            store: engine.store, tasks: tasks, statistics: statistics, wakeup: signals.wakeup,
+            store: engine.store, tasks: tasks, statistics: statistics, signals: signals,
             order: OrderKeeper(
                 queue: engine.store.queue, tasks: tasks, fetcher: engine.stages.fetcher, order: configuration.order),
             worker: worker, lease: configuration.lease, logger: logger)

@@ -82,7 +82,7 @@ import Testing
             "install.md: tar -xf prefetch-worker_*.tar.gz",
             "install.md: apt-get install libvips42 libcurl4 libsqlite3-0 libjpeg62-turbo libavif15 libjxl0.7 libwebp7 libwebpmux3 \\",
             "install.md: scripts/package --output packaging/out",
-            "install.md: scripts/bootstrap",
+            "install.md: scripts/bootstrap --build",
         ]
         #expect(left == known)
         let kinds = Set(Guide.all.flatMap { $0.blocks.map(\.kind) })

@@ -21,8 +21,7 @@ struct CacheMaintenance: Sendable {
     let plan: Plan
     let worker: Int64
     let logger: Logger
-    /// Whether the worker has no items in flight.
-    let isIdle: @Sendable () -> Bool
+    let pace: PollingPace?
 
     /// How often free memory is returned to the system, in milliseconds.
     private static let trimEvery: Int64 = 30_000
@@ -30,7 +29,7 @@ struct CacheMaintenance: Sendable {
 
     init(
         collector: Collector, budget: CacheBudget, memory: MemoryTier, plan: Plan, worker: Int64, logger: Logger,
-        isIdle: @escaping @Sendable () -> Bool = { false },
+        pace: PollingPace? = nil,
     ) {
         self.collector = collector
         self.budget = budget
@@ -38,7 +37,7 @@ struct CacheMaintenance: Sendable {
         self.plan = plan
         self.worker = worker
         self.logger = logger
-        self.isIdle = isIdle
+        self.pace = pace
     }
 
     /// Runs before the first claim: otherwise the reservations of dead workers would leave no space.
@@ -69,7 +68,7 @@ struct CacheMaintenance: Sendable {
             await copy()
             // The round has read rows that may not be needed again; an idle worker would keep their memory until the
             // next round.
-            if round > 0, isIdle(), !Task.isCancelled { await giveBackMemory() }
+            if round > 0, pace?.isResting == true, !Task.isCancelled { await giveBackMemory() }
             round += 1
             // Cancellation ends the sleep, and then the loop.
             try? await Task.sleep(for: .milliseconds(max(10, next - monotonicMilliseconds())))
@@ -88,8 +87,13 @@ struct CacheMaintenance: Sendable {
                 nextTrim = monotonicMilliseconds() + Self.trimEvery
             }
             if let pressure = MemoryPressure.recent(plan.pressure), pressure > MemoryPressure.limit { memory.empty() }
-            // Cancellation ends the sleep, and then the loop.
-            try? await Task.sleep(for: .milliseconds(min(plan.every, 1_000)))
+            let time = Duration.milliseconds(min(plan.every, 1_000))
+            if let pace {
+                await pace.pause(time, rest: min(PollingPace.rest, .milliseconds(plan.every)))
+            } else {
+                // Cancellation ends the sleep, and then the loop.
+                try? await Task.sleep(for: time)
+            }
         }
     }
 

@@ -13,7 +13,7 @@ public final class NoticeKeeper: Sendable {
     /// Notices that are sent at once.
     private static let width = 8
     /// How often notices are looked for: a look costs one query.
-    private static let interval: Duration = .seconds(1)
+    private static let interval: Duration = .seconds(2)
 
     private let store: JobStore
     private let secret: NoticeSecret?

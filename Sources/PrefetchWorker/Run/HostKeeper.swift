@@ -25,6 +25,7 @@ struct HostKeeper: Sendable {
     let waits: [any ItemWaits]
     let limits: Limits
     let worker: Int64
+    let pace: PollingPace
     let logger: Logger
 
     var downloader: Downloader { stages.fetcher.downloader }
@@ -82,8 +83,7 @@ struct HostKeeper: Sendable {
                 // The next round tries again. A lasting error shows in the claims, which end the run.
                 logger.warning("The state of hosts could not be stored yet.", metadata: ["error": "\(error)"])
             }
-            // Best effort: cancellation ends the sleep, and then the loop.
-            try? await Task.sleep(for: ledger.shares == nil ? Self.pause : Self.pauseBesideOthers)
+            await pace.pause(ledger.shares == nil ? Self.pause : Self.pauseBesideOthers)
         }
         return ledger
     }

@@ -6,7 +6,7 @@ struct Housekeeper: Sendable {
     let store: JobStore
     let tasks: InFlightItems
     let statistics: RunStatistics
-    let wakeup: Wakeup
+    let signals: RunSignals
     let order: OrderKeeper
     let worker: Int64
     /// How long a lease lasts, in milliseconds.
@@ -15,42 +15,62 @@ struct Housekeeper: Sendable {
 
     /// Runs until its task is cancelled.
     func run() async {
-        var round = 0
+        var (second, halfSecond) = (Interval(1_000), Interval(500))
+        // Twelve times in a lease: every 5 s.
+        var heartbeat = Interval(lease / 12)
+        var isFirst = true
         while !Task.isCancelled {
             await attempt("put due items back") { () throws(JobsError) in _ = try await store.queue.promoteDue() }
-            if round % 10 == 0 {
-                await attempt("take back dead leases") { () throws(JobsError) in
-                    let count = try await store.queue.takeBackDeadLeases(
-                        myself: worker, onGuilty: statistics.countWorkerCrash)
-                    if count > 0 { logger.warning("\(count) items of a dead worker go back to the queue.") }
-                }
-                await attempt("sweep cancelled jobs") { () throws(JobsError) in
-                    _ = try await store.control.sweepCancelled(within: 2_000)
-                }
-                await attempt("checkpoint") { () throws(JobsError) in try await store.maintenance.checkpoint() }
-            }
-            if round % 5 == 0 {
-                await attempt("look for changed jobs") { () throws(JobsError) in try await order.keep() }
-                await attempt("look for lost items") { () throws(JobsError) in
-                    // Cancels waiting items before running ones, so that the waiting ones do not take the places that
-                    // become free.
-                    tasks.cancel(try await store.queue.lost(of: tasks.items).sorted(by: >))
-                }
-            }
-            // Twelve times in a lease: every 5 s.
-            if round % Int(max(1, lease / 1_200)) == 0 {
+            if second.isDue() { await keepTables() }
+            if halfSecond.isDue(), tasks.count > 0 { await keepItems() }
+            if heartbeat.isDue() {
                 await attempt("extend the leases") { () throws(JobsError) in
                     try await store.queue.heartbeat(worker: worker)
                 }
             }
             // After the first round, since leases cannot wait for it.
-            if round == 0 { await recount() }
-            wakeup.ring()
-            if round == 0 { statistics.noteBeginning() }
-            round += 1
-            // Best effort: cancellation ends the sleep, and then the loop.
-            try? await Task.sleep(for: .milliseconds(100))
+            if isFirst { await recount() }
+            signals.wakeup.ring()
+            if isFirst { statistics.noteBeginning() }
+            isFirst = false
+            await rest()
         }
+    }
+
+    private func keepTables() async {
+        await attempt("take back dead leases") { () throws(JobsError) in
+            let count = try await store.queue.takeBackDeadLeases(
+                myself: worker, onGuilty: statistics.countWorkerCrash)
+            if count > 0 { logger.warning("\(count) items of a dead worker go back to the queue.") }
+        }
+        await attempt("sweep cancelled jobs") { () throws(JobsError) in
+            _ = try await store.control.sweepCancelled(within: 2_000)
+        }
+        await attempt("checkpoint") { () throws(JobsError) in try await store.maintenance.checkpoint() }
+    }
+
+    private func keepItems() async {
+        await attempt("look for changed jobs") { () throws(JobsError) in try await order.keep() }
+        await attempt("look for lost items") { () throws(JobsError) in
+            // Cancels waiting items before running ones, so that the waiting ones do not take the places that become
+            // free.
+            tasks.cancel(try await store.queue.lost(of: tasks.items).sorted(by: >))
+        }
+    }
+
+    /// Sleeps until the next round. Without work it lets all services of the run look rarely.
+    private func rest() async {
+        if await hasNothingToDo(), signals.pace.beginRest() {
+            // A job that was added before changes were noticed.
+            if await !hasNothingToDo() { signals.pace.endRest() }
+        }
+        await signals.pace.pause(.milliseconds(100), rest: min(PollingPace.rest, .milliseconds(lease / 12)))
+    }
+
+    private func hasNothingToDo() async -> Bool {
+        guard tasks.count == 0 else { return false }
+        // If the database can't be read, the next round tries again soon.
+        return (try? await store.reports.backlog().isEmpty) ?? false
     }
 
     private func recount() async {
@@ -68,5 +88,19 @@ struct Housekeeper: Sendable {
             // The next round tries again. A lasting error shows in the claims, which end the run.
             logger.warning("Could not \(what).", metadata: ["error": "\(error)"])
         }
+    }
+}
+
+/// Something that is due every so many milliseconds, for the first time at once.
+private struct Interval {
+    private let milliseconds: Int64
+    private var last: Int64?
+
+    init(_ milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    mutating func isDue(at now: Int64 = monotonicMilliseconds()) -> Bool {
+        if let last, now - last < milliseconds { return false }
+        last = now
+        return true
     }
 }

@@ -48,4 +48,13 @@ public final class StopSignal: Sendable {
 struct RunSignals: Sendable {
     let wakeup: Wakeup
     let stop: StopSignal
+    let pace: PollingPace
+
+    init(stop: StopSignal, database: String) {
+        wakeup = Wakeup()
+        self.stop = stop
+        pace = PollingPace(database: database, wakeup: wakeup)
+        // Wakes a sleeping loop immediately, even if the housekeeper is busy.
+        stop.whenRequested { [wakeup] in wakeup.ring() }
+    }
 }

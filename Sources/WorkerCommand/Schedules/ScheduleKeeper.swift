@@ -14,7 +14,7 @@ struct ScheduleKeeper {
     let logger: Logger
 
     /// How often schedules are looked for that another program has added: a look costs one query.
-    private static let interval: Duration = .seconds(1)
+    private static let interval: Duration = .seconds(2)
 
     func run() async {
         for look in 0... {
