@@ -44,9 +44,6 @@ struct Engine: Sendable {
             width: configuration.helpers.count, scratch: scratch)
         let delegate = DelegateQuestions(
             delegate: try Self.delegate(configuration, scratch), files: files, logger: logger)
-        waits =
-            [helpers.turns, commands.turns, files.budget.waits, disk]
-            + ((delegate.delegate as? CommandDelegate).map { [$0.turns] } ?? [])
         let settings = StageSettings(
             retries: configuration.retries, maxAge: configuration.maxAge, cacheMaxAge: policy.maxAge,
             limits: OwnLimits(
@@ -90,6 +87,9 @@ struct Engine: Sendable {
                 failures: FailurePolicy(
                     settings: settings, downloader: downloader, disk: disk, budget: files.budget),
                 transfers: transfers, settings: settings))
+        waits =
+            [helpers.turns, commands.turns, stages.fetcher.loaders.turns, files.budget.waits, disk]
+            + ((delegate.delegate as? CommandDelegate).map { [$0.turns] } ?? [])
     }
 
     private static func downloader(

@@ -1,3 +1,4 @@
+import Download
 import Glibc
 import Jobs
 import PrefetchWorker
@@ -68,6 +69,84 @@ struct WaitingTests {
             #expect(try await eventually { try await place.store.hosts.waits().isEmpty })
             stop.request()
             _ = try await summary
+        }
+    }
+
+    @Test func `Items that wait for pictures to be processed are not told that downloads hold them back`() async throws
+    {
+        let origin = try LoopbackOrigin { .ok(Pictures.jpeg + Array($0.path.utf8)) }
+        try await withWorkplace(configure: { $0.drains = false }) { (place) async throws in
+            let stop = StopSignal()
+            let first = try await place.enqueue([origin.url("/first")], variants: "t=2x2")
+            async let summary = place.run(stop)
+            #expect(try await eventually { try await place.progress(first).done == 1 })
+            for helper in place.helpers() { kill(helper, SIGSTOP) }
+            let job = try await place.enqueue((0..<40).map { origin.url("/\($0)") }, variants: "t=3x3")
+            func isTold() async throws -> Bool {
+                for item in 2...41 as ClosedRange<Int64> {
+                    let reason = try await place.store.hosts.waitReason(of: item)?.reason
+                    if reason?.hasPrefix("Enough fetched pictures wait to be processed (--transforms)") == true {
+                        return true
+                    }
+                }
+                return false
+            }
+            #expect(try await eventually { try await isTold() })
+            let status = try await place.store.hosts.statuses().first { $0.host == "127.0.0.1" }
+            #expect(status?.why?.contains("--transforms") == true)
+            for helper in place.helpers() { kill(helper, SIGCONT) }
+            #expect(try await eventually { try await place.progress(job).done == 40 })
+            stop.request()
+            _ = try await summary
+        }
+    }
+
+    @Test func `Items that wait for the memory of decoders say so, although a helper is free`() async throws {
+        // Each takes some seconds: AVIF at its greatest effort.
+        let pictures = (0..<3).map { TestImages.gif(700, 500 + $0) }
+        let origin = try LoopbackOrigin { .ok(pictures[Int($0.path.dropFirst()) ?? 0]) }
+        try await withWorkplace(configure: {
+            $0.helpers.count = 2
+            $0.helpers.decoderBytes = 1
+        }) { (place) async throws in
+            let job = try await place.enqueue((0..<3).map { origin.url("/\($0)") }, variants: "t=700x,avif,effort:9")
+            async let summary = place.drain()
+            let reason = "Large pictures are at work, and use the memory that all decoders together may use."
+            try await check(place, 2, for: "helper processes", reason)
+            _ = try await summary
+            #expect(try await place.progress(job).done == 3)
+        }
+    }
+
+    @Test func `Items that wait for a loader of the program say so within a second`() async throws {
+        let isOpen = Shared(false)
+        try await withWorkplace(configure: {
+            $0.downloads.concurrency = 1
+            $0.loaders = [Gated(isOpen: isOpen)]
+        }) { (place) async throws in
+            let job = try await place.enqueue((0..<4).map { "box:\($0)" })
+            // However the test ends, the run has to.
+            defer { isOpen.withLock { $0 = true } }
+            async let summary = place.drain()
+            try await check(
+                place, 3, for: "loaders of the program",
+                "The place for a loader is taken by another picture (--concurrency).")
+            isOpen.withLock { $0 = true }
+            _ = try await summary
+            #expect(try await place.progress(job).done == 4)
+        }
+    }
+
+    /// Serves a picture for every `box:` URL, once it may.
+    private struct Gated: ImageLoader {
+        let isOpen: Shared<Bool>
+
+        func canLoad(_ url: String) -> Bool { url.hasPrefix("box:") }
+
+        func load(_ request: LoaderRequest, into body: any LoaderBody) async throws -> LoaderResponse {
+            while !isOpen.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(10)) }
+            try await body.write(Pictures.jpeg)
+            return LoaderResponse()
         }
     }
 

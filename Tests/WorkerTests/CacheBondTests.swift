@@ -43,6 +43,26 @@ import Testing
         }
     }
 
+    @Test func `A cache folder is the same by another name`() async throws {
+        try await withWorker { w in
+            let link = w.place("link")
+            try await w.enqueue(w.url("/1.png"))
+            try await w.drain()
+            try #require(symlink(w.cache, link) == 0)
+            // Two workers at once, each by its own name; neither takes the other's files for left-overs.
+            let other = try w.start("--cache", link, "--orphan-grace", "0")
+            try await w.enqueue((2..<40).map { w.url("/\($0).png") })
+            try await w.drain("--orphan-grace", "0")
+            #expect(try await w.run("get", w.url("/1.png"), "--cache", link).line.isEmpty == false)
+            try await w.run("cache", "gc", "--cache", link, "--orphan-grace", "0")
+            other.send(SIGTERM)
+            _ = try await other.wait()
+            #expect(try await w.value("SELECT count(*) FROM entries WHERE variant = 'original'") == "39")
+            try await w.run("cache", "verify")
+            try await w.run("cache", "verify", "--cache", link)
+        }
+    }
+
     @Test func `The tree of links of another cache is left alone`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))

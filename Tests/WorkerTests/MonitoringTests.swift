@@ -1,3 +1,4 @@
+import Glibc
 import SystemPackage
 import TestSupport
 import Testing
@@ -31,6 +32,46 @@ import Testing
                 $0.prefix { $0 != " " && $0 != "{" }
             }
             #expect(names.contains("worker_cache_disk_free_bytes") && names.contains("worker_queue_oldest_age_seconds"))
+        }
+    }
+
+    @Test func `A reader that keeps the log from being cut is told of by status and metrics, with its age`()
+        async throws
+    {
+        try await withWorker { w in
+            try await w.run("init")
+            let program = """
+                import sqlite3, sys, time
+                db = sqlite3.connect(sys.argv[1], isolation_level=None)
+                db.execute("BEGIN"); db.execute("SELECT count(*) FROM jobs").fetchone()
+                print("reading", flush=True); time.sleep(600)
+                """
+            let worker = try w.start()
+            let reader = try RunningProgram(
+                "/usr/bin/python3", ["-c", program, w.database], files: ChildProcess.Files(output: w.place("reader")),
+                environment: [:])
+            defer { reader.send(SIGKILL) }
+            try await w.eventually("it reads") { (try? w.text(of: w.place("reader"))) == "reading\n" }
+            // More than the log keeps before a checkpoint.
+            try await w.sql(
+                "CREATE TABLE ballast (b BLOB); INSERT INTO ballast VALUES (randomblob(9000000)); DROP TABLE ballast;")
+            try await w.eventually("status tells", within: .seconds(40)) {
+                try await w.run("status").errors.contains("has kept a read transaction open for")
+            }
+            let said = try await w.run("status").errors
+            #expect(said.contains("process \(reader.pid) (python3"), "\(said)")
+            func age() async throws -> Double {
+                let line = try await w.run("metrics").lines.first {
+                    $0.hasPrefix("worker_database_reader_age_seconds ")
+                }
+                return line.flatMap { Double($0.drop { $0 != " " }.dropFirst()) } ?? 0
+            }
+            #expect(try await age() >= 5)
+            reader.send(SIGKILL)
+            _ = try await reader.wait()
+            try await w.eventually("it is over", within: .seconds(40)) { try await age() == 0 }
+            worker.send(SIGTERM)
+            _ = try await worker.wait()
         }
     }
 

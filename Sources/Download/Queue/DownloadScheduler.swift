@@ -155,7 +155,7 @@ extension DownloadScheduler {
         state.withLock {
             DownloadCounts(
                 running: $0.running.count, silent: $0.silent, waiting: $0.queue.count, room: max(0, $0.room),
-                unconsumed: $0.unconsumed, bytes: $0.bytes, saved: $0.saved)
+                unconsumed: $0.unconsumed, isHeldByBodies: $0.isHeldByBodies, bytes: $0.bytes, saved: $0.saved)
         }
     }
 

@@ -133,6 +133,8 @@ extension DownloadScheduler.State {
     /// Free places.
     var room: Int { min(places - loud, spare) }
 
+    var isHeldByBodies: Bool { unconsumed > 0 && loud < places && spare <= 0 }
+
     /// Transfers that occupy a place.
     private var loud: Int { running.count - silent }
 

@@ -19,6 +19,8 @@ public struct DownloadCounts: Sendable, Hashable {
     public var room = 0
     /// Complete bodies that are not consumed yet.
     public var unconsumed = 0
+    /// Whether there are so many of those that no transfer starts although a place is free.
+    public var isHeldByBodies = false
     /// Bytes of bodies before content decoding, since the start.
     public var bytes: Int64 = 0
     /// Announced bytes of bodies that were rejected early.

@@ -9,10 +9,10 @@ enum LockHolders {
         case bytes = "POSIX"
     }
 
-    /// SQLite's lock for writing, and its locks of readers, as bytes of the shared memory
-    /// (https://www.sqlite.org/walformat.html, 2.1).
+    /// SQLite's lock for writing, as a byte of the shared memory (https://www.sqlite.org/walformat.html, 2.1).
     static let writerByte: ClosedRange<UInt64> = 120...120
-    static let readerBytes: ClosedRange<UInt64> = 124...127
+    /// Its locks of readers. A reader that needs nothing of the log holds the first, which stops a checkpoint, too.
+    static let readerBytes: ClosedRange<UInt64> = 123...127
 
     /// Other processes that hold a lock of this kind on some of these bytes.
     ///

@@ -98,7 +98,9 @@ public struct HostBook: Sendable {
             let living = Set(workers.filter { lockFile.isAlive(worker: $0) })
             var found: [String: HostTally] = [:]
             let all = LimitsRecord.everyHost
-            for row in try db.rows("SELECT * FROM host_load WHERE host <> ?", [all])
+            for row in try db.rows(
+                "SELECT *, \(WaitPlace.downloaderReason(worker: "host_load.worker")) AS otherwise FROM host_load WHERE host <> ?",
+                [all])
             where living.contains(row.number("worker") ?? 0) {
                 found[row.text("host") ?? "", default: HostTally()].add(load: row)
             }
@@ -207,12 +209,15 @@ private struct HostTally {
     var failures: [String: Int] = [:]
     var memory: HostMemory?
     var wait: (reason: String, until: SteadyTime?)?
+    /// Why the requests wait that workers hold if the host does not hold them back.
+    var otherwise: String?
 
     mutating func add(load row: Row) {
         running += min(row.count("running"), 1_000_000)
         waiting += min(row.count("waiting"), 1_000_000)
         held += min(row.count("waiting"), 1_000_000)
         rate += row.real("rate") ?? 0
+        otherwise = otherwise ?? row.text("otherwise")
         if let reason = row.text("reason") { wait = (reason, row.steady("until")) }
     }
 
@@ -222,7 +227,7 @@ private struct HostTally {
         let reason = left > 0 ? memory?.reason : nil
         let why =
             wait?.reason ?? reason.map { HostStatus.sentence(reason: $0, host: host) }
-            ?? (held > 0 ? Schema.allSlotsInUse : nil)
+            ?? (held > 0 ? otherwise : nil)
         let until = wait?.until.map(now.wall) ?? (wait == nil && left > 0 ? now.wall + left : nil)
         return HostStatus(
             host: host, running: running, waiting: waiting, rate: rate, failures: failures,

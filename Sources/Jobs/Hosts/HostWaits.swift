@@ -92,15 +92,13 @@ extension HostBook {
             let now = try reading.moment(in: db)
             let row = try db.row(
                 """
-                SELECT host_load.reason AS reason, host_load.until AS until FROM held_items
+                SELECT coalesce(host_load.reason, \(WaitPlace.downloaderReason(worker: "held_items.worker"))) AS reason,
+                    host_load.until AS until FROM held_items
                 LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
                 JOIN items ON items.id = held_items.item AND items.state = 'active' WHERE held_items.item = ?
                 """, [item])
             guard let row else { return try Self.queuedReason(of: item, in: db).map { ($0, nil) } }
-            return (
-                row.text("reason") ?? Schema.allSlotsInUse,
-                row.steady("until").map(now.wall)
-            )
+            return (row.text("reason") ?? "", row.steady("until").map(now.wall))
         }
     }
 

@@ -55,6 +55,9 @@ extension Maintenance {
         try await tellOfReader()
     }
 
+    /// Whether a reader kept pages in the log at the last call of ``checkpoint(threshold:)``.
+    public var isLogHeld: Bool { gate.logHeldSince.withLock { $0 != nil } }
+
     /// Records that a reader blocks the log, for status and metrics, and removes the record when the reader has
     /// finished.
     private func tellOfReader() async throws(JobsError) {

@@ -189,6 +189,14 @@ public enum WaitPlace {
     static let suspects = "a turn apart from other items"
     static let suspectsReason = "It runs apart from other items, since workers died while they held it."
 
+    /// SQL: why an item that no host holds back waits in the downloader of the worker with this id.
+    static func downloaderReason(worker: String) -> String {
+        """
+        coalesce((SELECT whole.reason FROM host_load AS whole WHERE whole.worker = \(worker)
+            AND whole.host = '\(LimitsRecord.everyHost)'), 'All download slots are in use (--concurrency).')
+        """
+    }
+
     /// SQL: whether all workers pause.
     static let isPaused = """
         EXISTS (SELECT 1 FROM workers JOIN host_load ON worker = workers.id AND host_load.host = '\(disk)')

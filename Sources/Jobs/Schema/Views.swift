@@ -11,9 +11,6 @@ extension Schema {
         return "CASE \(cases.joined(separator: "\n                ")) ELSE 1 END"
     }()
 
-    /// The reason why an item waits whose host is within its own limits.
-    static let allSlotsInUse = "All download slots are in use (--concurrency)."
-
     static let views = """
         CREATE VIEW progress AS SELECT
             id AS job, name, state, priority, total,
@@ -93,7 +90,7 @@ extension Schema {
             FROM items WHERE state = 'delayed'
         UNION ALL SELECT
             items.job, items.id, items.url, held_items.host,
-            coalesce(host_load.reason, '\(allSlotsInUse)'), items.class, items.attempts,
+            coalesce(host_load.reason, \(WaitPlace.downloaderReason(worker: "held_items.worker"))), items.class, items.attempts,
             \(isoOfSteady("host_load.until"))
             FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
             LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host

@@ -36,7 +36,7 @@ final class HelperPool: Sendable {
         self.cache = cache
         self.logger = logger
         budget = MemoryBudget(bytes: configuration.decoderBytes)
-        turns = ProcessTurns(.helper, places: configuration.count)
+        turns = ProcessTurns(.helper, places: configuration.count, memory: budget)
     }
 
     /// Makes every variant of a source, in the given order.

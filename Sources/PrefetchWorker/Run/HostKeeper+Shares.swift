@@ -36,7 +36,11 @@ extension HostKeeper {
         let others = waits.compactMap(demand(of:))
         guard running + waiting > 0 else { return others }
         demands += others
-        let all = HostLoad(host: LimitsRecord.everyHost, running: running, waiting: waiting, rate: 0)
+        let all = HostLoad(
+            host: LimitsRecord.everyHost, running: running, waiting: waiting, rate: 0,
+            reason: downloader.counts.isHeldByBodies
+                ? "Enough fetched pictures wait to be processed (--transforms); no download starts before one of them is."
+                : nil)
         let concurrency = ledger.limits.first { $0.host == LimitsRecord.everyHost }?.concurrency ?? limits.concurrency
         demands.append(
             HostDemand(

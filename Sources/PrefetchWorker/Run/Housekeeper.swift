@@ -68,7 +68,8 @@ struct Housekeeper: Sendable {
     }
 
     private func hasNothingToDo() async -> Bool {
-        guard tasks.count == 0 else { return false }
+        // While a reader holds the log, a look each second tells it from readers that come and go.
+        guard tasks.count == 0, !store.maintenance.isLogHeld else { return false }
         // If the database can't be read, the next round tries again soon.
         return (try? await store.reports.backlog().isEmpty) ?? false
     }

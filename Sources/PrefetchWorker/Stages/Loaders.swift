@@ -17,6 +17,7 @@ final class Loaders: Sendable {
     let timeout: Duration
     /// Limits the number of running loaders.
     private let places: AsyncSemaphore
+    let turns: ProcessTurns
     let transfers: Transfers
 
     /// - Parameter width: how many of the program's loaders run at once.
@@ -31,15 +32,23 @@ final class Loaders: Sendable {
         self.files = files
         self.inspector = inspector
         places = AsyncSemaphore(max(1, width))
+        turns = ProcessTurns(.loader, places: max(1, width))
     }
 
     /// - Parameter limit: maximum bytes of a source.
     /// - Returns: nil for a URL that is downloaded.
     func load(_ request: DownloadRequest, limit: Int64) async throws(Failure) -> DownloadOutcome<FetchedSource>? {
         if let loader = registered.last(where: { $0.canLoad(request.url) }) {
-            await places.enter()
-            defer { places.leave() }
-            return try await load(request, by: loader, limit: limit)
+            return try await turns.waiting(request.id) {
+                await places.enter()
+                defer { places.leave() }
+                turns.start(request.id)
+                do throws(Failure) {
+                    return Result<_, Failure>.success(try await load(request, by: loader, limit: limit))
+                } catch {
+                    return .failure(error)
+                }
+            }.get()
         }
         guard LocalSources.isLocal(request.url) else { return nil }
         let id = request.id ?? 0

@@ -11,10 +11,10 @@ protocol ItemWaits: Sendable {
     func waits(longerThan time: Duration) -> [Int64]
 }
 
-/// Items that wait until one of a limited number of processes of one kind takes their work.
+/// Items that wait until one of a limited number of processes or calls of one kind takes their work.
 final class ProcessTurns: ItemWaits {
     enum Kind: Sendable {
-        case helper, command, delegate
+        case helper, command, delegate, loader
     }
 
     let kind: Kind
@@ -24,6 +24,7 @@ final class ProcessTurns: ItemWaits {
         case .helper: "helper processes"
         case .command: "transform commands"
         case .delegate: "delegate program"
+        case .loader: "loaders of the program"
         }
     }
 
@@ -31,13 +32,17 @@ final class ProcessTurns: ItemWaits {
     @TaskLocal static var item: Int64?
 
     let places: Int
+    /// Memory that an item needs beside a process.
+    private let memory: MemoryBudget?
     private let state = Mutex((waiting: [Int64: ContinuousClock.Instant](), running: Set<Int64>()))
 
-    init(_ kind: Kind, places: Int) { (self.kind, self.places) = (kind, places) }
+    init(_ kind: Kind, places: Int, memory: MemoryBudget? = nil) {
+        (self.kind, self.places, self.memory) = (kind, places, memory)
+    }
 
     /// Runs `body`, during which the item waits until ``start(_:)`` is called for it.
-    func waiting<Result>(_ body: () async -> Result) async -> Result {
-        guard let item = Self.item else { return await body() }
+    func waiting<Result>(_ item: Int64? = ProcessTurns.item, _ body: () async -> Result) async -> Result {
+        guard let item else { return await body() }
         state.withLock { $0.waiting[item] = $0.waiting[item] ?? .now }
         defer {
             state.withLock { state in
@@ -66,12 +71,16 @@ final class ProcessTurns: ItemWaits {
 
     var reason: String {
         switch kind {
+        case .helper where counts.running < places && memory?.isShort == true:
+            "Large pictures are at work, and use the memory that all decoders together may use."
         case .helper where places == 1: "The helper process is at work on another picture (--transforms)."
         case .helper: "All \(places) helper processes are at work on other pictures (--transforms)."
         case .command where places == 1: "The transform command is at work on another picture (--transforms)."
         case .command: "All \(places) places for transform commands are taken by other pictures (--transforms)."
         case .delegate where places == 1: "The delegate program is busy with another call."
         case .delegate: "The delegate program is busy with \(places) other calls."
+        case .loader where places == 1: "The place for a loader is taken by another picture (--concurrency)."
+        case .loader: "All \(places) places for loaders are taken by other pictures (--concurrency)."
         }
     }
 }

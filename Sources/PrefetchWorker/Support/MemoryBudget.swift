@@ -16,6 +16,9 @@ final class MemoryBudget: Sendable {
         state = Mutex(State(left: max(1, bytes)))
     }
 
+    /// Whether a request waits.
+    var isShort: Bool { state.withLock { !$0.waiting.isEmpty } }
+
     /// Runs `body` while it holds this many bytes; a request for more than the whole budget holds all of it.
     func holding<Result>(_ bytes: Int, _ body: () async -> Result) async -> Result {
         let share = min(bytes, total)

@@ -514,7 +514,8 @@ CREATE VIEW waiting AS SELECT
     FROM items WHERE state = 'delayed'
 UNION ALL SELECT
     items.job, items.id, items.url, held_items.host,
-    coalesce(host_load.reason, 'All download slots are in use (--concurrency).'), items.class, items.attempts,
+    coalesce(host_load.reason, coalesce((SELECT whole.reason FROM host_load AS whole WHERE whole.worker = held_items.worker
+    AND whole.host = '*'), 'All download slots are in use (--concurrency).')), items.class, items.attempts,
     strftime('%Y-%m-%dT%H:%M:%fZ', (host_load.until + coalesce((SELECT json_extract(value, '$.shift') FROM cache_properties WHERE name = 'clock' AND json_valid(value)), 0)) / 1000.0, 'unixepoch')
     FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
     LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
