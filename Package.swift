@@ -17,7 +17,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -41,6 +40,7 @@ let package = Package(
         .systemLibrary(name: "CInflate", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CXML", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CGIF", providers: [.apt(["libgif-dev"])]),
         .systemLibrary(name: "CSQLiteTriggers"),
         .systemLibrary(name: "CDescriptorPassing"),
@@ -50,6 +50,8 @@ let package = Package(
 
         // What the leaves share.
         .target(name: "Core", dependencies: [.product(name: "SystemPackage", package: "swift-system")]),
+
+        .target(name: "Hashing", dependencies: ["CCrypto"]),
 
         // The leaves: none of them imports another, but for the language of variants.
         .target(name: "Variants", dependencies: ["Core"]),
@@ -66,7 +68,7 @@ let package = Package(
             name: "Download",
             dependencies: [
                 "Core", "CCurl", "CInflate",
-                .product(name: "Crypto", package: "swift-crypto"),
+                "Hashing",
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -86,7 +88,7 @@ let package = Package(
             name: "ContentCache",
             dependencies: [
                 "Core", "CSyncing",
-                .product(name: "Crypto", package: "swift-crypto"),
+                "Hashing",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
@@ -121,7 +123,7 @@ let package = Package(
             dependencies: [
                 "Core", "Jobs", "Download", "Variants", "ImageFiles", "ContentCache", "HelperProtocol",
                 "CDescriptorPassing",
-                .product(name: "Crypto", package: "swift-crypto"),
+                "Hashing",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -134,7 +136,7 @@ let package = Package(
             name: "Dashboard",
             dependencies: [
                 "Core", "Jobs", "ContentCache", "PrefetchWorker",
-                .product(name: "Crypto", package: "swift-crypto"),
+                "Hashing",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -200,7 +202,7 @@ let package = Package(
             name: "DownloadTests",
             dependencies: [
                 "Core", "Download", "TestSupport",
-                .product(name: "Crypto", package: "swift-crypto"),
+                "Hashing",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
@@ -252,14 +254,15 @@ for target in package.targets where [.regular, .executable, .test].contains(targ
     ]
 }
 
-// Pixels are handled byte by byte, and without optimisation a large picture takes minutes: the tests ask for it by the
-// environment. A package with such a flag can't be depended on, so it isn't there otherwise.
-if Context.environment["OPTIMISE_IMAGING"] != nil {
-    for target in package.targets where ["Variants", "ImageFiles", "Imaging", "Lists"].contains(target.name) {
-        target.swiftSettings? += [.unsafeFlags(["-O"])]
+// The tests run the program as users have it, optimised: `scripts/test` builds for release, and asks by the environment for
+// modules that tests can look into. Optimising the tests themselves would take as long as all the rest. A package with such
+// flags can't be depended on, so they aren't there otherwise.
+if Context.environment["TESTS_FOR_RELEASE"] != nil {
+    for target in package.targets where [.regular, .executable].contains(target.type) {
+        target.swiftSettings? += [.unsafeFlags(["-enable-testing"])]
     }
     for target in package.targets where target.type == .test {
-        target.swiftSettings? += [.define("OPTIMISED_IMAGING")]
+        target.swiftSettings? += [.unsafeFlags(["-Onone"])]
     }
 }
 

@@ -1,5 +1,15 @@
 # shellcheck shell=bash
-# What demo and bench share: the built program, photographs, and a web server on loopback.
+# What scripts share: the built program, the built tests, photographs, and a web server on loopback.
+
+# Builds all tests and the program that they run, optimised as the program that users have; sets tests_folder and tests_bundle.
+# They have a folder of their own, since their modules can be looked into.
+build_tests() {
+    # Debug information would take a part of the build's time, and nothing reads it.
+    local flags=(-c release --scratch-path .build/tests -debug-info-format none)
+    TESTS_FOR_RELEASE=1 swift build --build-tests "${flags[@]}" 2> >(grep -v 'prohibited flag' >&2) || return 1
+    tests_folder=$PWD/.build/tests/release
+    tests_bundle=$tests_folder/PrefetchWorkerPackageTests.xctest
+}
 
 # Builds the release worker and prints its path.
 release_worker() {

@@ -1,15 +1,13 @@
 public import Core
-internal import Crypto
 internal import FoundationEssentials
 internal import Glibc
+internal import Hashing
 internal import SystemPackage
 
 extension BlobHash {
     /// The hash of some bytes in memory.
     public init(of bytes: some Sequence<UInt8>) {
-        var hasher = SHA256()
-        hasher.update(data: Array(bytes))
-        self.init(digest: Array(hasher.finalize()))
+        self.init(digest: SHA256.digest(of: Array(bytes)))
     }
 
     /// The first two digits: the name of the blob's folder.
@@ -17,7 +15,7 @@ extension BlobHash {
 
     /// Reads a whole file from its start, without moving the descriptor's offset, which other processes may share.
     static func reading(_ descriptor: FileDescriptor) throws(CacheError) -> (hash: BlobHash, size: Int64) {
-        var hasher = SHA256()
+        let hasher = SHA256()
         var offset: Int64 = 0
         var failure: Errno?
         withUnsafeTemporaryAllocation(byteCount: 1 << 17, alignment: 16) { buffer in
@@ -25,7 +23,7 @@ extension BlobHash {
                 do {
                     let count = try descriptor.read(fromAbsoluteOffset: offset, into: buffer)
                     if count == 0 { return }
-                    hasher.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                    hasher.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
                     offset += Int64(count)
                 } catch {
                     failure = (error as? Errno) ?? .ioError
@@ -34,6 +32,6 @@ extension BlobHash {
             }
         }
         if let failure { throw CacheError(failure, "A file of the cache can't be read") }
-        return (BlobHash(digest: Array(hasher.finalize())), offset)
+        return (BlobHash(digest: hasher.finish()), offset)
     }
 }

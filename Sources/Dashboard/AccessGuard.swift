@@ -1,6 +1,6 @@
-internal import Crypto
 internal import FoundationEssentials
 internal import HTTPTypes
+internal import Hashing
 internal import Hummingbird
 internal import Synchronization
 
@@ -88,19 +88,19 @@ final class AccessGuard: Sendable {
         guard let secret = secret(of: request), let given = request.headers.text(Self.secretHeader) else {
             return false
         }
-        return Self.isEqual(secret, given)
+        return isEqualSecret(secret, given)
     }
 
     /// Whether a program has given the token with its request, as Prometheus does.
     func hasBearerToken(_ request: Request) -> Bool {
         guard let token else { return true }
         guard let given = request.headers[.authorization], given.lowercased().hasPrefix("bearer ") else { return false }
-        return Self.isEqual(token, String(given.dropFirst("bearer ".count)))
+        return isEqualSecret(token, String(given.dropFirst("bearer ".count)))
     }
 
     /// - Returns: the cookie's value; nil if the token is wrong.
     func logIn(_ given: String) -> String? {
-        guard let token, Self.isEqual(token, given) else { return nil }
+        guard let token, isEqualSecret(token, given) else { return nil }
         let id = Self.random()
         sessions.withLock { sessions in
             sessions = sessions.filter { $0.value.expiresAt > .now }
@@ -122,19 +122,16 @@ final class AccessGuard: Sendable {
     // MARK: - Secrets
 
     private static func random() -> String {
-        SymmetricKey(size: SymmetricKeySize(bitCount: 8 * randomBytes)).withUnsafeBytes { bytes in
-            bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
-        }
+        var generator = SystemRandomNumberGenerator()  // getrandom(2)
+        return (0..<randomBytes).map { _ in
+            let byte = UInt8.random(in: 0...255, using: &generator)
+            return (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }.joined()
     }
 
     /// Sessions are kept by the hash of their id, so that looking one up takes no time that depends on the id.
     private static func digest(_ id: String) -> String {
-        SHA256.hash(data: Data(id.utf8)).map { String($0, radix: 16) }.joined(separator: ".")
-    }
-
-    /// Compares in a time that doesn't depend on where two texts differ: CryptoKit compares digests so.
-    private static func isEqual(_ one: String, _ other: String) -> Bool {
-        SHA256.hash(data: Data(one.utf8)) == SHA256.hash(data: Data(other.utf8))
+        SHA256.digest(of: Array(id.utf8)).map { String($0, radix: 16) }.joined(separator: ".")
     }
 }
 

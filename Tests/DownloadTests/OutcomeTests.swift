@@ -1,6 +1,6 @@
 import Core
-import Crypto
 import Download
+import Hashing
 import Synchronization
 import SystemPackage
 import TestSupport
@@ -19,7 +19,7 @@ import Testing
             let file = try #require(outcome.file)
             #expect(file.size == size)
             #expect(
-                file.sha256 == SHA256.hash(data: body).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())
+                file.sha256 == SHA256.digest(of: body).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())
             #expect(try file.bytes() == body)
             let response = try #require(outcome.response)
             #expect(response.status == 200)

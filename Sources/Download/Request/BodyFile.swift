@@ -1,5 +1,5 @@
 import Core
-import Crypto
+import Hashing
 import Synchronization
 public import SystemPackage
 
@@ -116,4 +116,4 @@ public struct PartialBody: Sendable {
     public let expected: Int64?
 }
 
-func digest(of text: String) -> String { String(hexadecimal: Array(SHA256.hash(data: Array(text.utf8)))) }
+func digest(of text: String) -> String { String(hexadecimal: SHA256.digest(of: Array(text.utf8))) }

@@ -1,11 +1,11 @@
 import Core
-import Crypto
+import Hashing
 import SystemPackage
 
 /// Writes and hashes a body as it arrives. Closes its file unless the body was finished.
 final class BodyWriter {
     private var descriptor: FileDescriptor?
-    private var hasher = SHA256()
+    private let hasher = SHA256()
     private(set) var size: Int64 = 0
     private let room: (any SpaceReservation)?
 
@@ -31,7 +31,7 @@ final class BodyWriter {
     func write(_ bytes: UnsafeRawBufferPointer) throws {
         guard let descriptor else { return }
         try descriptor.writeAll(bytes)
-        hasher.update(bufferPointer: bytes)
+        hasher.update(bytes)
         size += Int64(bytes.count)
     }
 
@@ -47,7 +47,7 @@ final class BodyWriter {
         try descriptor.seek(offset: 0, from: .start)
         self.descriptor = nil
         return BodyFile(
-            descriptor, size: size, sha256: String(hexadecimal: Array(hasher.finalize())), kind: kind, room: room,
+            descriptor, size: size, sha256: String(hexadecimal: hasher.finish()), kind: kind, room: room,
             onConsumed: onConsumed)
     }
 }

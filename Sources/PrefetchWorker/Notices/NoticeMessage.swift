@@ -1,5 +1,5 @@
-internal import Crypto
 internal import FoundationEssentials
+internal import Hashing
 internal import Jobs
 
 /// The content of a notice, as JSON, and its signature.
@@ -38,8 +38,7 @@ struct NoticeMessage: Sendable {
             (name: "webhook-id", value: id), (name: "webhook-timestamp", value: "\(seconds)"),
         ]
         guard let secret else { return headers }
-        let code = HMAC<SHA256>.authenticationCode(
-            for: Array("\(id).\(seconds).".utf8) + body, using: SymmetricKey(data: secret.bytes))
+        let code = SHA256.authenticationCode(of: Array("\(id).\(seconds).".utf8) + body, key: Array(secret.bytes))
         headers.append((name: "webhook-signature", value: "v1,\(Data(code).base64EncodedString())"))
         return headers
     }

@@ -16,7 +16,7 @@ struct HugePictureTests {
     /// A scaler that wasn't optimised takes minutes for all of it; a tenth shows the same there. `scripts/test` has it
     /// optimised.
     private static let height: Int = {
-        #if DEBUG && !OPTIMISED_IMAGING
+        #if DEBUG
             1_500
         #else
             15_000

@@ -10,7 +10,7 @@ import Testing
 struct LongAnimationTests {
     /// 240 million pixels; where nothing was optimised a tenth of them, which takes as long.
     private static let frames: Int = {
-        #if DEBUG && !OPTIMISED_IMAGING
+        #if DEBUG
             50
         #else
             500

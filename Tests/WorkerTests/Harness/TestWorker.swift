@@ -24,7 +24,7 @@ final class TestWorker: Sendable {
         let tests = FilePath(
             String(decoding: buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self))
         let beside = tests.removingLastComponent().appending("worker").string
-        return access(beside, X_OK) == 0 ? beside : ".build/debug/worker"
+        return access(beside, X_OK) == 0 ? beside : ".build/tests/release/worker"
     }()
 
     /// Short enough that a test doesn't wait, long enough that a busy machine doesn't fail it.
