@@ -67,8 +67,7 @@ let package = Package(
         .target(
             name: "Download",
             dependencies: [
-                "Core", "CCurl", "CInflate",
-                "Hashing",
+                "Core", "Hashing", "CCurl", "CInflate",
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
@@ -87,8 +86,7 @@ let package = Package(
         .target(
             name: "ContentCache",
             dependencies: [
-                "Core", "CSyncing",
-                "Hashing",
+                "Core", "Hashing", "CSyncing",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
@@ -97,6 +95,14 @@ let package = Package(
             name: "Lists",
             dependencies: [
                 "Core", "CXML", "CInflate", "CZstd", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+
+        // Objects in a bucket, by the S3 protocol.
+        .target(
+            name: "ObjectStorage",
+            dependencies: [
+                "Core", "Hashing", "CCurl", "CXML", .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
 
@@ -121,9 +127,8 @@ let package = Package(
         .target(
             name: "PrefetchWorker",
             dependencies: [
-                "Core", "Jobs", "Download", "Variants", "ImageFiles", "ContentCache", "HelperProtocol",
+                "Core", "Jobs", "Download", "Variants", "ImageFiles", "ContentCache", "Hashing", "HelperProtocol",
                 "CDescriptorPassing",
-                "Hashing",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -135,8 +140,7 @@ let package = Package(
         .target(
             name: "Dashboard",
             dependencies: [
-                "Core", "Jobs", "ContentCache", "PrefetchWorker",
-                "Hashing",
+                "Core", "Jobs", "ContentCache", "Hashing", "PrefetchWorker",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -201,8 +205,7 @@ let package = Package(
         .testTarget(
             name: "DownloadTests",
             dependencies: [
-                "Core", "Download", "TestSupport",
-                "Hashing",
+                "Core", "Download", "Hashing", "TestSupport",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
@@ -217,6 +220,13 @@ let package = Package(
             name: "ContentCacheTests",
             dependencies: [
                 "Core", "ContentCache", "TestSupport", .product(name: "SystemPackage", package: "swift-system"),
+            ],
+        ),
+        .testTarget(
+            name: "ObjectStorageTests",
+            dependencies: [
+                "Core", "Hashing", "ObjectStorage", "TestSupport",
+                .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),
         .executableTarget(
@@ -264,6 +274,16 @@ if Context.environment["TESTS_FOR_RELEASE"] != nil {
     for target in package.targets where target.type == .test {
         target.swiftSettings? += [.unsafeFlags(["-Onone"])]
     }
+}
+
+// The fast suites, whose modules need no others, are built without the rest: `scripts/test --fast`.
+if Context.environment["FAST_SUITES"] != nil {
+    let rest = [
+        "HelperProtocol", "PrefetchHelper", "PrefetchWorker", "Dashboard", "WorkerCommand", "WorkerHelper",
+        "SepiaWorker", "TestHelper", "PrefetchWorkerTests", "WorkerTests",
+    ]
+    package.products = []
+    package.targets.removeAll { rest.contains($0.name) }
 }
 
 // What parses foreign bytes within the worker's process, driven by libFuzzer: `scripts/fuzz` builds it, in a folder of its

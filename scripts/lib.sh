@@ -5,9 +5,9 @@
 # They have a folder of their own, since their modules can be looked into.
 build_tests() {
     # Debug information would take a part of the build's time, and nothing reads it.
-    local flags=(-c release --scratch-path .build/tests -debug-info-format none)
+    local flags=(-c release --scratch-path ".build/tests${FAST_SUITES:+-fast}" -debug-info-format none)
     TESTS_FOR_RELEASE=1 swift build --build-tests "${flags[@]}" 2> >(grep -v 'prohibited flag' >&2) || return 1
-    tests_folder=$PWD/.build/tests/release
+    tests_folder=$PWD/.build/tests${FAST_SUITES:+-fast}/release
     tests_bundle=$tests_folder/PrefetchWorkerPackageTests.xctest
 }
 

@@ -8,6 +8,9 @@
 static inline CURLcode ccurl_set_long(CURL *_Nonnull easy, CURLoption option, long value) {
     return (curl_easy_setopt)(easy, option, value);
 }
+static inline CURLcode ccurl_set_offset(CURL *_Nonnull easy, CURLoption option, curl_off_t value) {
+    return (curl_easy_setopt)(easy, option, value);
+}
 static inline CURLcode ccurl_set_text(CURL *_Nonnull easy, CURLoption option, const char *_Nullable value) {
     return (curl_easy_setopt)(easy, option, value);
 }
@@ -23,6 +26,10 @@ static inline CURLcode ccurl_set_socket_callback(CURL *_Nonnull easy,
                                                  curl_socket_t (*_Nonnull callback)(void *_Nullable, curlsocktype,
                                                                                     struct curl_sockaddr *_Nullable)) {
     return (curl_easy_setopt)(easy, CURLOPT_OPENSOCKETFUNCTION, callback);
+}
+static inline CURLcode ccurl_set_seek_callback(CURL *_Nonnull easy,
+                                               int (*_Nonnull callback)(void *_Nullable, curl_off_t, int)) {
+    return (curl_easy_setopt)(easy, CURLOPT_SEEKFUNCTION, callback);
 }
 static inline CURLcode ccurl_set_request_callback(CURL *_Nonnull easy,
                                                   int (*_Nonnull callback)(void *_Nullable, char *_Nullable,

@@ -27,10 +27,13 @@ public final class UnusedBlob: Sendable {
     public let hash: BlobHash
     /// Negative if nothing under the name can be opened.
     private let file: CInt
+    /// Whether there was no file: then there is none to delete, and a file that got the name since is a new one.
+    fileprivate let wasMissing: Bool
 
-    fileprivate init(_ hash: BlobHash, _ file: CInt) {
+    fileprivate init(_ hash: BlobHash, _ file: CInt, wasMissing: Bool) {
         self.hash = hash
         self.file = file
+        self.wasMissing = wasMissing
     }
 
     deinit { if file >= 0 { Glibc.close(file) } }
@@ -63,7 +66,8 @@ extension ContentCache {
     ///
     /// - Returns: nil if a worker or a helper has the blob open: a deleted open file would still occupy its space.
     public func unused(_ hash: BlobHash) -> UnusedBlob? {
-        let blob = UnusedBlob(hash, Glibc.open(name(of: hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK))
+        let file = Glibc.open(name(of: hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        let blob = UnusedBlob(hash, file, wasMissing: file < 0 && errno == ENOENT)
         return blob.isLocked() ? blob : nil
     }
 
@@ -114,7 +118,7 @@ extension ContentCache {
     /// - Parameter turn: the right that keeps the name as it is.
     public func remove(_ blob: UnusedBlob, in turn: DeletionTurn) throws(CacheError) {
         defer { withExtendedLifetime((blob, turn)) {} }
-        guard Glibc.unlink(name(of: blob.hash)) != 0, errno != ENOENT else { return }
+        guard !blob.wasMissing, Glibc.unlink(name(of: blob.hash)) != 0, errno != ENOENT else { return }
         // A folder may lie under a blob's name; it is moved to quarantine, for a person to inspect.
         if errno == EISDIR || errno == EPERM, isDirectory(blob.hash) { return try moveAside(blob.hash) }
         throw CacheError(Errno(rawValue: errno), "The blob \(blob.hash) can't be deleted")

@@ -32,6 +32,8 @@ struct WorkerCommand: AsyncParsableCommand {
 
     @MainActor static func main() async {
         requireProc()
+        // Errors and worse. libdispatch would tell syslog of each thread whose priority it can't raise, as only root may.
+        setlogmask(1 << (LOG_ERR + 1) - 1)
         Heaps.limit()
         await run(Array(CommandLine.arguments.dropFirst()))
     }

@@ -77,6 +77,17 @@ struct UseTests {
         }
     }
 
+    @Test func `The deletion of a blob without a file takes none that was published meanwhile`() throws {
+        try withCache { cache in
+            let blob = try cache.pending("late")
+            let turn = try cache.turnToDelete()
+            let missing = try #require(cache.unused(blob.hash))
+            let published = cache.publish([blob])
+            try cache.remove(missing, in: turn)
+            #expect(published.errors[0] == nil && cache.exists(blob.hash, size: 4))
+        }
+    }
+
     @Test func `One program deletes at a time`() throws {
         try withCache { cache in
             var turn: DeletionTurn? = try cache.turnToDelete()

@@ -102,19 +102,19 @@ struct WaitingTests {
     }
 
     @Test func `Items that wait for the memory of decoders say so, although a helper is free`() async throws {
-        // Each takes some seconds: AVIF at its greatest effort.
-        let pictures = (0..<3).map { TestImages.gif(700, 500 + $0) }
+        // Each takes many seconds: AVIF at its greatest effort.
+        let pictures = (0..<3).map { TestImages.gif(1_400, 1_000 + $0) }
         let origin = try LoopbackOrigin { .ok(pictures[Int($0.path.dropFirst()) ?? 0]) }
         try await withWorkplace(configure: {
             $0.helpers.count = 2
             $0.helpers.decoderBytes = 1
         }) { (place) async throws in
-            let job = try await place.enqueue((0..<3).map { origin.url("/\($0)") }, variants: "t=700x,avif,effort:9")
+            let job = try await place.enqueue((0..<3).map { origin.url("/\($0)") }, variants: "t=1400x,avif,effort:9")
             async let summary = place.drain()
             let reason = "Large pictures are at work, and use the memory that all decoders together may use."
             try await check(place, 2, for: "helper processes", reason)
+            try await place.store.control.cancel(job: job)
             _ = try await summary
-            #expect(try await place.progress(job).done == 3)
         }
     }
 

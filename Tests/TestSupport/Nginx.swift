@@ -45,8 +45,11 @@ public final class Nginx: Sendable {
     public func stop() {
         // Waiting is what tells a process of ours from a later one with the same number.
         guard waitpid(process, nil, WNOHANG) == 0 else { return }
-        kill(process, SIGTERM)
-        waitpid(process, nil, 0)
+        // Without a master process nginx may forget a signal that comes just before it waits for connections.
+        repeat {
+            kill(process, SIGTERM)
+            usleep(20_000)
+        } while waitpid(process, nil, WNOHANG) == 0
     }
 
     private static func configuration(

@@ -53,7 +53,13 @@ import Testing
             let base = try await dashboard(w, "--dashboard-token-file", token)
             var arguments = ["\(base)", "--token", Self.token]
             let axe = Guide.root.appending(".build/axe/axe.min.js").string
-            if access(axe, R_OK) == 0 { arguments += ["--axe", axe] }
+            if access(axe, R_OK) == 0 {
+                arguments += ["--axe", axe]
+            } else {
+                withKnownIssue("axe-core is not there, so nothing judges how the dashboard is used without a mouse.") {
+                    Issue.record("scripts/bootstrap couldn't download it")
+                }
+            }
             let seen = try await w.run(
                 [Guide.root.appending("Tests/Browser/dashboard.py").string] + arguments, program: "/usr/bin/python3",
                 expecting: nil, within: .seconds(300))

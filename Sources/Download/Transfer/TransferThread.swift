@@ -1,5 +1,4 @@
 import Core
-import Glibc
 
 /// Runs a ``TransferLoop`` on its own thread, since libcurl's loop blocks.
 enum TransferThread {
@@ -17,15 +16,8 @@ enum TransferThread {
     /// - Throws: `internalError` if no thread can be started.
     static func start(_ loop: sending TransferLoop, scheduler: DownloadScheduler) throws(Failure) {
         let cargo = Unmanaged.passRetained(Cargo(loop: loop, scheduler: scheduler))
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        // Detached: the scheduler reports the end, after all of curl's resources are freed.
-        pthread_attr_setdetachstate(&attributes, CInt(PTHREAD_CREATE_DETACHED))
-        var thread = pthread_t()
-        let code = withoutSignals {
-            pthread_create(&thread, &attributes, { TransferThread.main($0) }, cargo.toOpaque())
-        }
+        // The scheduler reports the end, after all of curl's resources are freed.
+        let code = DetachedThread.start(cargo.toOpaque()) { TransferThread.main($0) }
         guard code == 0 else {
             cargo.release()
             throw Failure.internalFault("No thread can be made for downloads: error \(code).")
@@ -39,16 +31,5 @@ enum TransferThread {
         cargo.loop = nil
         cargo.scheduler.closed()
         return nil
-    }
-
-    /// A new thread inherits the signal mask: signals are for the program's own threads, not for libcurl's system
-    /// calls.
-    private static func withoutSignals(_ body: () -> CInt) -> CInt {
-        var all = sigset_t()
-        var previous = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, &previous)
-        defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
-        return body()
     }
 }

@@ -1,0 +1,42 @@
+internal import Core
+public import SystemPackage
+
+/// Why a bucket could not do what it was asked.
+public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
+    public enum Code: Hashable, Sendable {
+        /// No answer, or a broken one, after all tries: a later call may succeed.
+        case unreachable
+        /// The credentials are missing or wrong, or don't allow it.
+        case denied
+        /// There is no such bucket.
+        case noBucket
+        /// The bucket is in another region than the location says.
+        case wrongRegion
+        /// The object's bytes are not those of its hash.
+        case wrongBytes
+        /// The object has more bytes than the caller takes.
+        case tooLarge
+        /// The location, a key, a file of credentials or an option cannot be used.
+        case invalid
+        /// Another answer that no further try changes.
+        case refused
+        /// The local file that is read or written; ``StorageError/errno`` tells why.
+        case file
+        /// The task was cancelled.
+        case cancelled
+    }
+
+    public let code: Code
+    /// Sentences for people, at most 500 characters on one line. They never hold a secret key, a token or a signature.
+    public let message: String
+    /// Of ``Code/file``, where the system gave one: a full disk is told from a broken one by it.
+    public let errno: Errno?
+
+    public init(_ code: Code, _ message: String, errno: Errno? = nil) {
+        self.code = code
+        self.message = MessageText.tidied(message)
+        self.errno = errno
+    }
+
+    public var description: String { message }
+}

@@ -1,0 +1,226 @@
+internal import Core
+internal import SystemPackage
+
+/// Signs and sends the requests to one bucket, again where that may help, and turns answers into errors.
+final class BucketRequests: Sendable {
+    let location: BucketLocation
+    private let options: BucketOptions
+    private let client: HTTPClient
+    private let keeper: CredentialKeeper
+    private let now: @Sendable () -> WallTime
+
+    /// A request before it is signed.
+    struct Call {
+        var method = "GET"
+        /// Nil for the bucket itself.
+        var key: String?
+        var query: [(name: String, value: String)] = []
+        /// Names in lowercase.
+        var headers: [String: String] = [:]
+        var body = HTTPRequest.Body.none
+        /// The SHA-256 of the body.
+        var payload = BucketRequests.emptyHash
+        /// Where a good answer's body goes, and what it has to be.
+        var output: FileDescriptor?
+        var expectedHash: String?
+        var maxBytes: Int64 = Int64(XMLReader.maxBytes)
+        /// What it is for, behind "can't".
+        var purpose: String
+    }
+
+    struct Reply {
+        let answer: HTTPAnswer
+        /// Whether a try before this one may have been carried out, though there was no answer.
+        let isRepeated: Bool
+    }
+
+    /// The SHA-256 of no bytes.
+    static let emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+    init(
+        _ location: BucketLocation, credentials: CredentialSettings, options: BucketOptions,
+        now: @escaping @Sendable () -> WallTime,
+    ) {
+        self.location = location
+        self.options = options
+        self.now = now
+        client = HTTPClient(
+            HTTPClient.Settings(
+                agent: options.agent, connections: options.connections, authorities: options.authorities))
+        keeper = CredentialKeeper(
+            CredentialSources(settings: credentials, region: location.region, client: client), now: now)
+    }
+
+    func signature() async throws(StorageError) -> Signature {
+        Signature(credentials: try await keeper.credentials(), region: location.region, time: now())
+    }
+
+    /// What the tries of a call have seen so far.
+    private struct Progress {
+        /// Of the error after the last try.
+        var code = StorageError.Code.unreachable
+        /// Whether a try may have been carried out, though there was no answer.
+        var isUncertain = false
+        /// Credentials that the server says have run out.
+        var rejected: Credentials?
+    }
+
+    /// - Returns: an answer that no further try changes.
+    func send(_ call: Call) async throws(StorageError) -> Reply {
+        for value in Array(call.headers.values) + [options.agent]
+        where !value.utf8.allSatisfy({ (32..<127).contains($0) }) {
+            throw StorageError(
+                .invalid, "\(location) can't \(call.purpose): a header would have characters that none may.")
+        }
+        let parts = Signature.Parts(
+            method: call.method, host: location.address.authority, path: try location.path(of: call.key),
+            query: call.query, headers: call.headers, payload: call.payload)
+        var progress = Progress()
+        let outcome = try await options.policy.run { () async throws(StorageError) -> RetryPolicy.Attempt<Reply> in
+            try await attempt(call, parts, &progress)
+        }
+        switch outcome {
+        case .done(let reply): return reply
+        case .gaveUp(let reason): throw StorageError(progress.code, "\(location) can't \(call.purpose): \(reason).")
+        }
+    }
+
+    private func attempt(
+        _ call: Call, _ parts: Signature.Parts, _ progress: inout Progress,
+    ) async throws(StorageError) -> RetryPolicy.Attempt<Reply> {
+        let signature = try await signature()
+        if signature.credentials == progress.rejected {
+            throw StorageError(.denied, "\(location) can't \(call.purpose): the credentials have run out.")
+        }
+        let answer: HTTPAnswer
+        do throws(ExchangeFailure) {
+            answer = try await client.answer(to: request(call, parts, signature))
+        } catch {
+            // Bytes are rarely damaged on their way, and twice in a row they are so where they come from.
+            let isFinal = !Self.isPassing(error) || (error.kind == .wrongBytes && progress.code == .wrongBytes)
+            let thrown = storageError(error, call)
+            if isFinal { throw thrown }
+            (progress.isUncertain, progress.code) = (true, thrown.code)
+            return .again(reason: error.message, after: nil)
+        }
+        if Self.isExpiry(answer) {
+            (progress.rejected, progress.code) = (signature.credentials, .denied)
+            keeper.forget(signature.credentials)
+            return .again(reason: "the credentials have run out", after: nil)
+        }
+        guard let reason = Self.passing(answer) else {
+            return .done(Reply(answer: answer, isRepeated: progress.isUncertain))
+        }
+        progress.isUncertain = progress.isUncertain || answer.status >= 500
+        progress.code = .unreachable
+        return .again(reason: reason, after: Self.announcedPause(answer))
+    }
+
+    private func request(_ call: Call, _ parts: Signature.Parts, _ signature: Signature) -> HTTPRequest {
+        let query = Signature.encoded(call.query)
+        var request = HTTPRequest(
+            method: call.method, url: "\(location.address.origin)\(parts.path)\(query.isEmpty ? "" : "?" + query)",
+            headers: signature.headers(parts), body: call.body)
+        (request.output, request.expectedHash, request.maxBytes) = (call.output, call.expectedHash, call.maxBytes)
+        request.timeouts = options.timeouts
+        return request
+    }
+
+    /// Whether another try may mend it.
+    private static func isPassing(_ failure: ExchangeFailure) -> Bool {
+        switch failure.kind {
+        case .passing, .wrongBytes: true
+        case .certificate, .tooLarge, .file, .cancelled, .unusable: false
+        }
+    }
+
+    private func storageError(_ failure: ExchangeFailure, _ call: Call) -> StorageError {
+        let text = "\(location) can't \(call.purpose): \(failure.message)."
+        switch failure.kind {
+        case .passing: return StorageError(.unreachable, text)
+        case .wrongBytes: return StorageError(.wrongBytes, text)
+        case .cancelled: return StorageError(.cancelled, text)
+        case .tooLarge: return StorageError(.tooLarge, text)
+        case .file(let errno): return StorageError(.file, text, errno: errno)
+        case .certificate:
+            return StorageError(.refused, "\(text) AWS_CA_BUNDLE names a file of other authorities to trust.")
+        case .unusable: return StorageError(.refused, text)
+        }
+    }
+
+    // MARK: - Answers
+
+    /// Why another try may get another answer; nil if it will not.
+    private static func passing(_ answer: HTTPAnswer) -> String? {
+        let code = answer.isGood ? nil : XMLReader.read(answer.body)?["Code"]
+        let isPassing =
+            switch answer.status {
+            case 429: true
+            // Not implemented, HTTP version.
+            case 501, 505: false
+            case 500...599: true
+            // A slow upload, bytes that broke on the way, and two writers at once.
+            case 400: ["RequestTimeout", "IncompleteBody"].contains(code)
+            case 409: ["OperationAborted", "ConditionalRequestConflict"].contains(code)
+            case 408: true
+            default: false
+            }
+        return isPassing ? "it answered \(answer.status)\(code.map { " (\($0))" } ?? "")" : nil
+    }
+
+    private static func isExpiry(_ answer: HTTPAnswer) -> Bool {
+        guard [400, 401, 403].contains(answer.status), let code = XMLReader.read(answer.body)?["Code"] else {
+            return false
+        }
+        return ["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"].contains(code)
+    }
+
+    /// Milliseconds.
+    private static func announcedPause(_ answer: HTTPAnswer) -> Int? {
+        answer.headers["retry-after"].flatMap { Int($0) }.map { min(max(0, $0), 86_400) * 1_000 }
+    }
+
+    /// - Throws: the error that a bad answer is.
+    func check(_ answer: HTTPAnswer, _ purpose: String) throws(StorageError) {
+        guard !answer.isGood else { return }
+        let body = XMLReader.read(answer.body)
+        let code = body?["Code"]
+        if let other = region(of: answer, body) {
+            throw StorageError(
+                .wrongRegion,
+                """
+                \(location) can't \(purpose): the bucket is in the region '\(other)', and was looked for in \
+                '\(location.region)'.
+                """)
+        }
+        var reason = code ?? "no reason given"
+        if let message = body?["Message"], !message.isEmpty { reason += ": \(message.prefix(200))" }
+        if let place = answer.headers["location"], (300..<400).contains(answer.status) {
+            reason += "; it points to \(place.prefix { $0 != "?" }.prefix(200))"
+        }
+        let text = "\(location) can't \(purpose): it answered \(answer.status) (\(reason))."
+        switch (answer.status, code) {
+        case (_, "NoSuchBucket"): throw StorageError(.noBucket, "There is no bucket '\(location.bucket)'. \(text)")
+        case (_, "XAmzContentSHA256Mismatch"), (_, "BadDigest"), (_, "InvalidDigest"),
+            (_, "XAmzContentChecksumMismatch"):
+            throw StorageError(.wrongBytes, text)
+        case (_, "RequestTimeTooSkewed"):
+            throw StorageError(.denied, "\(text) This machine's clock differs from the server's by too much.")
+        case (401, _), (403, _):
+            throw StorageError(.denied, "\(text) Check the credentials, and what they allow on this bucket.")
+        default: throw StorageError(.refused, text)
+        }
+    }
+
+    /// The region that a server names in place of ours.
+    private func region(of answer: HTTPAnswer, _ body: XMLElement?) -> String? {
+        guard (300..<500).contains(answer.status) else { return nil }
+        let isAboutRegion =
+            (300..<400).contains(answer.status) || body?["Code"] == "AuthorizationHeaderMalformed"
+            || answer.status == 400
+        guard isAboutRegion, let region = answer.headers["x-amz-bucket-region"] ?? body?["Region"],
+            AmazonHost.isRegion(region), region != location.region
+        else { return nil }
+        return region
+    }
+}

@@ -1,0 +1,88 @@
+internal import SystemPackage
+
+/// One request, to be sent once.
+struct HTTPRequest: Sendable {
+    var method = "GET"
+    var url: String
+    /// Whole lines.
+    var headers: [String] = []
+    var body = Body.none
+    /// Gets a good answer's body, from its beginning on; nil keeps the body in memory.
+    var output: FileDescriptor?
+    /// More bytes of a good answer's body end the exchange.
+    var maxBytes: Int64 = 1 << 20
+    /// The SHA-256 of a good answer's body in hexadecimal digits; another one is an error.
+    var expectedHash: String?
+    /// For addresses of the machine itself, which no proxy reaches.
+    var avoidsProxy = false
+    var timeouts = Timeouts()
+
+    enum Body: Sendable {
+        case none
+        case bytes([UInt8])
+        /// So many bytes from a file's beginning, whatever its offset is.
+        case file(FileDescriptor, Int64)
+    }
+
+    struct Timeouts: Hashable, Sendable {
+        /// Milliseconds until a connection is there, its TLS included.
+        var connect = 5_000
+        /// Seconds of less than ``slowest`` bytes a second.
+        var silence = 30
+        /// Milliseconds of the whole exchange.
+        var whole = 3_600_000
+
+        /// A server that sends a byte now and then is as good as silent.
+        static let slowest = 1_024
+    }
+}
+
+/// Headers hold signatures and tokens, and queries hold them in signed URLs.
+extension HTTPRequest: CustomStringConvertible, CustomReflectable {
+    var description: String { "\(method) \(url.prefix { $0 != "?" })" }
+    var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+struct HTTPAnswer: Sendable {
+    var status = 0
+    /// Names in lowercase; of several with one name, the last.
+    var headers: [String: String] = [:]
+    /// Empty if the request has an output and the answer is good. An error's body is cut at ``maxErrorBytes``.
+    var body: [UInt8] = []
+    /// Bytes of the body.
+    var size: Int64 = 0
+
+    static let maxErrorBytes = 64 << 10
+
+    var isGood: Bool { (200..<300).contains(status) }
+}
+
+/// A body may hold credentials.
+extension HTTPAnswer: CustomStringConvertible, CustomReflectable {
+    var description: String { "\(status), \(size) bytes" }
+    var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// There is no whole answer.
+struct ExchangeFailure: Error, Hashable {
+    enum Kind: Hashable {
+        /// The same request may succeed later.
+        case passing
+        /// The server is not who it should be, or TLS can't be set up as it is configured.
+        case certificate
+        case tooLarge
+        /// All bytes came, and they are not those of the hash.
+        case wrongBytes
+        /// The file that is sent or written; the error is nil where the file is not what it should be.
+        case file(Errno?)
+        case cancelled
+        /// The request can't be sent at all.
+        case unusable
+    }
+
+    let kind: Kind
+    /// A clause without a full stop.
+    let message: String
+
+    static let cancelled = ExchangeFailure(kind: .cancelled, message: "the task was cancelled")
+}
