@@ -117,7 +117,8 @@ struct AnimationToolTests {
                 let seen = directory.appending("seen\(number).png")
                 #expect(try ChildProcess.run("avifdec", ["--index", "\(number)", output.string, seen.string]) == 0)
                 let most = options.contains("--premultiply") ? 12 : 3
-                #expect(try Self.difference(Self.pixels(seen), frame) <= most, "frame \(number)")
+                let difference = try Self.difference(Self.pixels(seen), frame)
+                #expect(difference <= most, "frame \(number)")
             }
         }
     }
@@ -140,7 +141,14 @@ struct AnimationToolTests {
             let output = directory.appending("out.avif")
             for mirror in [nil, 0, 1] {
                 let options = ["--irot", "\(turn)"] + (mirror.map { ["--imir", "\($0)"] } ?? [])
-                #expect(try ChildProcess.run("avifenc", ["-s", "8"] + options + inputs + [output.string]) == 0)
+                let status = try ChildProcess.run("avifenc", ["-s", "8"] + options + inputs + [output.string])
+                guard status != -1 else {
+                    withKnownIssue("avifenc 1.2 crashes when it is to turn frames.") {
+                        Issue.record("a signal ended it")
+                    }
+                    return
+                }
+                #expect(status == 0)
                 let film = try Film(Corpus.bytes(output))
                 #expect(
                     film.size == (turn % 2 == 0 ? PixelSize(width: 48, height: 40) : PixelSize(width: 40, height: 48)))

@@ -93,7 +93,10 @@ struct QueryPlanTests {
                 try await queue.store.queue.unregister(worker: queue.worker)
             }
             let update = try #require(ran.first { $0.hasPrefix("UPDATE items") })
-            #expect(try await plan(of: update, in: queue.store) == ["SEARCH items USING INDEX items_leased (lease=?)"])
+            // Releases of SQLite word the rest of it differently.
+            let plan = try await plan(of: update, in: queue.store)
+            #expect(plan.contains { $0.contains("INDEX items_leased (lease=?)") })
+            #expect(!plan.contains { $0.contains("SCAN") })
         }
     }
 }

@@ -34,6 +34,8 @@ extension FailureClass {
             case CURLE_FILESIZE_EXCEEDED: .tooLarge
             // libcurl 7.88 reports this for a header line of more than 100 KiB.
             case CURLE_OUT_OF_MEMORY where inHeaders: .tooLarge
+            // From 8.6 on it is CURLE_TOO_LARGE, which older headers don't know.
+            case CURLcode(rawValue: 100): .tooLarge
             default: nil
             }
         guard let found else { return nil }

@@ -25,14 +25,17 @@ struct CopyrightBlock {
     private static func text(_ field: String) -> String? {
         let bytes = Array(field.utf8)
         let mark = Array(", ASCII, ".utf8)
-        guard let end = bytes.indices.dropLast(mark.count).last(where: { bytes[$0...].starts(with: mark) }) else {
+        guard let kind = bytes.indices.dropLast(mark.count).last(where: { bytes[$0...].starts(with: mark) }) else {
             return nil
         }
         let opening = Array(" (".utf8)
-        let splits = (0..<max(0, end - 1)).filter { bytes[$0...].starts(with: opening) }
-        let same = splits.first { bytes[..<$0] == bytes[($0 + 2)..<end] }
-        let longer = splits.first { bytes[($0 + 2)..<end].starts(with: bytes[..<$0]) }
-        return (same ?? longer).map { String(decoding: bytes[..<$0], as: UTF8.self) }
+        let splits = (0..<max(0, kind - 1)).filter { bytes[$0...].starts(with: opening) }
+        let same = splits.first { bytes[..<$0] == bytes[($0 + 2)..<kind] }
+        let longer = splits.first { bytes[($0 + 2)..<kind].starts(with: bytes[..<$0]) }
+        guard let split = same ?? longer else { return nil }
+        // libexif 0.6.25 ends a copyright with a space.
+        let end = bytes[..<split].lastIndex { $0 != 32 }.map { $0 + 1 } ?? 0
+        return String(decoding: bytes[..<end], as: UTF8.self)
     }
 
     /// For formats without tags: a line for each field.

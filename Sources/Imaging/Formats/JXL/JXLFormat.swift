@@ -41,6 +41,22 @@ struct JXLFormat: FormatDefinition {
         return try picture.with(exif.map(SourceExif.init), xmp: Self.box("xml ", bytes))
     }
 
+    /// From libvips 8.15 on, a picture is refused whose EXIF has no valid offset before it. This names the boxes of metadata
+    /// as unused room.
+    func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes? {
+        let reader = ByteReader(file)
+        // A bare codestream has no boxes.
+        guard reader.has("JXL ", at: 4) else { return nil }
+        let copy = PatchedBytes(file)
+        Boxes.each(in: 0..<file.count, reader) { name, _ in
+            if ["Exif", "xml ", "brob"].contains(where: { reader.has($0, at: name) }) {
+                copy.memory[name...].copyBytes(from: Array("free".utf8))
+            }
+            return true
+        }
+        return copy
+    }
+
     private static func box(_ name: StaticString, _ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         Boxes.box(name, in: 0..<bytes.count, ByteReader(bytes)).map { UnsafeRawBufferPointer(rebasing: bytes[$0]) }
     }
