@@ -24,7 +24,7 @@ public struct BucketLocation: Hashable, Sendable, CustomStringConvertible {
         let parts = text.dropFirst(Self.scheme.count).split(separator: "/", omittingEmptySubsequences: false)
         let bucket = String(parts.first ?? "")
         guard Self.isName(bucket) else {
-            // Whoever writes keys before the name, as in other URLs, doesn't read them in a log.
+            // Keys that stand before the name, as users write them in other URLs, must not reach a log by the message.
             let shown = text.contains("@") ? "The bucket" : "'\(bucket)'"
             throw StorageError(
                 .invalid,

@@ -88,7 +88,7 @@ struct CredentialTests {
         }
     }
 
-    @Test func `A file of profiles that is no file is told, and waits for nobody`() async throws {
+    @Test func `A folder that is named as the file of profiles is an error`() async throws {
         try await withTemporaryDirectory { home in
             var environment = Self.noMachine
             environment["AWS_SHARED_CREDENTIALS_FILE"] = home.string

@@ -128,7 +128,7 @@ struct FaultTests {
         #expect(error?.message.contains("too slow") == true, "\(error?.message ?? "")")
     }
 
-    @Test func `Nobody listens`() async throws {
+    @Test func `A port without a listener is unreachable`() async throws {
         let port = try LoopbackOrigin.unusedPort()
         let location = try BucketLocation("s3://bucket", server: .init(endpoint: "http://127.0.0.1:\(port)"))
         var options = BucketOptions()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import ObjectStorage
 
-/// What is sent, and what is made of the answers.
+/// The requests that a bucket sends, and the results and errors that it makes of the answers.
 @Suite("Requests", .timeLimit(.minutes(15)))
 struct RequestTests {
     @Test func `An upload sends the file's first bytes once, with its hash and without Expect`() async throws {
