@@ -127,8 +127,8 @@ let package = Package(
         .target(
             name: "PrefetchWorker",
             dependencies: [
-                "Core", "Jobs", "Download", "Variants", "ImageFiles", "ContentCache", "Hashing", "HelperProtocol",
-                "CDescriptorPassing",
+                "Core", "Jobs", "Download", "Variants", "ImageFiles", "ContentCache", "ObjectStorage", "Hashing",
+                "HelperProtocol", "CDescriptorPassing",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -245,7 +245,8 @@ let package = Package(
         .testTarget(
             name: "WorkerTests",
             dependencies: [
-                "WorkerCommand", "WorkerHelper", "SepiaWorker", "PrefetchWorker", "TestSupport",
+                "WorkerCommand", "WorkerHelper", "SepiaWorker", "PrefetchWorker", "ObjectStorage", "Core", "Hashing",
+                "TestSupport",
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
         ),

@@ -24,8 +24,10 @@ public protocol BlobStore: Sendable {
     /// A blob that no program has open, and that none can hold until the result is released; nil if a program has it
     /// open.
     func unused(_ hash: BlobHash) -> UnusedBlob?
-    /// Deletes a blob. A missing blob is no error.
-    func remove(_ blob: UnusedBlob, in turn: DeletionTurn) throws(CacheError)
+    /// Deletes blobs. A missing blob is no error.
+    ///
+    /// - Returns: the error of each blob, in order; nil for one that is deleted.
+    func remove(_ blobs: [UnusedBlob], in turn: DeletionTurn) -> [CacheError?]
     /// Visits every file, a folder at a time; a file that is no blob has no hash.
     func forEachFile(_ visit: (FilePath, BlobHash?) throws -> Void) throws
 }

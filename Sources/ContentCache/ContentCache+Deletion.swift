@@ -29,14 +29,21 @@ public final class UnusedBlob: Sendable {
     private let file: CInt
     /// Whether there was no file: then there is none to delete, and a file that got the name since is a new one.
     fileprivate let wasMissing: Bool
+    /// The name of an empty file that was made to be locked. It goes with this object, and not before: once it is gone,
+    /// the name may be another file's.
+    fileprivate let placeholder: String?
 
-    fileprivate init(_ hash: BlobHash, _ file: CInt, wasMissing: Bool) {
+    fileprivate init(_ hash: BlobHash, _ file: CInt, wasMissing: Bool = false, placeholder: String? = nil) {
         self.hash = hash
         self.file = file
         self.wasMissing = wasMissing
+        self.placeholder = placeholder
     }
 
-    deinit { if file >= 0 { Glibc.close(file) } }
+    deinit {
+        if let placeholder { Glibc.unlink(placeholder) }
+        if file >= 0 { Glibc.close(file) }
+    }
 }
 
 extension ContentCache {
@@ -66,6 +73,13 @@ extension ContentCache {
     ///
     /// - Returns: nil if a worker or a helper has the blob open: a deleted open file would still occupy its space.
     public func unused(_ hash: BlobHash) -> UnusedBlob? {
+        guard let blob = unusedFile(hash) else { return nil }
+        guard blob.wasMissing, backing != nil else { return blob }
+        return placeholder(of: hash).map { UnusedBlob(hash, $0, placeholder: name(of: hash)) }
+    }
+
+    /// The same for the folder's file alone.
+    func unusedFile(_ hash: BlobHash) -> UnusedBlob? {
         let file = Glibc.open(name(of: hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         let blob = UnusedBlob(hash, file, wasMissing: file < 0 && errno == ENOENT)
         return blob.isLocked() ? blob : nil
@@ -76,6 +90,11 @@ extension ContentCache {
     /// - Returns: nil if there is none of this size.
     /// - Throws: `disk` if another program is about to delete it and takes too long.
     public func hold(_ hash: BlobHash, size: Int64) throws(CacheError) -> BlobFile? {
+        try heldAndStored(hash, size: size)
+    }
+
+    /// The same for the folder's file alone.
+    func held(_ hash: BlobHash, size: Int64) throws(CacheError) -> BlobFile? {
         while true {
             let raw = Glibc.open(name(of: hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
             if raw < 0 {
@@ -113,12 +132,22 @@ extension ContentCache {
         return false
     }
 
-    /// Deletes a blob's file. A missing file is no error. A process that has it open can still read its bytes.
+    /// Deletes blobs. A missing file is no error. A process that has it open can still read its bytes.
     ///
-    /// - Parameter turn: the right that keeps the name as it is.
-    public func remove(_ blob: UnusedBlob, in turn: DeletionTurn) throws(CacheError) {
-        defer { withExtendedLifetime((blob, turn)) {} }
-        guard !blob.wasMissing, Glibc.unlink(name(of: blob.hash)) != 0, errno != ENOENT else { return }
+    /// - Parameter turn: the right that keeps the names as they are.
+    /// - Returns: the error of each blob, in order; nil for one that is deleted.
+    public func remove(_ blobs: [UnusedBlob], in turn: DeletionTurn) -> [CacheError?] {
+        defer { withExtendedLifetime((blobs, turn)) {} }
+        if !blobs.isEmpty, let error = failure({ () throws(CacheError) in try backing?.remove(blobs.map(\.hash)) }) {
+            return blobs.map { _ in error }
+        }
+        return blobs.map { blob in failure { () throws(CacheError) in try remove(blob) } }
+    }
+
+    private func remove(_ blob: UnusedBlob) throws(CacheError) {
+        guard !blob.wasMissing, blob.placeholder == nil, Glibc.unlink(name(of: blob.hash)) != 0, errno != ENOENT else {
+            return
+        }
         // A folder may lie under a blob's name; it is moved to quarantine, for a person to inspect.
         if errno == EISDIR || errno == EPERM, isDirectory(blob.hash) { return try moveAside(blob.hash) }
         throw CacheError(Errno(rawValue: errno), "The blob \(blob.hash) can't be deleted")

@@ -32,5 +32,6 @@ extension ContentCache {
         if let reason = syncing.failure(file.descriptor.rawValue) {
             throw CacheError(reason, "Nothing can be synced in \(directory)")
         }
+        try backing?.probe()
     }
 }

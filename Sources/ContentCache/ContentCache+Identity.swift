@@ -8,6 +8,7 @@ extension ContentCache {
 
     /// - Returns: nil for a cache that never had an index, or only an index of an older version.
     public func identity() throws(CacheError) -> String? {
+        if let backing { return try backing.identity() }
         guard let text = try Folders.smallFile(identityFile) else { return nil }
         let name = text.filter { !$0.isWhitespace }
         guard !name.isEmpty else { throw CacheError(.notACache, "\(identityFile) can't be read; it must hold a name.") }
@@ -18,6 +19,7 @@ extension ContentCache {
     ///
     /// - Returns: the cache's name.
     public func identify(as name: String) throws(CacheError) -> String {
+        if let backing { return try backing.identify(as: name) }
         if let known = try identity() { return known }
         try write(identity: name) { draft in
             // A link, since another worker may do the same at this moment, and exactly one name must win.
@@ -28,6 +30,7 @@ extension ContentCache {
 
     /// Renames the cache: from then on it belongs to no index that has the old name.
     public func changeIdentity(to name: String) throws(CacheError) {
+        if let backing { return try backing.changeIdentity(to: name) }
         guard try identity() != name else { return }
         try write(identity: name) { draft in Glibc.rename(draft, identityFile.string) == 0 }
     }
@@ -35,15 +38,20 @@ extension ContentCache {
     private var ownerFile: FilePath { directory.appending("CACHE_OWNER") }
 
     /// The description of itself that the index stored in this cache; nil if it stored none.
-    public func owner() throws(CacheError) -> String? { try Folders.smallFile(ownerFile) }
+    public func owner() throws(CacheError) -> String? {
+        if let backing { return try backing.owner() }
+        return try Folders.smallFile(ownerFile)
+    }
 
     public func setOwner(_ text: String) throws(CacheError) {
+        if let backing { return try backing.setOwner(text) }
         guard try owner() != text + "\n" else { return }
         try write(identity: text) { draft in Glibc.rename(draft, ownerFile.string) == 0 }
     }
 
     /// Deletes the description, so that the next index that uses this cache stores its own.
     public func forgetOwner() throws(CacheError) {
+        if let backing { return try backing.setOwner("") }
         guard Glibc.unlink(ownerFile.string) == 0 || errno == ENOENT else {
             throw CacheError(Errno(rawValue: errno), "\(ownerFile) can't be deleted")
         }
@@ -81,6 +89,13 @@ extension ContentCache {
 
     /// Whether the cache contains no blob.
     public func hasNoBlobs() throws -> Bool {
+        if let backing {
+            for shard in 0..<256 where try !backing.blobs(inShard: shard).isEmpty { return false }
+        }
+        return try hasNoFiles()
+    }
+
+    func hasNoFiles() throws -> Bool {
         for shard in 0..<256 where try !files(inShard: shard).isEmpty { return false }
         return true
     }

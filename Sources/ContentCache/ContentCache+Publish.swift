@@ -46,7 +46,7 @@ extension ContentCache {
         defer { if let witness { Glibc.close(witness) } }
         for blob in group {
             // Best effort: if a file can't be held, linking it reports the error.
-            if let file = try? hold(blob.hash, size: blob.size) { outcome.files[blob.hash] = file }
+            if let file = try? held(blob.hash, size: blob.size) { outcome.files[blob.hash] = file }
         }
         let new = group.indices.filter { outcome.files[group[$0].hash] == nil }
         for index in new { outcome.errors[index] = failure { () throws(CacheError) in try complete(group[index]) } }
@@ -68,6 +68,7 @@ extension ContentCache {
                 outcome.files[group[member].hash] = nil
             }
         }
+        storeBehind(group, &outcome)
         return outcome
     }
 
@@ -91,7 +92,7 @@ extension ContentCache {
         }
     }
 
-    private func failure(_ body: () throws(CacheError) -> Void) -> CacheError? {
+    func failure(_ body: () throws(CacheError) -> Void) -> CacheError? {
         do throws(CacheError) {
             try body()
             return nil
@@ -101,7 +102,7 @@ extension ContentCache {
     }
 
     /// Checks a new file and makes it read-only.
-    private func complete(_ blob: PendingBlob) throws(CacheError) {
+    func complete(_ blob: PendingBlob) throws(CacheError) {
         let raw = blob.file.descriptor.rawValue
         var info = stat()
         guard fstat(raw, &info) == 0, Int64(info.st_size) == blob.size else {
@@ -115,14 +116,17 @@ extension ContentCache {
     }
 
     /// - Returns: the file that has the name now, with its shared lock.
-    private func link(_ blob: PendingBlob, isCopy: Bool = false) throws(CacheError) -> BlobFile {
+    func link(_ blob: PendingBlob, isCopy: Bool = false) throws(CacheError) -> BlobFile {
         let raw = blob.file.descriptor.rawValue
         let name = name(of: blob.hash)
         // Locked before another program can see it.
         markInUse(blob.file.descriptor)
         for attempt in 0..<3 {
             // AT_EMPTY_PATH would need a privilege; linking through /proc needs none (open(2), O_TMPFILE).
-            if linkat(AT_FDCWD, "/proc/self/fd/\(raw)", AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 { return blob.file }
+            if linkat(AT_FDCWD, "/proc/self/fd/\(raw)", AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 {
+                folderMeter.add(blob.size)
+                return blob.file
+            }
             if errno == ENOENT, attempt == 0, isFolderMissing(of: blob.hash) {
                 try makeFolders()
                 continue
@@ -131,7 +135,7 @@ extension ContentCache {
             if errno == ENOENT, !isCopy { return try link(copied(blob), isCopy: true) }
             guard errno == EEXIST else { throw CacheError(Errno(rawValue: errno), "A new blob can't be named") }
             // Another worker published it first, or a file of the wrong length has the name and goes to quarantine.
-            if let file = try hold(blob.hash, size: blob.size) { return file }
+            if let file = try held(blob.hash, size: blob.size) { return file }
             try moveToQuarantine(blob.hash) { $0.st_mode & S_IFMT != S_IFREG || Int64($0.st_size) != blob.size }
         }
         throw CacheError(.disk, "The name of a blob stays taken by a file of another length.")

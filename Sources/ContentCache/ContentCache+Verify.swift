@@ -3,20 +3,33 @@ internal import Glibc
 public import SystemPackage
 
 extension ContentCache {
-    /// Whether a blob of this size exists. Its bytes are not read.
+    /// Whether a blob of this size exists. Its bytes are not read. With a backing store it is presumed to: only programs
+    /// that share the index delete blobs there, and asking would cost a request for each cached URL.
     public func exists(_ hash: BlobHash, size: Int64) -> Bool {
+        backing != nil || hasFile(hash, size: size)
+    }
+
+    private func hasFile(_ hash: BlobHash, size: Int64) -> Bool {
         var info = stat()
         return lstat(name(of: hash), &info) == 0 && info.st_mode & S_IFMT == S_IFREG
             && Int64(info.st_size) == size
     }
 
     /// Opens a blob after reading and verifying all of it. Damaged bytes go to quarantine, and so does any other file
-    /// under a blob's name.
+    /// under a blob's name. What the folder does not have is fetched from the backing store.
     ///
     /// - Throws: `damaged` if it is missing or its bytes differ from its hash; `disk`.
     public func openVerified(_ hash: BlobHash) throws(CacheError) -> BlobFile {
-        guard let file = try openedWhole(hash) else { throw CacheError(.damaged, "The blob \(hash) is missing.") }
-        return file
+        do throws(CacheError) {
+            if let file = try openedWhole(hash) {
+                noteUse(file)
+                return file
+            }
+        } catch {
+            guard backing != nil, error.code == .damaged else { throw error }
+        }
+        guard let blob = try fetched(hash) else { throw CacheError(.damaged, "The blob \(hash) is missing.") }
+        return blob.file
     }
 
     /// - Returns: nil if it is missing.
@@ -76,7 +89,8 @@ extension ContentCache {
         return "\(boot.prefix(36)):\(info.st_ino):\(info.st_size):\(changed)"
     }
 
-    private func putAside(_ hash: BlobHash, _ file: BlobFile?) throws(CacheError) -> CacheError {
+    @discardableResult
+    func putAside(_ hash: BlobHash, _ file: BlobFile?) throws(CacheError) -> CacheError {
         var bad = stat()
         if let file { _ = fstat(file.descriptor.rawValue, &bad) }
         try moveToQuarantine(hash) { file == nil || $0.st_ino == bad.st_ino }
@@ -130,8 +144,29 @@ extension ContentCache {
 
     /// Checks a blob by its name and size only.
     public func glance(_ hash: BlobHash, size: Int64) -> Finding {
-        if exists(hash, size: size) { return .good }
+        if let backing {
+            return finding(hash, size) { () throws(CacheError) in try backing.size(of: hash).map { $0 == size } }
+        }
+        if hasFile(hash, size: size) { return .good }
         return isThere(hash) ? check(hash, size: size) : .missing
+    }
+
+    /// The state of a blob in the backing store. If the folder has its bytes, they mend it.
+    ///
+    /// - Parameter look: whether the blob is as it should be; nil if it is missing.
+    private func finding(_ hash: BlobHash, _ size: Int64, _ look: () throws(CacheError) -> Bool?) -> Finding {
+        let found: Finding
+        do throws(CacheError) {
+            found = try look().map { $0 ? .good : .damaged } ?? .missing
+        } catch {
+            found = error.code == .damaged ? .damaged : .unreadable("\(hash): \(error.message)")
+        }
+        guard found == .missing || found == .damaged, isThere(hash), checkFile(hash, size: size) == .good else {
+            return found
+        }
+        // Best effort: what can't be held or stored now is made again by a job.
+        let file = try? heldAndStored(hash, size: size)
+        return file == nil ? found : .good
     }
 
     /// Whether there is any file under a blob's name.
@@ -142,6 +177,13 @@ extension ContentCache {
 
     /// Checks a blob by reading it.
     public func check(_ hash: BlobHash, size: Int64) -> Finding {
+        guard let backing else { return checkFile(hash, size: size) }
+        return finding(hash, size) { () throws(CacheError) in
+            try backing.fetch(hash, into: try makeFile()).map { $0 == size }
+        }
+    }
+
+    private func checkFile(_ hash: BlobHash, size: Int64) -> Finding {
         // One call to lstat: between two calls the blob may be evicted and published again.
         var info = stat()
         guard lstat(name(of: hash), &info) == 0 else { return .missing }
@@ -154,7 +196,7 @@ extension ContentCache {
             // It may have been evicted since.
             return try openedWhole(hash) == nil ? .missing : .good
         } catch {
-            return exists(hash, size: size) || error.code != .damaged
+            return hasFile(hash, size: size) || error.code != .damaged
                 ? .unreadable("\(hash): \(error.message)") : .damaged
         }
     }

@@ -19,20 +19,27 @@ public struct ContentCache: Sendable {
     private let prefix: String
     let quarantine: FilePath
     let syncing: Syncing
+    /// Has all blobs, if there is one; the folder then keeps those in use.
+    public let backing: (any BackingStore)?
+    let folderMeter = FolderMeter()
 
     /// Opens a cache. It creates the folder if it is missing, and the content if the folder is empty.
     ///
     /// - Parameters:
     ///   - isNew: whether the cache may be created; a command that only reads needs an existing one.
     ///   - syncs: whether files are synced before the index records them. Off only for measurements.
+    ///   - backing: has all blobs; then the folder's files are not synced.
     /// - Throws: `cannotCreate`; `notACache` for a folder with other content or an unknown version.
-    public init(directory: FilePath, isNew: Bool = true, syncs: Bool = true) throws(CacheError) {
-        syncing = Syncing(isOn: syncs)
+    public init(
+        directory: FilePath, isNew: Bool = true, syncs: Bool = true, backing: (any BackingStore)? = nil,
+    ) throws(CacheError) {
+        self.backing = backing
+        syncing = Syncing(isOn: syncs && backing == nil)
         self.directory = Folders.absolute(directory)
         blobs = self.directory.appending("blobs").appending("sha256")
         prefix = blobs.string + "/"
         quarantine = self.directory.appending("quarantine")
-        if !isNew, try Folders.smallFile(self.directory.appending("CACHE_VERSION")) == nil {
+        if !isNew, backing == nil, try Folders.smallFile(self.directory.appending("CACHE_VERSION")) == nil {
             throw CacheError(
                 .cannotCreate,
                 "There is no cache at \(self.directory). Name one with --cache or WORKER_CACHE, or make it with: worker init"
@@ -41,6 +48,7 @@ public struct ContentCache: Sendable {
         try Folders.make(self.directory)
         try checkVersion()
         try makeFolders()
+        try checkBacking()
     }
 
     /// Creates missing folders inside: when the cache is opened, and when a folder was removed since.
@@ -61,6 +69,7 @@ public struct ContentCache: Sendable {
     ///
     /// - Throws: `notACache`; `disk` if it can't be read.
     public init(readOnly directory: FilePath) throws(CacheError) {
+        backing = nil
         syncing = Syncing()
         self.directory = Folders.absolute(directory)
         blobs = self.directory.appending("blobs").appending("sha256")
@@ -70,6 +79,9 @@ public struct ContentCache: Sendable {
             throw CacheError(.notACache, "\(directory) is not a cache.")
         }
     }
+
+    /// For messages: the backing store's name, or the folder.
+    public var name: String { backing?.name ?? directory.string }
 
     /// The path of a blob, whether it exists or not.
     public func path(of hash: BlobHash) -> FilePath { FilePath(name(of: hash)) }
@@ -157,7 +169,7 @@ public struct ContentCache: Sendable {
     }
 
     /// Writes a temporary file and renames it, so that two workers that start at once both see a complete marker.
-    private func write(_ text: String, to path: FilePath) throws(CacheError) {
+    func write(_ text: String, to path: FilePath) throws(CacheError) {
         let temporary = directory.appending("\(Self.draftPrefix)\(getpid()).\(UInt32.random(in: 0 ... .max))")
         do {
             let file = try FileDescriptor.open(

@@ -11,13 +11,14 @@ internal import SystemPackage
 /// The data of the pages, read from the database.
 struct DashboardData: Sendable {
     private let store: JobStore
-    private let cache: String
+    /// Whose disk is looked at.
+    private let folder: String
     private let redaction: Redaction
     private let files: OpenCache
 
-    init(store: JobStore, cache: String, redaction: Redaction) {
+    init(store: JobStore, cache: CacheLocation, redaction: Redaction) {
         self.store = store
-        self.cache = cache
+        folder = cache.folder
         self.redaction = redaction
         files = OpenCache(cache)
     }
@@ -67,7 +68,7 @@ struct DashboardData: Sendable {
 
     private var diskFree: Int64? {
         var info = statvfs()
-        guard statvfs(cache, &info) == 0 else { return nil }
+        guard statvfs(folder, &info) == 0 else { return nil }
         return Int64(clamping: info.f_bavail.multipliedReportingOverflow(by: info.f_frsize).partialValue)
     }
 
@@ -242,14 +243,14 @@ struct DashboardData: Sendable {
 
 /// The cache, opened when its first picture is shown: opening it looks at each of its folders.
 private final class OpenCache: Sendable {
-    private let path: String
+    private let location: CacheLocation
     private let cache = Mutex<ContentCache?>(nil)
 
-    init(_ path: String) { self.path = path }
+    init(_ location: CacheLocation) { self.location = location }
 
     func opened() throws -> ContentCache {
         try cache.withLock { cache in
-            let opened = try cache ?? ContentCache(directory: FilePath(path), isNew: false)
+            let opened = try cache ?? location.open(isNew: false)
             cache = opened
             return opened
         }

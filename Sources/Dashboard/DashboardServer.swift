@@ -3,6 +3,7 @@ internal import Hummingbird
 public import Jobs
 internal import Logging
 internal import NIOCore
+public import PrefetchWorker
 internal import ServiceLifecycle
 internal import Synchronization
 
@@ -38,13 +39,12 @@ public final class DashboardServer: Sendable {
         public let address: ListenAddress
         /// Nil for an address of this machine only.
         public let token: String?
-        /// The cache's folder.
-        public let cache: String
+        public let cache: CacheLocation
         public let redaction: Redaction
 
         /// - Throws: ``DashboardError`` if other machines could connect without a token, or the token is too short.
         public init(
-            address: ListenAddress, token: String?, cache: String, redaction: Redaction,
+            address: ListenAddress, token: String?, cache: CacheLocation, redaction: Redaction,
         ) throws(DashboardError) {
             try AccessGuard.check(token: token, at: address)
             self.address = address

@@ -10,18 +10,15 @@ public final class SHA256 {
     private let context: OpaquePointer
 
     public init() {
-        // The three calls fail only if there is no memory left for a few hundred bytes, or if OpenSSL has no SHA-256.
-        guard let context = EVP_MD_CTX_new(), EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else {
-            fatalError("OpenSSL can't compute SHA-256.")
-        }
-        self.context = context
+        context = succeeded(EVP_MD_CTX_new())
+        succeeded(EVP_DigestInit_ex(context, EVP_sha256(), nil))
     }
 
     deinit { EVP_MD_CTX_free(context) }
 
     public func update(_ bytes: UnsafeRawBufferPointer) {
         guard let base = bytes.baseAddress else { return }
-        guard EVP_DigestUpdate(context, base, bytes.count) == 1 else { fatalError("OpenSSL can't compute SHA-256.") }
+        succeeded(EVP_DigestUpdate(context, base, bytes.count))
     }
 
     public func update(_ bytes: [UInt8]) { bytes.withUnsafeBytes(update) }
@@ -29,9 +26,7 @@ public final class SHA256 {
     /// The digest of all bytes. Nothing may be added afterwards.
     public func finish() -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.size) { buffer, count in
-            guard EVP_DigestFinal_ex(context, buffer.baseAddress, nil) == 1 else {
-                fatalError("OpenSSL can't compute SHA-256.")
-            }
+            succeeded(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))
             count = Self.size
         }
     }
@@ -45,10 +40,7 @@ public final class SHA256 {
     /// The HMAC-SHA256 of a message (RFC 2104).
     public static func authenticationCode(of message: [UInt8], key: [UInt8]) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-            guard HMAC(EVP_sha256(), key, CInt(key.count), message, message.count, buffer.baseAddress, nil) != nil
-            else {
-                fatalError("OpenSSL can't compute SHA-256.")
-            }
+            _ = succeeded(HMAC(EVP_sha256(), key, CInt(key.count), message, message.count, buffer.baseAddress, nil))
             count = size
         }
     }
@@ -59,4 +51,13 @@ public func isEqualSecret(_ one: String, _ other: String) -> Bool {
     // Digests have the same length, whatever the lengths of the texts are.
     let (one, other) = (SHA256.digest(of: Array(one.utf8)), SHA256.digest(of: Array(other.utf8)))
     return CRYPTO_memcmp(one, other, SHA256.size) == 0
+}
+
+/// OpenSSL's calls fail only if no memory is left for a few hundred bytes, or if it was built without SHA-256: a worker can
+/// do nothing about either, and must not go on without a digest.
+private func succeeded(_ status: CInt) { precondition(status == 1, "OpenSSL cannot compute SHA-256") }
+
+private func succeeded<Result>(_ result: Result?) -> Result {
+    guard let result else { preconditionFailure("OpenSSL cannot compute SHA-256") }
+    return result
 }

@@ -59,6 +59,17 @@ public final class Bucket: Sendable {
         try requests.check(reply.answer, purpose)
     }
 
+    /// Stores a small object. An object of that key is replaced.
+    public func put(_ key: String, _ bytes: [UInt8], type: String = "text/plain") async throws(StorageError) {
+        let hash = BlobHash(digest: SHA256.digest(of: bytes))
+        let purpose = "store \(key)"
+        let reply = try await requests.send(
+            BucketRequests.Call(
+                method: "PUT", key: key, headers: try headers(type: type, hash), body: .bytes(bytes), payload: hash.hex,
+                purpose: purpose))
+        try requests.check(reply.answer, purpose)
+    }
+
     /// Stores a small object unless there is one with its key. Of several callers at once, one stores it.
     ///
     /// After an answer that was lost on its way, an object with the same bytes counts as stored by this call: bytes

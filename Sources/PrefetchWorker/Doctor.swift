@@ -21,14 +21,14 @@ public struct Doctor: Sendable {
     }
 
     private let database: String
-    private let cache: String
+    private let location: CacheLocation
     let helpers: HelperConfiguration
 
     public init(
-        database: String, cache: String, helpers: HelperConfiguration = HelperConfiguration(count: 1),
+        database: String, cache: CacheLocation, helpers: HelperConfiguration = HelperConfiguration(count: 1),
     ) {
         self.database = database
-        self.cache = cache
+        location = cache
         self.helpers = helpers
     }
 
@@ -116,10 +116,11 @@ public struct Doctor: Sendable {
     }
 
     private func examineCache() -> (Finding, ContentCache?) {
-        let missing = missingCache()
+        if location.isBucket { return (examineBucket(), nil) }
+        let missing = missingCache(location.folder)
         if let missing { return (missing, nil) }
         do {
-            let cache = try ContentCache(readOnly: FilePath(cache))
+            let cache = try ContentCache(readOnly: FilePath(location.folder))
             let blob = try cache.makeFile()
             let free = try cache.freeBytes()
             withExtendedLifetime(blob) {}
@@ -130,8 +131,22 @@ public struct Doctor: Sendable {
         }
     }
 
+    private func examineBucket() -> Finding {
+        do {
+            let isNamed = try location.backing().identity() != nil
+            let state = isNamed ? "is a cache" : "is no cache yet; worker init or worker run makes it one"
+            return Finding(
+                part: "cache", verdict: isNamed ? .ok : .warning,
+                detail: "\(location.name) can be read and \(state); the folder in front of it is \(location.folder)")
+        } catch let error as CacheError {
+            return Finding(part: "cache", verdict: .failure, detail: error.message)
+        } catch {
+            return Finding(part: "cache", verdict: .failure, detail: "\(error)")
+        }
+    }
+
     /// Whether a missing cache could be made; nil if there is one, or something else in its place.
-    private func missingCache() -> Finding? {
+    private func missingCache(_ cache: String) -> Finding? {
         guard access(cache, F_OK) != 0, errno == ENOENT else { return nil }
         var parent = FilePath(cache).isAbsolute ? FilePath(cache) : FilePath("./\(cache)")
         repeat { parent = parent.removingLastComponent() } while !parent.isEmpty && access(parent.string, F_OK) != 0

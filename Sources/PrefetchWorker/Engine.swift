@@ -24,8 +24,9 @@ struct Engine: Sendable {
 
     init(_ configuration: WorkerConfiguration, _ store: JobStore, logger: Logger) throws {
         self.store = store
-        let cache = try ContentCache(directory: FilePath(configuration.cache), syncs: configuration.syncs)
+        let cache = try configuration.cacheLocation.open(syncs: configuration.syncs)
         var policy = configuration.cachePolicy
+        policy.folderBytes = configuration.bucket.folderBytes
         policy.minimumFree = try configuration.minimumFree ?? min(1 << 30, cache.diskBytes() / 20)
         self.cache = cache
         let disk = DiskWatch(cache: cache, minimumFree: policy.minimumFree)

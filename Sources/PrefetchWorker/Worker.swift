@@ -1,3 +1,4 @@
+internal import ContentCache
 internal import Download
 internal import Glibc
 internal import Jobs
@@ -38,7 +39,8 @@ public struct Worker: Sendable {
             engine = try Engine(configuration, store, logger: logger)
             try await CacheOwnership.check(store, engine.cache)
             // After the ownership was checked: otherwise another cache's links would be removed.
-            if let links = configuration.keepsLinks {
+            // The folder in front of a bucket has only files in use, and no links.
+            if let links = engine.cache.backing == nil ? configuration.keepsLinks : false {
                 try await LinkKeeper(store: store, cache: engine.cache, logger: logger).keep(links)
             }
             // Before any item is claimed.

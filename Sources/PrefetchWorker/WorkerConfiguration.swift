@@ -6,7 +6,10 @@ public import Jobs
 /// The settings of a worker, with the defaults of the command line.
 public struct WorkerConfiguration: Sendable {
     public var database: String
+    /// A folder's path, or `s3://bucket/prefix`.
     public var cache: String
+    /// Of a cache in a bucket.
+    public var bucket = BucketSettings()
     /// Downloads, limits and addresses; `concurrency` is the number of downloads at once.
     public var downloads = DownloadConfiguration()
     public var images = ImageLimits()
@@ -67,6 +70,8 @@ public struct WorkerConfiguration: Sendable {
     /// How long a worker that is suspended keeps its items, in milliseconds. A worker that died loses them at once.
     public var lease = DatabaseGate.leaseDuration
     public var now: @Sendable () -> WallTime = DatabaseGate.wallClock
+
+    var cacheLocation: CacheLocation { CacheLocation(cache, bucket) }
 
     public init(database: String, cache: String, transforms: Int) {
         self.database = database

@@ -91,7 +91,7 @@ import Testing
         try await withDownloader(configure: { $0.addresses = configuration }) { downloader in
             let outcome = await downloader.download(DownloadRequest(url: origin.url("/")))
             #expect(outcome.code == .forbiddenAddress)
-            #expect(outcome.failure?.message == "127.0.0.2 is at 127.0.0.2, which may not be connected to.")
+            #expect(outcome.failure?.message == "127.0.0.2 may not be connected to.")
         }
     }
 }

@@ -198,6 +198,10 @@ extension Transfer {
     }
 
     func refuse(_ address: String) {
-        cut(Failure(.forbiddenAddress, "\(hop.host) is at \(address), which may not be connected to."))
+        let sentence =
+            hop.host == address
+            ? "\(address) may not be connected to."
+            : "\(hop.host) has the address \(address), which may not be connected to."
+        cut(Failure(.forbiddenAddress, sentence))
     }
 }

@@ -82,6 +82,7 @@ struct CacheMaintenance: Sendable {
         while !Task.isCancelled {
             clock = await keepClock(clock)
             await trim()
+            await trimFolder()
             if monotonicMilliseconds() >= nextTrim {
                 await giveBackMemory()
                 nextTrim = monotonicMilliseconds() + Self.trimEvery
@@ -134,6 +135,14 @@ struct CacheMaintenance: Sendable {
             try await budget.trim()
         } catch {
             logger.warning("Reserved space in the cache can't be released.", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func trimFolder() async {
+        do {
+            try await collector.trimFolder(keepingFree: collector.policy.minimumFree)
+        } catch {
+            logger.warning("The folder in front of the bucket can't be trimmed.", metadata: ["error": "\(error)"])
         }
     }
 

@@ -19,6 +19,14 @@ public enum CacheOwnership {
                 try await store.cache.rename(from: expected, to: found)
             }
         case (nil, let expected?):
+            if let backing = cache.backing, case let known = try await store.cache.totals().blobs, known > 0 {
+                throw WorkerError(
+                    .cannotCreate,
+                    """
+                    \(backing.name) is no cache yet, and the \(known) files that \(store.path) knows are elsewhere: copy them \
+                    with: worker cache upload \(backing.name)
+                    """)
+            }
             // The cache was emptied by hand, or is of an earlier version.
             guard try cache.identify(as: expected) == expected else { throw refusal(store, cache) }
         case (let found?, nil):
@@ -89,10 +97,10 @@ public enum CacheOwnership {
         WorkerError(
             .cannotCreate,
             """
-            The cache \(cache.directory) belongs to another database than \(database): this one knows nothing of its files. \
+            The cache \(cache.name) belongs to another database than \(database): this one knows nothing of its files. \
             Name its database with --db, or another folder with --cache. Where its database is lost, let this one take it \
             over, with a new index of its files: worker db rebuild --adopt --db \(word(database)) \
-            --cache \(word("\(cache.directory)"))
+            --cache \(word(cache.name))
             """)
     }
 

@@ -63,6 +63,7 @@ struct CachePlaces {
     /// - Throws: `cannotCreate` if one of them is a copy and the other is the original.
     func check(name: String) async throws {
         guard let database, let folder else { return }
+        if cache.backing != nil { return try await checkBucket(database, folder) }
         let known = try await (
             folder: Self.decoded(store.cache.property(CacheIndex.placeProperty)),
             database: Self.decoded(cache.owner())
@@ -99,6 +100,32 @@ struct CachePlaces {
             return
         } catch let error as CacheError where error.code == .disk || error.code == .diskFull {
             // If this user may only read the cache, or its disk is full, the next program that can write records it.
+            return
+        }
+    }
+
+    /// The bucket knows its database. The folder in front of it may be any, but all programs at work use the same: its
+    /// locks say what may be deleted.
+    private func checkBucket(_ database: Place, _ folder: Place) async throws {
+        let owner = Self.decoded(try cache.owner())
+        if let owner, owner.isOther(than: database), owner.isThere {
+            throw refusal("the database \(store.path) is a copy of \(owner.path)")
+        }
+        let known = try await Self.decoded(store.cache.property(CacheIndex.placeProperty))
+        if let known, known.isOther(than: folder), known.isThere,
+            try await store.eviction.earliestStart(butNot: nil) != nil
+        {
+            throw WorkerError(
+                .cannotCreate,
+                "Workers of \(store.path) use the folder \(known.path) in front of \(cache.name): name it with --cache-folder."
+            )
+        }
+        if owner != database { try cache.setOwner(Self.encoded(database)) }
+        guard known != folder else { return }
+        do {
+            try await store.cache.setProperty(CacheIndex.placeProperty, to: Self.encoded(folder))
+        } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
+            // A command that only reads leaves the record to the next one that writes.
             return
         }
     }

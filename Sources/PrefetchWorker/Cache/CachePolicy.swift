@@ -28,5 +28,8 @@ public struct CachePolicy: Sendable {
     /// How long damaged bytes stay in quarantine, in milliseconds; negative for no expiry.
     public var quarantineAge: Int64 = 30 * 86_400_000
 
+    /// Bytes that the folder in front of a bucket keeps, approximately.
+    public var folderBytes: Int64 = 10 << 30
+
     public init() {}
 }

@@ -200,6 +200,8 @@ public struct Collector: Sendable {
     }
 
     private func makeFree(_ minimum: Int64, _ report: inout Report) async throws {
+        // A folder in front of a bucket frees its disk without forgetting a blob.
+        if cache.backing != nil { return try await trimFolder(keepingFree: minimum) }
         guard minimum > 0, try cache.freeBytes() < minimum else { return }
         if let hopeless = try await shortfall(of: minimum) {
             report.hopeless = hopeless

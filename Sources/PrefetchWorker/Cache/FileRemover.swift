@@ -76,12 +76,9 @@ struct FileRemover: Sendable {
     /// - Returns: the errors, by the hashes of the files that still exist.
     private func remove(_ blobs: [UnusedBlob], _ turn: DeletionTurn) async -> [String: String] {
         await disk.run { [cache] in
-            blobs.reduce(into: [:]) { failures, blob in
-                do throws(CacheError) {
-                    try cache.remove(blob, in: turn)
-                } catch {
-                    failures[blob.hash.hex] = error.message
-                }
+            let errors = cache.remove(blobs, in: turn)
+            return zip(blobs, errors).reduce(into: [:]) { failures, removed in
+                failures[removed.0.hash.hex] = removed.1?.message
             }
         }
     }

@@ -41,6 +41,11 @@ public struct Rebuild: Sendable {
     private static func wholeFiles(in cache: ContentCache) throws -> [(hash: String, size: Int64)] {
         var found: [(hash: String, size: Int64)] = []
         for shard in 0..<256 {
+            if let backing = cache.backing {
+                // The bucket compared each with its hash when it was stored.
+                found += try backing.blobs(inShard: shard).map { ($0.hash.hex, $0.size) }
+                continue
+            }
             for hash in try cache.files(inShard: shard) {
                 // Damaged blobs are in quarantine by now.
                 guard let size = try size(of: hash, in: cache) else { continue }

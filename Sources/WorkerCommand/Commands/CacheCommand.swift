@@ -10,6 +10,7 @@ struct CacheCommand: AsyncParsableCommand {
         subcommands: [
             CacheStatsCommand.self, CacheVerifyCommand.self, CacheCollectCommand.self, CacheClearCommand.self,
             CachePutCommand.self, CacheRemoveCommand.self, CachePinCommand.self, CacheUnpinCommand.self,
+            CacheUploadCommand.self,
         ])
 
     /// Logs events that are not part of a command's own output.
@@ -41,8 +42,12 @@ struct CacheCollectCommand: AsyncParsableCommand {
             let settings = try common.settings()
             var policy = try limits.policy(size, settings)
             policy.minimumFree = try settings.optional(UpkeepSettings.minFree, minFree) ?? 0
+            policy.folderBytes = try common.bucket(settings).folderBytes
             let report = try await common.withCache { store, cache in
-                try await Collector(store: store, cache: cache, policy: policy, logger: CacheCommand.logger).collect()
+                let collector = Collector(store: store, cache: cache, policy: policy, logger: CacheCommand.logger)
+                var report = try await collector.collect()
+                report.orphans += try await collector.removeUnknownObjects()
+                return report
             }
             try show(report, json: json)
         }

@@ -32,7 +32,7 @@ struct DashboardCommand: AsyncParsableCommand {
                 at: listen, tokenFile: dashboardTokenFile, common, try common.settings())
             try await common.withStore { store in
                 let service = DashboardService(
-                    store: store, cache: options.cache,
+                    store: store, cache: options.cache.folder,
                     access: ListAccess(common: common, folder: nil, addresses: []), statistics: nil)
                 let server = DashboardServer(options, store: store, host: service)
                 _ = try await stoppable { stop in

@@ -64,7 +64,7 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
             let cache = try common.openCache()
             let path = try common.databasePath(settings)
             let plan =
-                "A new database replaces \(path); it is built from the readable rows and the files in \(cache.directory); "
+                "A new database replaces \(path); it is built from the readable rows and the files in \(cache.name); "
                 + "the old one is kept under another name."
             guard try confirmation.allows(plan) else { return }
             let report = try await Rebuild(database: common.databasePath(settings), cache: cache)

@@ -21,7 +21,7 @@ struct DoctorCommand: AsyncParsableCommand {
         try await reportingErrors {
             let settings = try common.settings()
             let doctor = try Doctor(
-                database: common.databasePath(settings), cache: common.cachePath(settings),
+                database: common.databasePath(settings), cache: common.cacheLocation(settings),
                 helpers: .installed(count: 1))
             let findings = await doctor.examine()
             if json {

@@ -8,11 +8,13 @@ struct InitCommand: AsyncParsableCommand {
         commandName: "init",
         abstract: "Creates the database and the cache, so that jobs can be inserted with sqlite3.",
         discussion: """
-            Safe to repeat; nothing that exists is changed. `enqueue` and `run` do the same by themselves.
+            Safe to repeat; nothing that exists is changed. `enqueue` and `run` do the same by themselves, except that only \
+            `init` makes the bucket of a cache in a bucket, if it is missing.
 
             EXAMPLES:
               worker init
               worker init --db /var/lib/worker/worker.db --cache /var/cache/worker
+              worker init --cache s3://pictures/shop --cache-folder /var/cache/worker
             """,
     )
 
@@ -20,11 +22,12 @@ struct InitCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
+            try common.cacheLocation(try common.settings()).makeBucketIfMissing()
             let cache = try common.openCache(isNew: true)
             try await common.withStore(missing: .create) { store in
                 try await CacheOwnership.check(store, cache)
                 Terminal.print("database \(store.path)")
-                Terminal.print("cache    \(cache.directory)")
+                Terminal.print("cache    \(cache.name)")
             }
         }
     }

@@ -20,7 +20,8 @@ struct MetricsCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            let cache = try common.cachePath(try common.settings())
+            let settings = try common.settings()
+            let cache = try common.cacheLocation(settings).folder
             let metrics = try await common.readingStore { store in
                 try await WorkerMetrics(store: store, cache: cache).all()
             }

@@ -44,9 +44,8 @@ struct SheetCommand: AsyncParsableCommand {
             layout.limit = min(limit ?? layout.limit, layout.across * ContactSheet.Layout.maxRows)
             layout.variant = variant
             let settings = try common.settings()
-            var configuration = WorkerConfiguration(
-                database: try common.databasePath(settings), cache: try common.cachePath(settings),
-                transforms: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+            var configuration = try common.configuration(
+                settings, transforms: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
             configuration.helpers = .installed(count: configuration.helpers.count)
             try pictures.apply(to: &configuration, settings)
             let drawn = try await common.readingCache { [layout, configuration] store, cache in

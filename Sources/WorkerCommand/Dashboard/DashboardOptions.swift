@@ -21,7 +21,7 @@ enum DashboardSettings {
             return try DashboardServer.Options(
                 address: try ListenAddress(parsing: address),
                 token: try settings.optional(tokenFile, path).map(token),
-                cache: try common.cachePath(settings), redaction: try common.redaction())
+                cache: try common.cacheLocation(settings), redaction: try common.redaction())
         } catch let error as DashboardError {
             throw SettingsError(error.description)
         }
@@ -57,7 +57,7 @@ struct DashboardOptions: ParsableArguments {
                 // A connection of its own, so that a page that is slow to read holds no item up.
                 let store = try await JobStore.opening(path: path)
                 let service = DashboardService(
-                    store: store, cache: options.cache, access: access, statistics: statistics)
+                    store: store, cache: options.cache.folder, access: access, statistics: statistics)
                 try await DashboardServer(options, store: store, host: service).run {
                     Terminal.error("The dashboard is at http://\($0)/")
                 }

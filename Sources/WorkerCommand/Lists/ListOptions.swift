@@ -88,8 +88,7 @@ struct ListOptions: ParsableArguments {
 
     /// - Parameter folder: for temporary files, which have no name.
     func fetcher(_ common: CommonOptions, _ settings: Settings, folder: String) throws -> ListFetcher {
-        var configuration = WorkerConfiguration(
-            database: try common.databasePath(settings), cache: try common.cachePath(settings), transforms: 1)
+        var configuration = try common.configuration(settings, transforms: 1)
         // As a run is configured by its environment and its file.
         try DownloadOptions.parse([]).apply(to: &configuration, settings)
         try HostOptions.parse([]).apply(to: &configuration.downloads, settings)

@@ -1,7 +1,6 @@
 import ContentCache
 import Jobs
 import PrefetchWorker
-import SystemPackage
 
 extension CommonOptions {
     /// Opens the database for a command that changes it, calls `body`, and closes it, also after an error. If another
@@ -33,7 +32,8 @@ extension CommonOptions {
 
     /// - Parameter isNew: whether to make the cache if it is missing.
     func openCache(isNew: Bool = false) throws -> ContentCache {
-        try ContentCache(directory: FilePath(cachePath(try settings())), isNew: isNew)
+        let settings = try settings()
+        return try cacheLocation(settings).open(isNew: isNew)
     }
 
     /// Opens an existing cache, with the database that it belongs to.

@@ -50,15 +50,20 @@ struct RunOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "No progress, only warnings and the summary.") var quiet = false
 
     /// - Returns: a configuration with these options and the defaults of all others.
-    func configuration(database: String, cache: String, _ settings: Settings) throws -> WorkerConfiguration {
+    func configuration(_ common: CommonOptions, _ settings: Settings) throws -> WorkerConfiguration {
         let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
         let transforms = try settings.optional(RunSettings.transforms, transforms) ?? cores
-        var configuration = WorkerConfiguration(database: database, cache: cache, transforms: transforms)
+        var configuration = try common.configuration(settings, transforms: transforms)
         configuration.helpers = .installed(count: transforms)
         configuration.order = try settings.value(RunSettings.order, order)
         configuration.retries.maxTries = try settings.value(RunSettings.maxTries, maxTries)
         configuration.maxAge = try settings.value(RunSettings.maxAge, maxAge)
         configuration.keepsLinks = try settings.optional(RunSettings.links, links).map { $0 == .tree }
+        if configuration.keepsLinks == true, try common.cacheLocation(settings).isBucket {
+            throw SettingsError(
+                "links: a cache in a bucket has no links, since the folder in front of it has only files in use. Serve the "
+                    + "bucket, or see: worker get --help")
+        }
         var downloads = configuration.downloads
         downloads.concurrency = try settings.value(RunSettings.concurrency, concurrency)
         downloads.perHost = try settings.value(RunSettings.perHost, perHost)

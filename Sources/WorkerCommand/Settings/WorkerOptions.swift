@@ -22,8 +22,7 @@ extension WorkerOptions {
     /// - Parameter drains: whether the run ends when no work is left.
     private func configuration(drains: Bool) throws -> WorkerConfiguration {
         let settings = try common.settings()
-        var configuration = try options.configuration(
-            database: common.databasePath(settings), cache: common.cachePath(settings), settings)
+        var configuration = try options.configuration(common, settings)
         configuration.drains = drains
         try hosts.apply(to: &configuration.downloads, settings)
         try downloads.apply(to: &configuration, settings)

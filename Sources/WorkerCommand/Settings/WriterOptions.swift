@@ -15,9 +15,8 @@ struct WriterOptions: ParsableArguments {
     /// - Parameter helpers: how many pictures are decoded at once; nil for one for each core.
     func configuration(_ common: CommonOptions, helpers: Int?) throws -> WorkerConfiguration {
         let settings = try common.settings()
-        var configuration = WorkerConfiguration(
-            database: try common.databasePath(settings), cache: try common.cachePath(settings),
-            transforms: helpers ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        var configuration = try common.configuration(
+            settings, transforms: helpers ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
         configuration.helpers = .installed(count: configuration.helpers.count)
         configuration.downloads.maxBodyBytes = try settings.value(DownloadSettings.maxBody, maxBody)
         configuration.minimumFree = try settings.optional(UpkeepSettings.minFree, minFree)

@@ -12,7 +12,8 @@ final class TestWorker: Sendable {
     /// Files of the tests' own.
     let scratch: String
     let origin: LoopbackOrigin
-    private let state = Mutex((runs: 0, started: [RunningProgram](), errors: [pid_t: String]()))
+    private let state = Mutex(
+        (runs: 0, started: [RunningProgram](), errors: [pid_t: String](), variables: [String: String]()))
 
     static let marker = "PREFETCH_TEST"
 
@@ -169,8 +170,11 @@ final class TestWorker: Sendable {
         variables["WORKER_DB"] = database
         variables["WORKER_CACHE"] = cache
         variables[Self.marker] = home
-        return variables
+        return variables.merging(state.withLock { $0.variables }) { $1 }
     }
+
+    /// Further variables for every program that is run from now on.
+    func set(_ variables: [String: String]) { state.withLock { $0.variables.merge(variables) { $1 } } }
 
     /// Workers and their helpers, as far as they live.
     var processes: [pid_t] { ProcessTable.processes(named: ["worker", "worker-helper"], with: Self.marker, home) }

@@ -59,7 +59,9 @@ extension TestWorker {
     private func checkFiles(_ location: SourceLocation) {
         let database: Set = ["worker.db", "worker.db-wal", "worker.db-shm", "worker.db.lock", "cache"]
         #expect(Set(fileNames(in: home)).subtracting(database) == [], sourceLocation: location)
-        let folders: Set = ["CACHE_ID", "CACHE_OWNER", "CACHE_VERSION", "blobs", "quarantine"]
+        let folders: Set = [
+            "CACHE_BACKED_BY", "CACHE_ID", "CACHE_OWNER", "CACHE_VERSION", "blobs", "quarantine",
+        ]
         #expect(Set(fileNames(in: cache)).subtracting(folders) == [], sourceLocation: location)
         let odd = blobs.filter { !$0.matchesBlob }
         #expect(odd == [], sourceLocation: location)

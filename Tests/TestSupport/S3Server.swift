@@ -1,37 +1,36 @@
 import Glibc
 import SystemPackage
-import TestSupport
 
 /// Ceph's gateway, started by `scripts/s3-server`. It ends with the process that runs the tests.
 ///
 /// It is taken from the folder that the environment variable `RADOSGW_ROOT` names, else from `.build/radosgw`, as
 /// `scripts/s3-server --fetch FOLDER` fills them, or from where Debian's package `radosgw` installs it.
-final class S3Server: Sendable {
-    let endpoint: String
-    let key: String
-    let secret: String
+public final class S3Server: Sendable {
+    public let endpoint: String
+    public let key: String
+    public let secret: String
     private let program: RunningProgram
 
-    static let missing = "There is no 'radosgw', and scripts/bootstrap could not download it."
+    public static let missing = "There is no 'radosgw', and scripts/bootstrap could not download it."
 
     private static let package = FilePath(#filePath).removingLastComponent().removingLastComponent()
-        .removingLastComponent().removingLastComponent()
+        .removingLastComponent()
 
     private static let folder =
         getenv("RADOSGW_ROOT").map { String(cString: $0) } ?? package.appending(".build/radosgw").string
 
-    static var isAvailable: Bool {
+    public static var isAvailable: Bool {
         ChildProcess.find("radosgw") != nil || access("\(folder)/root/usr/bin/radosgw", X_OK) == 0
     }
 
-    static var hasIPv6: Bool { text("/proc/net/if_inet6").contains("00000000000000000000000000000001 ") }
+    public static var hasIPv6: Bool { text("/proc/net/if_inet6").contains("00000000000000000000000000000001 ") }
 
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
     }
 
     /// One for all tests, and so a child of none of them: it takes seconds to start.
-    static let running = Task { try await S3Server() }
+    public static let running = Task { try await S3Server() }
 
     private init() async throws {
         let template = "\(Self.variable("TMPDIR") ?? "/tmp")/s3-server-output-XXXXXX"

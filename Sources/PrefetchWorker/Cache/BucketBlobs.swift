@@ -1,0 +1,221 @@
+internal import ContentCache
+internal import Core
+internal import Dispatch
+internal import ImageFiles
+internal import Jobs
+internal import ObjectStorage
+internal import Synchronization
+internal import SystemPackage
+
+/// Blobs in an S3 bucket, behind the folder of a cache.
+///
+///     blobs/sha256/ab/<64 hex>    with the image's media type
+///     CACHE_ID                    the name by which the index recognizes the bucket
+///     CACHE_OWNER                 where the index is
+struct BucketBlobs: BackingStore {
+    let name: String
+    private let bucket: Bucket
+
+    init(_ bucket: Bucket) {
+        self.bucket = bucket
+        name = "\(bucket.location)"
+    }
+
+    /// Makes the bucket if it is missing.
+    func makeIfMissing() throws(CacheError) {
+        try Self.result { [bucket] () async throws(StorageError) in
+            do throws(StorageError) {
+                _ = try await bucket.bytes(of: Self.identity)
+            } catch {
+                guard error.code == .noBucket else { throw error }
+                try await bucket.make()
+            }
+        }
+    }
+
+    // MARK: - Blobs
+
+    func store(_ blobs: [PendingBlob]) -> [CacheError?] {
+        // The bucket sends as many at once as it has connections.
+        let stored = Self.wait { [bucket] () async throws(StorageError) in
+            await withTaskGroup(of: (Int, StorageError?).self) { group in
+                for (index, blob) in blobs.enumerated() {
+                    group.addTask { (index, await Self.put(blob, bucket)) }
+                }
+                return await group.reduce(into: blobs.map { _ in StorageError?.none }) { $0[$1.0] = $1.1 }
+            }
+        }
+        switch stored {
+        case .success(let errors): return errors.map { $0.map(CacheError.init) }
+        case .failure(let error): return blobs.map { _ in CacheError(error) }
+        }
+    }
+
+    private static func put(_ blob: PendingBlob, _ bucket: Bucket) async -> StorageError? {
+        do throws(StorageError) {
+            try await bucket.put(
+                key(of: blob.hash), blob.file.descriptor, size: blob.size, hash: blob.hash, type: mediaType(of: blob))
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Web servers and browsers that read the bucket need it.
+    private static func mediaType(of blob: PendingBlob) -> String {
+        withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
+            // Best effort: a file that can't be read fails when it is sent.
+            let count = (try? blob.file.descriptor.read(fromAbsoluteOffset: 0, into: buffer)) ?? 0
+            return ImageFormat.sniff(UnsafeRawBufferPointer(rebasing: buffer[..<count]))?.mediaType
+                ?? "application/octet-stream"
+        }
+    }
+
+    func fetch(_ hash: BlobHash, into file: BlobFile) throws(CacheError) -> Int64? {
+        try Self.result { [bucket] () async throws(StorageError) in
+            try await bucket.get(Self.key(of: hash), into: file.descriptor, maxBytes: .max, hash: hash)
+        }
+    }
+
+    func size(of hash: BlobHash) throws(CacheError) -> Int64? {
+        try Self.result { [bucket] () async throws(StorageError) in try await bucket.info(of: Self.key(of: hash))?.size
+        }
+    }
+
+    func remove(_ hashes: [BlobHash]) throws(CacheError) {
+        try Self.result { [bucket] () async throws(StorageError) in try await bucket.delete(hashes.map(Self.key)) }
+    }
+
+    func blobs(inShard shard: Int) throws(CacheError) -> [(hash: BlobHash, size: Int64, age: Int64?)] {
+        let prefix = Self.prefix + String(shard < 16 ? "0" : "") + String(shard, radix: 16) + "/"
+        let objects = try Self.result { [bucket] () async throws(StorageError) in
+            var objects: [Bucket.Info] = []
+            var next: String?
+            repeat {
+                let page = try await bucket.list(prefix, continuing: next)
+                objects += page.objects
+                next = page.next
+            } while next != nil
+            return objects
+        }
+        let now = DatabaseGate.wallClock().milliseconds
+        return objects.compactMap { object in
+            BlobHash(String(object.key.dropFirst(prefix.count))).map {
+                ($0, object.size, object.modified.map { now - $0.milliseconds })
+            }
+        }
+    }
+
+    func url(of hash: BlobHash, seconds: Int) throws(CacheError) -> String {
+        try Self.result { [bucket] () async throws(StorageError) in
+            try await bucket.presignedURL(of: Self.key(of: hash), seconds: seconds)
+        }
+    }
+
+    private static let prefix = "blobs/sha256/"
+
+    private static func key(of hash: BlobHash) -> String { "\(prefix)\(hash.hex.prefix(2))/\(hash.hex)" }
+
+    // MARK: - Whose bucket it is
+
+    private static let identity = "CACHE_ID"
+    private static let owner = "CACHE_OWNER"
+    private static let probe = "CACHE_PROBE"
+
+    func identity() throws(CacheError) -> String? {
+        guard let text = try text(Self.identity) else { return nil }
+        guard !text.isEmpty else {
+            throw CacheError(.notACache, "\(name)/\(Self.identity) is empty; it must hold a name.")
+        }
+        return text
+    }
+
+    func identify(as name: String) throws(CacheError) -> String {
+        let isNamed = try Self.result { [bucket] () async throws(StorageError) in
+            // Of several workers that start at once, one names it.
+            try await bucket.putIfAbsent(Self.identity, Array("\(name)\n".utf8))
+        }
+        return isNamed ? name : try identity() ?? name
+    }
+
+    func changeIdentity(to name: String) throws(CacheError) { try put(Self.identity, name) }
+
+    func owner() throws(CacheError) -> String? { try text(Self.owner) }
+
+    func setOwner(_ text: String) throws(CacheError) { try put(Self.owner, text) }
+
+    func probe() throws(CacheError) { try put(Self.probe, "The worker tests whether it can write here.") }
+
+    private func text(_ key: String) throws(CacheError) -> String? {
+        let bytes = try Self.result { [bucket] () async throws(StorageError) in
+            try await bucket.bytes(of: key, maxBytes: 8_192)
+        }
+        return bytes.map { String(decoding: $0, as: UTF8.self).trimmingNewline() }
+    }
+
+    private func put(_ key: String, _ text: String) throws(CacheError) {
+        try Self.result { [bucket] () async throws(StorageError) in try await bucket.put(key, Array("\(text)\n".utf8)) }
+    }
+
+    // MARK: - Waiting
+
+    private static func result<R: Sendable>(
+        _ body: @escaping @Sendable () async throws(StorageError) -> R,
+    ) throws(CacheError) -> R {
+        do throws(StorageError) {
+            return try wait(body).get()
+        } catch {
+            throw CacheError(error)
+        }
+    }
+
+    /// Blocks the calling thread, which is one of a ``BlockingQueue`` or a command's own.
+    private static func wait<R: Sendable>(
+        _ body: @escaping @Sendable () async throws(StorageError) -> R,
+    ) -> Result<R, StorageError> {
+        let answer = Answer<R>()
+        Task.detached {
+            do throws(StorageError) {
+                answer.give(.success(try await body()))
+            } catch {
+                answer.give(.failure(error))
+            }
+        }
+        return answer.wait()
+    }
+}
+
+/// A result for which a thread waits.
+private final class Answer<R: Sendable>: Sendable {
+    private let isGiven = DispatchSemaphore(value: 0)
+    private let result = Mutex<Result<R, StorageError>>(
+        .failure(StorageError(.cancelled, "The request was cancelled.")))
+
+    func give(_ value: Result<R, StorageError>) {
+        result.withLock { $0 = value }
+        isGiven.signal()
+    }
+
+    func wait() -> Result<R, StorageError> {
+        isGiven.wait()
+        return result.withLock { $0 }
+    }
+}
+
+extension CacheError {
+    fileprivate init(_ error: StorageError) {
+        let code: Code =
+            switch error.code {
+            case .wrongBytes: .damaged
+            case .file: error.errno == .noSpace || error.errno == .diskQuotaExceeded ? .diskFull : .disk
+            case .invalid, .denied, .noBucket, .wrongRegion: .cannotCreate
+            case .unreachable, .tooLarge, .refused, .cancelled: .disk
+            }
+        self.init(code, error.message)
+    }
+}
+
+extension String {
+    /// Without the newline at its end.
+    fileprivate func trimmingNewline() -> String { hasSuffix("\n") ? String(dropLast()) : self }
+}

@@ -1,0 +1,55 @@
+import ArgumentParser
+import Jobs
+import PrefetchWorker
+
+struct CacheUploadCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "upload",
+        abstract: "Copies a cache in a folder to a bucket.",
+        discussion: """
+            From then on the database is used with the bucket: --cache s3://bucket/prefix, and another folder as \
+            --cache-folder. Stop its workers before. An upload that is stopped goes on where it was when it is started \
+            again. The folder stays as it is.
+
+            EXAMPLES:
+              worker cache upload s3://pictures/shop
+              worker cache upload s3://pictures/shop --db /var/lib/worker/worker.db --cache /var/cache/worker
+            """,
+    )
+    @OptionGroup var common: CommonOptions
+    @Argument(help: ArgumentHelp("The bucket, and where in it.", valueName: "s3://bucket/prefix")) var target: String
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let settings = try common.settings()
+            let location = CacheLocation(target, try common.bucket(settings))
+            guard location.isBucket else {
+                throw SettingsError("'\(target)' is no bucket. It is named as in s3://bucket/prefix")
+            }
+            let line = Terminal.errorIsTerminal ? LiveDisplay() : nil
+            let (upload, interruption) = try await stoppable { stop in
+                try await common.withCache { store, cache in
+                    try await CacheUpload.run(store: store, from: cache, to: location, stop: stop) { upload in
+                        line?.draw("\(Output.count(upload.files, "file")) sent (\(Output.bytes(upload.bytes)))")
+                    }
+                }
+            }
+            line?.finish()
+            if json { Terminal.print(try Output.json(upload)) } else { Terminal.print(summary(upload)) }
+            if let interruption {
+                Terminal.error("worker: Stopped. The same command goes on where it was.")
+                throw interruption
+            }
+        }
+    }
+
+    private func summary(_ upload: CacheUpload) -> String {
+        var text =
+            "\(Output.count(upload.files, "file")) sent (\(Output.bytes(upload.bytes))), \(upload.present) were there"
+        if upload.missing > 0 {
+            text += "; \(upload.missing) are missing in the folder or damaged, see: worker cache verify"
+        }
+        return text
+    }
+}

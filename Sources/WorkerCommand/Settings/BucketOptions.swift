@@ -1,0 +1,32 @@
+import PrefetchWorker
+
+/// The settings of a cache in a bucket, for the environment and the configuration file: every command that opens the
+/// cache needs the same.
+enum BucketOptions {
+    private static let endpoint = Setting.text(
+        "s3-endpoint", nil, "url", "The server of a cache in a bucket; else AWS_ENDPOINT_URL, or Amazon's.")
+    private static let region = Setting.text(
+        "s3-region", nil, "region", "The region of a cache in a bucket; else AWS_REGION, or us-east-1.")
+    private static let encryption = Setting.text(
+        "s3-encryption", nil, "kind", "Server-side encryption of stored objects: AES256 or aws:kms.")
+    private static let encryptionKey = Setting.text(
+        "s3-encryption-key", nil, "id", "The id of the key for aws:kms.")
+    private static let storageClass = Setting.text(
+        "s3-storage-class", nil, "class", "The storage class of stored objects, such as STANDARD_IA.")
+    private static let folderSize = Setting.bytes(
+        "cache-folder-size", "10GiB", "Bytes that the folder in front of a bucket keeps, approximately.")
+    static let all: [any NamedSetting] = [endpoint, region, encryption, encryptionKey, storageClass, folderSize]
+
+    /// - Parameter folder: the folder in front of the bucket.
+    static func settings(folder: String, _ settings: Settings) throws(SettingsError) -> BucketSettings {
+        var bucket = BucketSettings()
+        bucket.folder = folder
+        bucket.folderBytes = try settings.value(folderSize, nil)
+        bucket.endpoint = try settings.optional(endpoint, nil)
+        bucket.region = try settings.optional(region, nil)
+        bucket.encryption = try settings.optional(encryption, nil)
+        bucket.encryptionKey = try settings.optional(encryptionKey, nil)
+        bucket.storageClass = try settings.optional(storageClass, nil)
+        return bucket
+    }
+}
