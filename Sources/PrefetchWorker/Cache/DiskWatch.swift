@@ -20,6 +20,7 @@ final class DiskWatch: Sendable {
         var isAnnounced = false
     }
 
+    static let pause = "The worker pauses until its cache can be written to again."
     static let longestWait: Int64 = 1_000
     /// How often the free space is checked, in milliseconds.
     private static let lookEvery: Int64 = 1_000
@@ -73,7 +74,7 @@ final class DiskWatch: Sendable {
     /// - Returns: as `worked()`.
     func rests() -> Bool { state.withLock { $0.reported == nil && Self.endAnnouncement(&$0) } }
 
-    func sayItWorks(_ logger: Logger) { logger.notice("The disk works again; the worker continues.") }
+    func sayItWorks(_ logger: Logger) { logger.notice("The cache can be written to again; the worker continues.") }
 
     private static func endAnnouncement(_ state: inout State) -> Bool {
         defer { state.isAnnounced = false }
@@ -151,7 +152,7 @@ final class DiskWatch: Sendable {
 /// While the worker pauses, the queue waits. No item in flight is reported, since those continue.
 extension DiskWatch: ItemWaits {
     var name: String { WaitPlace.disk }
-    var reason: String { "The worker pauses until the disk works again. \(known ?? "")" }
+    var reason: String { "\(Self.pause) \(known ?? "")" }
     var counts: (waiting: Int, running: Int) { (known == nil ? 0 : 1, 0) }
 
     func waits(longerThan time: Duration) -> [Int64] { [] }

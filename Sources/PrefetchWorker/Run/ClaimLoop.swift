@@ -54,7 +54,7 @@ final class ClaimLoop: Sendable {
             if let trouble {
                 if options.drains, tasks.count == 0, await hasNothingToDo() { return .drained }
                 if disk.announce() {
-                    logger.error("The worker pauses until the disk works again.", metadata: ["reason": "\(trouble)"])
+                    logger.error("\(DiskWatch.pause)", metadata: ["reason": "\(trouble)"])
                 }
                 let wasTried = await probe.act()
                 if options.drains, wasTried, tasks.count == 0, try isHopeless() { return .disk(trouble) }
