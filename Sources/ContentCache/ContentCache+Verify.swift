@@ -97,6 +97,19 @@ extension ContentCache {
         return CacheError(.damaged, "The blob \(hash) was damaged; its bytes are in \(quarantine).")
     }
 
+    /// Whether the cache contains no blob.
+    public func hasNoBlobs() throws -> Bool {
+        if let backing {
+            for shard in 0..<256 where try !backing.blobs(inShard: shard).isEmpty { return false }
+        }
+        return try hasNoFiles()
+    }
+
+    func hasNoFiles() throws -> Bool {
+        for shard in 0..<256 where try !files(inShard: shard).isEmpty { return false }
+        return true
+    }
+
     /// Visits every name under `blobs/`, a folder at a time.
     ///
     /// - Parameter visit: gets the file's path and its hash, or `nil` if the file is no blob.

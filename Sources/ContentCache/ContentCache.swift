@@ -48,7 +48,7 @@ public struct ContentCache: Sendable {
         try Folders.make(self.directory)
         try checkVersion()
         try makeFolders()
-        try checkBacking()
+        try FrontFolder.check(self)
     }
 
     /// Creates missing folders inside: when the cache is opened, and when a folder was removed since.
@@ -79,6 +79,12 @@ public struct ContentCache: Sendable {
             throw CacheError(.notACache, "\(directory) is not a cache.")
         }
     }
+
+    /// Whose cache it is.
+    public var identity: CacheIdentity { CacheIdentity(cache: self) }
+    public var links: LinkTree { LinkTree(directory: directory) }
+    /// Nil without a backing store.
+    public var front: FrontFolder? { backing == nil ? nil : FrontFolder(cache: self) }
 
     /// For messages: the backing store's name, or the folder.
     public var name: String { backing?.name ?? directory.string }

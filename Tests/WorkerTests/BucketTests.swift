@@ -129,7 +129,7 @@ struct BucketTests {
         try await withBucket { w, bucket in
             let limits = ["--cache-max-size", "60kB", "--orphan-grace", "0", "--per-host", "20"]
             // The same few blobs come and go: each is published while it is about to be deleted.
-            let urls = (0..<600).map { w.url("/\($0 % 40).png?\($0)") }
+            let urls = (0..<300).map { w.url("/\($0 % 40).png?\($0)") }
             try await w.enqueue(urls)
             let others = try (0..<2).map { _ in try w.start(TestWorker.quick + limits) }
             try await w.run(["run", "--drain"] + TestWorker.quick + limits, within: .seconds(300))
@@ -146,7 +146,7 @@ struct BucketTests {
     @Test func `Kills lose nothing and leave nothing`() async throws {
         try await withBucket { w, bucket in
             try await w.enqueue((0..<300).map { w.url("/\($0).png") } + ["--variant", "t=32x,webp"])
-            for _ in 0..<12 {
+            for _ in 0..<8 {
                 let worker = try await w.startRegistered()
                 try await Task.sleep(for: .milliseconds(Int.random(in: 0...700)))
                 worker.send(SIGKILL)

@@ -10,7 +10,7 @@ public enum CacheOwnership {
     /// - Throws: `cannotCreate` if one of them belongs to another; errors of either.
     public static func check(_ store: JobStore, _ cache: ContentCache) async throws {
         let expected = try await store.cache.name()
-        let found = try cache.identity()
+        let found = try cache.identity.name()
         switch (found, expected) {
         case (let found?, let expected?):
             if found != expected {
@@ -28,15 +28,15 @@ public enum CacheOwnership {
                     """)
             }
             // The cache was emptied by hand, or is of an earlier version.
-            guard try cache.identify(as: expected) == expected else { throw refusal(store, cache) }
+            guard try cache.identity.give(expected) == expected else { throw refusal(store, cache) }
         case (let found?, nil):
             guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
             try await store.cache.setName(found)
         case (nil, nil):
             guard try await isItsIndex(store, cache) else { throw refusal(store, cache) }
-            try await store.cache.setName(try cache.identify(as: newName()))
+            try await store.cache.setName(try cache.identity.give(newName()))
         }
-        guard let name = try cache.identity() else { return }
+        guard let name = try cache.identity.name() else { return }
         try await CachePlaces(store, cache).check(name: name)
     }
 
@@ -63,7 +63,7 @@ public enum CacheOwnership {
     static func name(
         _ database: String, _ index: Salvage.Index, _ cache: ContentCache, adopts: Bool,
     ) throws -> String {
-        let found = try cache.identity()
+        let found = try cache.identity.name()
         switch (found, index.cache) {
         case (let found?, let expected?) where found == expected: return found
         case (nil, let expected?): return expected

@@ -66,7 +66,7 @@ struct CachePlaces {
         if cache.backing != nil { return try await checkBucket(database, folder) }
         let known = try await (
             folder: Self.decoded(store.cache.property(CacheIndex.placeProperty)),
-            database: Self.decoded(cache.owner())
+            database: Self.decoded(cache.identity.owner())
         )
         // The pair was copied and renamed, and the program was killed before it had recorded all of it.
         let before = try await store.cache.property(CacheIndex.nameBeforeProperty)
@@ -90,11 +90,11 @@ struct CachePlaces {
         do {
             if isCopiedPair {
                 let own = self.name(ofCopy: name)
-                try cache.changeIdentity(to: own)
+                try cache.identity.change(to: own)
                 try await store.cache.rename(from: name, to: own)
             }
             try await store.cache.setProperty(CacheIndex.placeProperty, to: Self.encoded(folder))
-            try cache.setOwner(Self.encoded(database))
+            try cache.identity.setOwner(Self.encoded(database))
         } catch let error as JobsError where error.code == .busy || error.code == .cannotOpen {
             // A command that only reads leaves the record to the next one that writes.
             return
@@ -107,7 +107,7 @@ struct CachePlaces {
     /// The bucket knows its database. The folder in front of it may be any, but all programs at work use the same: its
     /// locks say what may be deleted.
     private func checkBucket(_ database: Place, _ folder: Place) async throws {
-        let owner = Self.decoded(try cache.owner())
+        let owner = Self.decoded(try cache.identity.owner())
         if let owner, owner.isOther(than: database), owner.isThere {
             throw refusal("the database \(store.path) is a copy of \(owner.path)")
         }
@@ -120,7 +120,7 @@ struct CachePlaces {
                 "Workers of \(store.path) use the folder \(known.path) in front of \(cache.name): name it with --cache-folder."
             )
         }
-        if owner != database { try cache.setOwner(Self.encoded(database)) }
+        if owner != database { try cache.identity.setOwner(Self.encoded(database)) }
         guard known != folder else { return }
         do {
             try await store.cache.setProperty(CacheIndex.placeProperty, to: Self.encoded(folder))

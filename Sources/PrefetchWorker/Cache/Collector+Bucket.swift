@@ -10,11 +10,12 @@ extension Collector {
         let limit = policy.folderBytes
         try await disk.run { [cache] in
             Result {
-                guard let used = try cache.folderBytes() else { return }
+                guard let front = cache.front else { return }
+                let used = try front.bytes()
                 let missing = max(0, minimum - (try cache.freeBytes()))
                 guard used > limit || missing > 0 else { return }
                 // Some more than necessary, so that the next blobs find space.
-                try cache.trim(to: max(0, min(limit / 10 * 9, used - min(used, missing))))
+                try front.trim(to: max(0, min(limit / 10 * 9, used - min(used, missing))))
             }
         }.get()
     }

@@ -32,7 +32,7 @@ public struct LinkKeeper: Sendable {
     func keep(_ isOn: Bool) async throws {
         if try await store.cache.keepsLinks() == isOn {
             if isOn, try await looksWhole() { return }
-            if !isOn, !cache.isFolder(atLink: "links") { return }
+            if !isOn, !cache.links.isFolder(atLink: "links") { return }
         }
         try await turn(on: isOn)
     }
@@ -60,19 +60,19 @@ public struct LinkKeeper: Sendable {
             let missing = page.filter { entry in
                 guard let path = Self.path(of: entry) else { return false }
                 wanted.insert(path)
-                return cache.blob(atLink: path)?.hex != entry.blob
+                return cache.links.blob(atLink: path)?.hex != entry.blob
             }
             try await settle(missing)
             for path in missing.compactMap(Self.path) {
                 // There is no link if the blob was evicted meanwhile.
-                if cache.blob(atLink: path) != nil { report.made += 1 }
-                if cache.isFolder(atLink: path) { report.inTheWay.append(path) }
+                if cache.links.blob(atLink: path) != nil { report.made += 1 }
+                if cache.links.isFolder(atLink: path) { report.inTheWay.append(path) }
             }
         }
         report.links = wanted.count
         for link in try await linksOnDisk() where !wanted.contains(link) {
             // A link that was made meanwhile has an entry by now.
-            let blob = cache.blob(atLink: link)
+            let blob = cache.links.blob(atLink: link)
             guard try await entry(of: link, blob) == nil else { continue }
             try remove(link, &report)
             if let entry = try await entry(of: link, blob) { try await settle([entry]) }
@@ -84,12 +84,12 @@ public struct LinkKeeper: Sendable {
     private func removeAll() async throws -> Report {
         var report = Report()
         for link in try await linksOnDisk() { try remove(link, &report) }
-        try cache.removeEmptyLinkFolders()
+        try cache.links.removeEmptyLinkFolders()
         return report
     }
 
     private func remove(_ link: String, _ report: inout Report) throws(CacheError) {
-        if try cache.removeLink(link) { report.removed += 1 } else { report.inTheWay.append(link) }
+        if try cache.links.removeLink(link) { report.removed += 1 } else { report.inTheWay.append(link) }
     }
 
     /// Whether the tree was completed and a sample of its links still exists: a user may have deleted a part.
@@ -97,7 +97,9 @@ public struct LinkKeeper: Sendable {
         guard try await store.cache.hasMadeLinks() else { return false }
         let some = try await store.cache.entriesFromAllOver()
         return await disk.run { [cache] in
-            some.allSatisfy { entry in Self.path(of: entry).map { cache.blob(atLink: $0)?.hex == entry.blob } ?? true }
+            some.allSatisfy { entry in
+                Self.path(of: entry).map { cache.links.blob(atLink: $0)?.hex == entry.blob } ?? true
+            }
         }
     }
 
@@ -111,7 +113,7 @@ public struct LinkKeeper: Sendable {
         try await disk.run { [cache] in
             Result {
                 var found: [String] = []
-                try cache.forEachLink { found.append($0) }
+                try cache.links.forEachLink { found.append($0) }
                 return found
             }
         }.get()
@@ -148,9 +150,9 @@ public struct LinkKeeper: Sendable {
         do throws(CacheError) {
             // Text that is no hash has no file.
             if let hash = blob.flatMap({ BlobHash($0) }) {
-                try cache.link(hash, key: link.key, variant: link.variant, format: link.format)
+                try cache.links.link(hash, key: link.key, variant: link.variant, format: link.format)
             } else if blob == nil {
-                try cache.unlink(key: link.key, variant: link.variant, format: link.format)
+                try cache.links.unlink(key: link.key, variant: link.variant, format: link.format)
             }
         } catch {
             // A missing link costs a web server a cache miss; `worker cache verify` repairs it.

@@ -30,8 +30,8 @@ public struct Rebuild: Sendable {
                     },
                     files: { try Self.wholeFiles(in: cache) })
                 // After the database: if this fails, the two refuse each other, and the rebuild can be repeated.
-                if let name { try cache.changeIdentity(to: name) }
-                try cache.forgetOwner()
+                if let name { try cache.identity.change(to: name) }
+                try cache.identity.forgetOwner()
                 return report
             }
         }.get()

@@ -67,7 +67,7 @@ struct GetCommand: AsyncParsableCommand {
             guard link else { return Terminal.print(path) }
             guard
                 let name = LinkName.path(key: entry.key, variant: entry.variant, format: entry.format),
-                cache.blob(atLink: name)?.hex == entry.blob
+                cache.links.blob(atLink: name)?.hex == entry.blob
             else {
                 throw WorkerError(.usage, "There are no links. Make them with: worker run --links tree")
             }

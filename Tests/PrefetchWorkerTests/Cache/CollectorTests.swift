@@ -162,14 +162,14 @@ struct CollectorTests {
             #expect(
                 TestSupport.ProcessTable.contents(of: "\(depot.cache.directory)/\(name)") == Depot.bytes(2, count: 100))
             // One is lost, and one is left over.
-            try depot.cache.removeLink(name)
+            try depot.cache.links.removeLink(name)
             let hash = BlobHash(of: [1])
-            try depot.cache.link(hash, key: "nobody", variant: "original", format: "jpeg")
+            try depot.cache.links.link(hash, key: "nobody", variant: "original", format: "jpeg")
             let repaired = try await keeper.repair()
             #expect((repaired.links, repaired.made, repaired.removed) == (2, 1, 1))
             _ = try await depot.collector { $0.maxAge = 0 }.collect()
             var left = 0
-            try depot.cache.forEachLink { _ in left += 1 }
+            try depot.cache.links.forEachLink { _ in left += 1 }
             #expect(left == 0)
         }
     }

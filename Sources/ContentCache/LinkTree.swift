@@ -6,7 +6,10 @@ internal import SystemPackage
 ///
 /// The links are relative, so the folder can be moved or mounted elsewhere. With them a server need not query the
 /// index, which they follow: a missing or leftover link costs a cache miss, never a wrong picture.
-extension ContentCache {
+public struct LinkTree: Sendable {
+    /// The cache's folder.
+    let directory: FilePath
+
     /// Makes a link point to a blob. Readers see the old link or the new one.
     public func link(_ hash: BlobHash, key: String, variant: String, format: String) throws(CacheError) {
         guard let relative = LinkName.path(key: key, variant: variant, format: format) else { return }

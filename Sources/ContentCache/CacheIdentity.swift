@@ -3,11 +3,15 @@ internal import SystemPackage
 
 /// The name by which a cache and its index recognize each other, in `CACHE_ID` beside the version marker. Only the
 /// collector of an index that belongs to this cache may treat files without a row as orphans.
-extension ContentCache {
+public struct CacheIdentity: Sendable {
+    let cache: ContentCache
+    private var directory: FilePath { cache.directory }
+    private var backing: (any BackingStore)? { cache.backing }
+
     private var identityFile: FilePath { directory.appending("CACHE_ID") }
 
     /// - Returns: nil for a cache that never had an index, or only an index of an older version.
-    public func identity() throws(CacheError) -> String? {
+    public func name() throws(CacheError) -> String? {
         if let backing { return try backing.identity() }
         guard let text = try Folders.smallFile(identityFile) else { return nil }
         let name = text.filter { !$0.isWhitespace }
@@ -18,20 +22,20 @@ extension ContentCache {
     /// Names the cache, unless it has a name.
     ///
     /// - Returns: the cache's name.
-    public func identify(as name: String) throws(CacheError) -> String {
+    public func give(_ name: String) throws(CacheError) -> String {
         if let backing { return try backing.identify(as: name) }
-        if let known = try identity() { return known }
+        if let known = try self.name() { return known }
         try write(identity: name) { draft in
             // A link, since another worker may do the same at this moment, and exactly one name must win.
             Glibc.link(draft, identityFile.string) == 0 || errno == EEXIST
         }
-        return try identity() ?? name
+        return try self.name() ?? name
     }
 
     /// Renames the cache: from then on it belongs to no index that has the old name.
-    public func changeIdentity(to name: String) throws(CacheError) {
+    public func change(to name: String) throws(CacheError) {
         if let backing { return try backing.changeIdentity(to: name) }
-        guard try identity() != name else { return }
+        guard try self.name() != name else { return }
         try write(identity: name) { draft in Glibc.rename(draft, identityFile.string) == 0 }
     }
 
@@ -74,29 +78,16 @@ extension ContentCache {
     }
 
     private func writeOnce(_ name: String, _ publish: (String) -> Bool) throws {
-        let temporary = directory.appending("\(Self.draftPrefix)\(getpid()).\(UInt32.random(in: 0 ... .max))")
+        let temporary = directory.appending("\(ContentCache.draftPrefix)\(getpid()).\(UInt32.random(in: 0 ... .max))")
         let file = try FileDescriptor.open(
             temporary, .writeOnly, options: [.create, .truncate, .closeOnExec],
             permissions: [.ownerReadWrite, .groupRead, .otherRead])
         defer { Glibc.unlink(temporary.string) }
         try file.closeAfter {
             try file.writeAll((name + "\n").utf8)
-            if let reason = syncing.failure(file.rawValue) { throw reason }
+            if let reason = cache.syncing.failure(file.rawValue) { throw reason }
         }
         guard publish(temporary.string) else { throw Errno(rawValue: errno) }
-        try syncDirectory(directory)
-    }
-
-    /// Whether the cache contains no blob.
-    public func hasNoBlobs() throws -> Bool {
-        if let backing {
-            for shard in 0..<256 where try !backing.blobs(inShard: shard).isEmpty { return false }
-        }
-        return try hasNoFiles()
-    }
-
-    func hasNoFiles() throws -> Bool {
-        for shard in 0..<256 where try !files(inShard: shard).isEmpty { return false }
-        return true
+        try cache.syncDirectory(directory)
     }
 }

@@ -1,0 +1,109 @@
+internal import Core
+internal import Glibc
+internal import Synchronization
+internal import SystemPackage
+
+/// The folder in front of a backing store, which keeps the blobs in use.
+public struct FrontFolder: Sendable {
+    let cache: ContentCache
+
+    /// Bytes in the folder, approximately: other processes' files are counted once a minute.
+    public func bytes() throws -> Int64 {
+        if let known = cache.folderMeter.bytes { return known }
+        var total: Int64 = 0
+        for shard in 0..<256 {
+            for hash in try cache.files(inShard: shard) { total += cache.size(of: hash) ?? 0 }
+        }
+        cache.folderMeter.set(total)
+        return total
+    }
+
+    /// Deletes the files that were not used for the longest time, until the folder has at most this many bytes. The
+    /// backing store keeps its blobs. Files in use stay.
+    ///
+    /// - Returns: how many files and bytes were deleted.
+    @discardableResult
+    public func trim(to limit: Int64) throws -> (files: Int, bytes: Int64) {
+        var all: [(hash: BlobHash, size: Int64, used: Int64)] = []
+        var total: Int64 = 0
+        for shard in 0..<256 {
+            for hash in try cache.files(inShard: shard) {
+                var info = stat()
+                guard lstat(cache.name(of: hash), &info) == 0 else { continue }
+                all.append((hash, Int64(info.st_size), Int64(info.st_atim.tv_sec)))
+                total += Int64(info.st_size)
+            }
+        }
+        cache.folderMeter.set(total)
+        guard total > limit else { return (0, 0) }
+        all.sort { $0.used < $1.used }
+        var gone = (files: 0, bytes: Int64(0))
+        var rest = all[...]
+        while total - gone.bytes > limit, !rest.isEmpty {
+            // In slices, so that others get their turn.
+            let turn = try cache.turnToDelete()
+            for (hash, size, _) in rest.prefix(64) where total - gone.bytes > limit {
+                guard let blob = cache.unusedFile(hash), Glibc.unlink(cache.name(of: hash)) == 0 else { continue }
+                withExtendedLifetime((turn, blob)) {}
+                gone.files += 1
+                gone.bytes += size
+            }
+            rest = rest.dropFirst(64)
+        }
+        cache.folderMeter.set(total - gone.bytes)
+        return gone
+    }
+
+    // MARK: - Whose folder it is
+
+    private static let markerName = "CACHE_BACKED_BY"
+
+    /// Checks that a folder with a backing store is not used without it, and the other way round: each would delete
+    /// the other's blobs.
+    static func check(_ cache: ContentCache) throws(CacheError) {
+        let directory = cache.directory
+        let marker = directory.appending(markerName)
+        let found = try Folders.smallFile(marker)?.filter { $0 != "\n" }
+        switch (found, cache.backing?.name) {
+        case (nil, nil): return
+        case (let found?, let name?) where found == name: return
+        case (let found?, nil):
+            throw CacheError(
+                .cannotCreate,
+                "\(directory) holds copies of what is in \(found): use it with --cache \(found), or name another folder."
+            )
+        case (let found?, let name?):
+            throw CacheError(
+                .cannotCreate,
+                "\(directory) holds copies of what is in \(found), and not in \(name): name another folder with --cache-folder."
+            )
+        case (nil, let name?):
+            let isEmpty: Bool
+            do { isEmpty = try cache.hasNoFiles() } catch {
+                throw CacheError(.disk, "\(directory) can't be read: \(error)")
+            }
+            guard isEmpty else {
+                throw CacheError(
+                    .cannotCreate,
+                    """
+                    \(directory) is a cache of its own. Name another folder with --cache-folder; or, to move its files to \
+                    \(name), see: worker cache upload --help
+                    """)
+            }
+            try cache.write(name + "\n", to: marker)
+        }
+    }
+}
+
+/// Counts the bytes of a folder between two looks at its files.
+final class FolderMeter: Sendable {
+    private static let validity = Duration.seconds(60)
+    private let state = Mutex<(bytes: Int64, until: ContinuousClock.Instant)?>(nil)
+
+    /// Nil if it is time to look again.
+    var bytes: Int64? { state.withLock { state in state.flatMap { $0.until > .now ? $0.bytes : nil } } }
+
+    func set(_ bytes: Int64) { state.withLock { $0 = (bytes, .now + Self.validity) } }
+
+    func add(_ bytes: Int64) { state.withLock { $0?.bytes += bytes } }
+}
