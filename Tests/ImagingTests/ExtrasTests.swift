@@ -79,7 +79,7 @@ struct ExtrasTests {
     @Test func tagsOfATIFF() throws {
         let plain = try make(one: TestImages.png(40, 30), "x,tiff")
         #expect(try make(one: plain, "x,tiff") == plain)
-        let tagged = try make(one: MetadataSourceTests.jpeg(), "x,tiff")
+        let tagged = try make(one: MetadataSourceTests.jpeg(), "x,tiff,keep-metadata")
         try check(tagged, "tiff", isKept: false)
     }
 

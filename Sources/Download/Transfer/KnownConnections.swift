@@ -14,11 +14,15 @@ final class KnownConnections {
         var users = 0
         /// HTTP/2: many requests at once, told apart by their stream numbers.
         var isMultiplexed = false
+        /// The host of its requests; nil before the first.
+        var host: String?
 
         init(socket: CInt, remotePort: CInt) { (self.socket, self.remotePort) = (socket, remotePort) }
     }
 
     private var byPort: [CInt: Connection] = [:]
+    /// The local ports of the connections to a host.
+    private var ports: [String: Set<CInt>] = [:]
     private var distrusted = LRUCache<String, ContinuousClock.Instant>(countLimit: 10_000)
     /// How long after its last unsolicited bytes a host is distrusted; its server may be repaired since.
     private static let distrustDuration = Duration.seconds(3_600)
@@ -40,7 +44,10 @@ final class KnownConnections {
     /// - Parameter opened: the sockets opened for it; empty if an earlier connection is reused.
     func connection(localPort: CInt, remotePort: CInt, opened: [CInt]) -> Connection? {
         if let socket = opened.first(where: { Self.localPort(of: $0) == localPort }) {
-            if byPort.count > 8_192 { byPort = byPort.filter { $0.value.users > 0 } }
+            if byPort.count > 8_192 {
+                byPort = byPort.filter { $0.value.users > 0 }
+                ports = [:]
+            }
             let made = Connection(socket: socket, remotePort: remotePort)
             byPort[localPort] = made
             return made
@@ -49,6 +56,28 @@ final class KnownConnections {
             Self.localPort(of: known.socket) == localPort
         else { return nil }
         return known
+    }
+
+    /// Notes the host that a connection is used for.
+    func use(_ connection: Connection, for host: String) {
+        connection.users += 1
+        guard connection.host == nil, let port = Self.localPort(of: connection.socket) else { return }
+        connection.host = host
+        ports[host, default: []].insert(port)
+    }
+
+    /// Looks at a host's idle connections before libcurl does: from version 8 on, it reads the bytes that have arrived on
+    /// them and closes them, so that ``unasked(on:isSecure:)`` never sees them.
+    func lookAtIdle(of host: String, isSecure: Bool) {
+        for port in ports[host] ?? [] {
+            guard let connection = byPort[port], connection.host == host, Self.localPort(of: connection.socket) == port
+            else {
+                ports[host]?.remove(port)
+                continue
+            }
+            if case .bytes = unasked(on: connection, isSecure: isSecure) { distrust(host) }
+        }
+        if ports[host]?.isEmpty == true { ports[host] = nil }
     }
 
     /// The bytes that arrived on an idle connection.

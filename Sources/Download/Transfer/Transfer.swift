@@ -83,7 +83,9 @@ final class Transfer {
         hop = queued.url
         started = now - queued.hop.spent
         hopStarted = now
-        usesOwnConnection = tools.connections.distrusts(queued.host)
+        // Of a connection without TLS libcurl leaves the bytes where they are.
+        if speaksTLS { connections.lookAtIdle(of: queued.host, isSecure: true) }
+        usesOwnConnection = connections.distrusts(queued.host)
     }
 
     var elapsed: Duration { .now - started }
@@ -151,7 +153,7 @@ extension Transfer {
         // On a new connection the server may send first, as TLS and HTTP/2 do.
         let unasked = openedSockets.isEmpty ? connections.unasked(on: connection, isSecure: speaksTLS) : .nothing
         if case .nothing = unasked {
-            connection.users += 1
+            connections.use(connection, for: queued.host)
             self.connection = connection
             return true
         }
