@@ -291,7 +291,8 @@ if Context.environment["FAST_SUITES"] != nil {
 // own, with counters in the modules that are looked at.
 if Context.environment["FUZZ"] != nil {
     let counted = [
-        "Core", "Jobs", "Download", "Variants", "ImageFiles", "Imaging", "HelperProtocol", "Lists", "PrefetchWorker",
+        "Core", "Jobs", "Download", "Variants", "ImageFiles", "Imaging", "HelperProtocol", "Lists", "ObjectStorage",
+        "PrefetchWorker",
     ]
     for target in package.targets where counted.contains(target.name) {
         target.swiftSettings? += [.unsafeFlags(["-O", "-sanitize=fuzzer"])]
@@ -301,7 +302,7 @@ if Context.environment["FUZZ"] != nil {
             name: "Fuzz",
             dependencies: [
                 "Core", "Jobs", "Download", "Variants", "ImageFiles", "Imaging", "HelperProtocol", "Lists",
-                "PrefetchWorker",
+                "ObjectStorage", "PrefetchWorker",
                 .product(name: "SystemPackage", package: "swift-system"), .product(name: "Yams", package: "Yams"),
             ],
             // The manifest's files are links into the command, which can't be linked with another `main`.

@@ -37,7 +37,7 @@ struct FuzzTarget: Sendable {
     let seeds: [[UInt8]]
     let run: @Sendable (UnsafeRawBufferPointer) -> Void
 
-    static let all = headerTargets + pictureTargets + textTargets + listTargets
+    static let all = headerTargets + pictureTargets + textTargets + listTargets + storageTargets
 }
 
 /// The name is libFuzzer's own.

@@ -7,7 +7,7 @@ public import Core
 public protocol BackingStore: Sendable {
     /// For messages: `s3://pictures/shop`.
     var name: String { get }
-    /// Stores blobs durably, also those that it has.
+    /// Stores blobs durably. A blob that exists already is stored again.
     ///
     /// - Returns: the error of each blob, in order; nil for one that is stored.
     func store(_ blobs: [PendingBlob]) -> [CacheError?]
@@ -20,8 +20,8 @@ public protocol BackingStore: Sendable {
     func size(of hash: BlobHash) throws(CacheError) -> Int64?
     /// Deletes blobs. A missing blob is no error.
     func remove(_ hashes: [BlobHash]) throws(CacheError)
-    /// The blobs whose hashes begin with this byte, with the time since each was stored, in milliseconds of the store's
-    /// clock; the time is nil if the store does not say.
+    /// All blobs whose hashes begin with this byte. `age` is the time since a blob was stored, in milliseconds: this
+    /// machine's time minus the store's time stamp. Nil if the store gives no time stamp.
     func blobs(inShard shard: Int) throws(CacheError) -> [(hash: BlobHash, size: Int64, age: Int64?)]
     /// The name by which the store and its index recognize each other; nil if it has none.
     func identity() throws(CacheError) -> String?
@@ -31,7 +31,7 @@ public protocol BackingStore: Sendable {
     func identify(as name: String) throws(CacheError) -> String
     /// Renames the store: from then on it belongs to no index that has the old name.
     func changeIdentity(to name: String) throws(CacheError)
-    /// Where the store's index is, as the index noted it; nil if it did not.
+    /// The owning index's description of itself, as it was last stored; nil if none is stored.
     func owner() throws(CacheError) -> String?
     func setOwner(_ text: String) throws(CacheError)
     /// Tests whether the store can be written to.

@@ -2,9 +2,9 @@ internal import Core
 internal import Glibc
 internal import SystemPackage
 
-// With a backing store the folder has only blobs in use. Its locks still decide who may delete what: a program that
-// deletes a blob holds the exclusive lock of its file, and makes an empty one to lock where the folder has none. A worker
-// that stores a blob holds the shared lock from before it sends the bytes until the index has recorded it.
+// With a backing store, the folder has only blobs in use, and its file locks also protect the stored blobs. To delete a
+// blob, a program locks its file exclusively. If the folder has no such file, it makes an empty one. A worker holds the
+// shared lock from before it sends the bytes until the index has recorded the blob.
 extension ContentCache {
     /// Stores a group in the backing store, after its files have their names and locks.
     func storeBehind(_ group: [PendingBlob], _ outcome: inout Publication) {
@@ -56,7 +56,7 @@ extension ContentCache {
     /// - Returns: the file; nil if a worker published the blob meanwhile.
     func placeholder(of hash: BlobHash) -> CInt? {
         guard let file = try? makeDescriptor().rawValue else { return nil }
-        if flock(file, LOCK_EX | LOCK_NB) == 0,
+        if Self.lock(file, LOCK_EX),
             linkat(AT_FDCWD, "/proc/self/fd/\(file)", AT_FDCWD, name(of: hash), AT_SYMLINK_FOLLOW) == 0
         {
             return file
@@ -65,9 +65,12 @@ extension ContentCache {
         return nil
     }
 
-    /// Notes the use of a file, for ``FrontFolder/trim(to:)``. Best effort: file systems may be mounted without times of use.
+    /// Sets a file's time of use to now, for ``FrontFolder/trim(to:)``. Best effort: the file may belong to another user.
     func noteUse(_ file: BlobFile) {
-        guard backing != nil else { return }
+        var info = stat()
+        // Not at each use, since it also changes the time by which a verified file is recognized.
+        guard backing != nil, fstat(file.descriptor.rawValue, &info) == 0, time(nil) - info.st_atim.tv_sec > 3_600
+        else { return }
         // UTIME_NOW and UTIME_OMIT of sys/stat.h, which Swift can't import: the time of use is now, the other stays.
         let times = [(1 << 30) - 1, (1 << 30) - 2].map { timespec(tv_sec: 0, tv_nsec: $0) }
         _ = futimens(file.descriptor.rawValue, times)

@@ -1,5 +1,6 @@
 public import Core
 internal import Glibc
+internal import Synchronization
 internal import SystemPackage
 
 // This file decides which program may delete which file. All locks are `flock`, so the kernel releases them if a
@@ -27,22 +28,33 @@ public final class UnusedBlob: Sendable {
     public let hash: BlobHash
     /// Negative if nothing under the name can be opened.
     private let file: CInt
-    /// Whether there was no file: then there is none to delete, and a file that got the name since is a new one.
+    /// True if no file had the name. A file that has it later is new and must not be deleted.
     fileprivate let wasMissing: Bool
-    /// The name of an empty file that was made to be locked. It goes with this object, and not before: once it is gone,
-    /// the name may be another file's.
-    fileprivate let placeholder: String?
+    /// The path of the empty file that was made to hold the lock; nil once it is deleted, since the name may be another
+    /// file's by then.
+    private let placeholder: Mutex<String?>
 
     fileprivate init(_ hash: BlobHash, _ file: CInt, wasMissing: Bool = false, placeholder: String? = nil) {
         self.hash = hash
         self.file = file
         self.wasMissing = wasMissing
-        self.placeholder = placeholder
+        self.placeholder = Mutex(placeholder)
     }
 
     deinit {
-        if let placeholder { Glibc.unlink(placeholder) }
+        removePlaceholder()
         if file >= 0 { Glibc.close(file) }
+    }
+
+    /// - Returns: whether there was one.
+    @discardableResult
+    fileprivate func removePlaceholder() -> Bool {
+        placeholder.withLock { path in
+            guard let name = path else { return false }
+            Glibc.unlink(name)
+            path = nil
+            return true
+        }
     }
 }
 
@@ -78,9 +90,11 @@ extension ContentCache {
         return placeholder(of: hash).map { UnusedBlob(hash, $0, placeholder: name(of: hash)) }
     }
 
-    /// The same for the folder's file alone.
+    /// Like ``unused(_:)``, but ignores the backing store.
     func unusedFile(_ hash: BlobHash) -> UnusedBlob? {
         let file = Glibc.open(name(of: hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        // A file that can't be opened for want of descriptors or memory may be in use.
+        if file < 0, [EMFILE, ENFILE, ENOMEM].contains(errno) { return nil }
         let blob = UnusedBlob(hash, file, wasMissing: file < 0 && errno == ENOENT)
         return blob.isLocked() ? blob : nil
     }
@@ -93,7 +107,7 @@ extension ContentCache {
         try heldAndStored(hash, size: size)
     }
 
-    /// The same for the folder's file alone.
+    /// Like ``hold(_:size:)``, but ignores the backing store.
     func held(_ hash: BlobHash, size: Int64) throws(CacheError) -> BlobFile? {
         while true {
             let raw = Glibc.open(name(of: hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -124,7 +138,7 @@ extension ContentCache {
     }
 
     /// - Returns: true if it has the lock, or if the file system has no locks.
-    fileprivate static func lock(_ file: CInt, _ kind: CInt, patience milliseconds: Int = 0) -> Bool {
+    static func lock(_ file: CInt, _ kind: CInt, patience milliseconds: Int = 0) -> Bool {
         for _ in 0...milliseconds {
             if flock(file, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK { return true }
             if milliseconds > 0 { usleep(1_000) }
@@ -145,7 +159,8 @@ extension ContentCache {
     }
 
     private func remove(_ blob: UnusedBlob) throws(CacheError) {
-        guard !blob.wasMissing, blob.placeholder == nil, Glibc.unlink(name(of: blob.hash)) != 0, errno != ENOENT else {
+        guard !blob.removePlaceholder(), !blob.wasMissing, Glibc.unlink(name(of: blob.hash)) != 0, errno != ENOENT
+        else {
             return
         }
         // A folder may lie under a blob's name; it is moved to quarantine, for a person to inspect.

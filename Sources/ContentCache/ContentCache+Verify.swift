@@ -164,7 +164,7 @@ extension ContentCache {
         return isThere(hash) ? check(hash, size: size) : .missing
     }
 
-    /// The state of a blob in the backing store. If the folder has its bytes, they mend it.
+    /// Checks a blob in the backing store. If it is missing or damaged there, an intact copy in the folder is stored.
     ///
     /// - Parameter look: whether the blob is as it should be; nil if it is missing.
     private func finding(_ hash: BlobHash, _ size: Int64, _ look: () throws(CacheError) -> Bool?) -> Finding {

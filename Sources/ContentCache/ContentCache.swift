@@ -19,7 +19,7 @@ public struct ContentCache: Sendable {
     private let prefix: String
     let quarantine: FilePath
     let syncing: Syncing
-    /// Has all blobs, if there is one; the folder then keeps those in use.
+    /// The store behind the folder, which has every blob. Nil if the folder itself has them all.
     public let backing: (any BackingStore)?
     let folderMeter = FolderMeter()
 

@@ -40,7 +40,7 @@ public struct FrontFolder: Sendable {
         var gone = (files: 0, bytes: Int64(0))
         var rest = all[...]
         while total - gone.bytes > limit, !rest.isEmpty {
-            // In slices, so that others get their turn.
+            // The lock is released after every 64 files, so that other programs can delete files in between.
             let turn = try cache.turnToDelete()
             for (hash, size, _) in rest.prefix(64) where total - gone.bytes > limit {
                 guard let blob = cache.unusedFile(hash), Glibc.unlink(cache.name(of: hash)) == 0 else { continue }
@@ -95,12 +95,12 @@ public struct FrontFolder: Sendable {
     }
 }
 
-/// Counts the bytes of a folder between two looks at its files.
+/// Estimates the folder's size in bytes between two scans of its files.
 final class FolderMeter: Sendable {
     private static let validity = Duration.seconds(60)
     private let state = Mutex<(bytes: Int64, until: ContinuousClock.Instant)?>(nil)
 
-    /// Nil if it is time to look again.
+    /// Nil if the last scan is over a minute old.
     var bytes: Int64? { state.withLock { state in state.flatMap { $0.until > .now ? $0.bytes : nil } } }
 
     func set(_ bytes: Int64) { state.withLock { $0 = (bytes, .now + Self.validity) } }

@@ -1,7 +1,7 @@
 internal import Core
 internal import Hashing
 
-// The bucket as a whole: what is in it, and deleting of that.
+// Lists and deletes objects, and creates the bucket.
 extension Bucket {
     /// Deletes objects, whether they are there or not, with a request for each thousand.
     ///
@@ -15,7 +15,7 @@ extension Bucket {
         }
     }
 
-    /// As S3 takes them in one request.
+    /// S3's maximum for one request.
     private static let maxDeleted = 1_000
 
     private func delete(_ keys: ArraySlice<String>) async throws(StorageError) {
@@ -75,7 +75,7 @@ extension Bucket {
         return page
     }
 
-    private func page(_ listing: XMLElement) -> Page? {
+    func page(_ listing: XMLElement) -> Page? {
         let isEncoded = listing["EncodingType"] == "url"
         var objects: [Info] = []
         for element in listing.all("Contents") {

@@ -72,8 +72,7 @@ public final class Bucket: Sendable {
 
     /// Stores a small object unless there is one with its key. Of several callers at once, one stores it.
     ///
-    /// After an answer that was lost on its way, an object with the same bytes counts as stored by this call: bytes
-    /// that no other caller stores make the result certain.
+    /// If an answer is lost, the stored bytes are compared with these. So each caller should store different bytes.
     ///
     /// - Returns: whether it was stored.
     public func putIfAbsent(
@@ -162,7 +161,7 @@ public final class Bucket: Sendable {
         return "\(location.address.origin)\(path)?\(query)"
     }
 
-    /// As S3 takes them in one request.
+    /// S3's maximum for one PUT, in bytes.
     private static let maxSize: Int64 = 5 << 30
 
     private func headers(type: String, _ hash: BlobHash) throws(StorageError) -> [String: String] {

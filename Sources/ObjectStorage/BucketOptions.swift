@@ -2,14 +2,14 @@
 public struct BucketOptions: Hashable, Sendable {
     /// Requests at once; further ones wait.
     public var connections = 16
-    /// How often a request is sent that may pass later, the first included.
+    /// Maximum tries of a request after temporary errors, including the first.
     public var tries = 6
     /// Milliseconds between two tries.
     public var shortestPause = 50
     public var longestPause = 5_000
     /// Milliseconds until a connection is there.
     public var connectTimeout = 5_000
-    /// Seconds in which less than 1 KiB a second comes or goes.
+    /// Idle timeout in seconds: a try ends after this long below 1 KiB/s.
     public var silenceTimeout = 30
     /// Milliseconds of one try.
     public var totalTimeout = 3_600_000

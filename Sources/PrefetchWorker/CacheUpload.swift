@@ -16,7 +16,7 @@ public struct CacheUpload: Sendable, Encodable {
     private static let group = 64
 
     /// - Parameters:
-    ///   - cache: in a folder; workers may use it, and what they add is for the next upload.
+    ///   - cache: a cache in a folder. Files that workers add during the upload may be left out.
     ///   - target: a bucket.
     ///   - stop: ends the upload between two groups.
     ///   - progress: called after each group.
@@ -32,9 +32,7 @@ public struct CacheUpload: Sendable, Encodable {
                 .cannotCreate, "The database \(store.path) has no cache yet, so there is nothing to upload.")
         }
         if let other = try await disk.run({ Result { try bucket.identity() } }).get(), other != name {
-            throw WorkerError(
-                .cannotCreate,
-                "\(target.name) belongs to another database: name another prefix, as in \(target.name)-2.")
+            throw belongsToAnother(target)
         }
         var upload = CacheUpload()
         for shard in 0..<256 where !stop.isRequested {
@@ -54,9 +52,16 @@ public struct CacheUpload: Sendable, Encodable {
                 progress(upload)
             }
         }
-        // At last, since the bucket is a database's cache once it has the name.
-        if !stop.isRequested { _ = try await disk.run { Result { try bucket.identify(as: name) } }.get() }
+        // Only after all files are sent: the name makes the bucket this database's cache.
+        if !stop.isRequested, try await disk.run({ Result { try bucket.identify(as: name) } }).get() != name {
+            throw belongsToAnother(target)
+        }
         return upload
+    }
+
+    private static func belongsToAnother(_ target: CacheLocation) -> WorkerError {
+        WorkerError(
+            .cannotCreate, "\(target.name) belongs to another database: name another prefix, as in \(target.name)-2.")
     }
 
     private mutating func send(

@@ -47,6 +47,9 @@ final class KnownConnections {
             if byPort.count > 8_192 {
                 byPort = byPort.filter { $0.value.users > 0 }
                 ports = [:]
+                for (port, connection) in byPort {
+                    if let host = connection.host { ports[host, default: []].insert(port) }
+                }
             }
             let made = Connection(socket: socket, remotePort: remotePort)
             byPort[localPort] = made
@@ -66,8 +69,8 @@ final class KnownConnections {
         ports[host, default: []].insert(port)
     }
 
-    /// Looks at a host's idle connections before libcurl does: from version 8 on, it reads the bytes that have arrived on
-    /// them and closes them, so that ``unasked(on:isSecure:)`` never sees them.
+    /// Checks a host's idle connections for unsolicited bytes. It must run before libcurl uses them: libcurl 8 reads
+    /// such bytes and closes the connection, so ``unasked(on:isSecure:)`` would find nothing.
     func lookAtIdle(of host: String, isSecure: Bool) {
         for port in ports[host] ?? [] {
             guard let connection = byPort[port], connection.host == host, Self.localPort(of: connection.socket) == port

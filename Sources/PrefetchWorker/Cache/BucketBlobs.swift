@@ -1,6 +1,9 @@
 internal import ContentCache
 internal import Core
+internal import DequeModule
 internal import Dispatch
+internal import Foundation
+internal import Glibc
 internal import ImageFiles
 internal import Jobs
 internal import ObjectStorage
@@ -15,9 +18,12 @@ internal import SystemPackage
 struct BucketBlobs: BackingStore {
     let name: String
     private let bucket: Bucket
+    /// Gives up sooner: other programs wait while one deletes.
+    private let deletions: Bucket
 
-    init(_ bucket: Bucket) {
+    init(_ bucket: Bucket, deletions: Bucket) {
         self.bucket = bucket
+        self.deletions = deletions
         name = "\(bucket.location)"
     }
 
@@ -61,7 +67,7 @@ struct BucketBlobs: BackingStore {
         }
     }
 
-    /// Web servers and browsers that read the bucket need it.
+    /// The object's Content-Type, for web servers and browsers that read the bucket.
     private static func mediaType(of blob: PendingBlob) -> String {
         withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { buffer in
             // Best effort: a file that can't be read fails when it is sent.
@@ -83,7 +89,9 @@ struct BucketBlobs: BackingStore {
     }
 
     func remove(_ hashes: [BlobHash]) throws(CacheError) {
-        try Self.result { [bucket] () async throws(StorageError) in try await bucket.delete(hashes.map(Self.key)) }
+        try Self.result { [deletions] () async throws(StorageError) in
+            try await deletions.delete(hashes.map(Self.key))
+        }
     }
 
     func blobs(inShard shard: Int) throws(CacheError) -> [(hash: BlobHash, size: Int64, age: Int64?)] {
@@ -169,12 +177,13 @@ struct BucketBlobs: BackingStore {
         }
     }
 
-    /// Blocks the calling thread, which is one of a ``BlockingQueue`` or a command's own.
+    /// Blocks the calling thread until `body` has ended. `body` runs on a thread of its own: callers that block all of
+    /// Swift's threads can't keep it from ending.
     private static func wait<R: Sendable>(
         _ body: @escaping @Sendable () async throws(StorageError) -> R,
     ) -> Result<R, StorageError> {
         let answer = Answer<R>()
-        Task.detached {
+        Task.detached(executorPreference: BucketThread.shared) {
             do throws(StorageError) {
                 answer.give(.success(try await body()))
             } catch {
@@ -182,6 +191,34 @@ struct BucketBlobs: BackingStore {
             }
         }
         return answer.wait()
+    }
+}
+
+/// The thread that runs the tasks of all buckets; what they wait for is libcurl's.
+private final class BucketThread: TaskExecutor {
+    static let shared = BucketThread()
+
+    private let jobs = Mutex<Deque<UnownedJob>>([])
+    private let ready = DispatchSemaphore(value: 0)
+
+    private init() {
+        let thread = Thread { [self] in
+            var all = sigset_t()
+            sigfillset(&all)
+            pthread_sigmask(SIG_SETMASK, &all, nil)
+            while true {
+                ready.wait()
+                jobs.withLock { $0.popFirst() }?.runSynchronously(on: asUnownedTaskExecutor())
+            }
+        }
+        thread.name = "bucket"
+        thread.start()
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        jobs.withLock { $0.append(job) }
+        ready.signal()
     }
 }
 

@@ -45,7 +45,7 @@ public struct CacheLocation: Sendable {
 
     /// Opens the cache. Blocks; for a bucket no request is sent yet.
     ///
-    /// - Parameter isNew: whether a folder may be made that is missing.
+    /// - Parameter isNew: whether to create a missing cache. The folder in front of a bucket is always created.
     public func open(isNew: Bool = true, syncs: Bool = true) throws -> ContentCache {
         guard isBucket else { return try ContentCache(directory: FilePath(name), isNew: isNew, syncs: syncs) }
         return try ContentCache(directory: FilePath(settings.folder), backing: backing())
@@ -61,7 +61,7 @@ public struct CacheLocation: Sendable {
         let environment = { (name: String) in getenv(name).map { String(cString: $0) } }
         let credentials = CredentialSettings(environment: environment)
         var options = BucketOptions(environment: environment)
-        // Some seconds: other programs wait while one deletes a blob, and the worker pauses and tests the bucket afterwards.
+        // The worker itself pauses and tests a bucket that can't be reached.
         options.tries = 4
         options.encryption = settings.encryption
         options.encryptionKey = settings.encryptionKey
@@ -70,8 +70,15 @@ public struct CacheLocation: Sendable {
             let server = try BucketLocation.Server(
                 settings: credentials, endpoint: settings.endpoint, region: settings.region,
                 isPathStyle: settings.isPathStyle)
+            let location = try BucketLocation(name, server: server)
+            var hurried = options
+            hurried.tries = 2
+            hurried.connectTimeout = 3_000
+            hurried.silenceTimeout = 4
+            hurried.totalTimeout = 8_000
             return BucketBlobs(
-                Bucket(try BucketLocation(name, server: server), credentials: credentials, options: options))
+                Bucket(location, credentials: credentials, options: options),
+                deletions: Bucket(location, credentials: credentials, options: hurried))
         } catch {
             throw WorkerError(.usage, error.message)
         }

@@ -46,7 +46,7 @@ public enum CacheOwnership {
         var known = ""
         for _ in 0..<10 {
             let page = try await store.cache.blobs(after: known, limit: 100)
-            for blob in page where BlobHash(blob.hash).map({ cache.exists($0, size: blob.size) }) ?? false {
+            for blob in page where try has(blob.hash, blob.size, cache) {
                 return true
             }
             guard let last = page.last else { break }
@@ -78,10 +78,15 @@ public enum CacheOwnership {
         return newName()
     }
 
+    /// Whether the cache really has a file of the index. A bucket is asked.
+    private static func has(_ name: String, _ size: Int64, _ cache: ContentCache) throws -> Bool {
+        guard let hash = BlobHash(name) else { return false }
+        guard let backing = cache.backing else { return cache.exists(hash, size: size) }
+        return try backing.size(of: hash) == size
+    }
+
     private static func knows(_ index: Salvage.Index, _ cache: ContentCache) throws -> Bool {
-        let isThere = index.blobs.contains { blob in
-            BlobHash(blob.hash).map { cache.exists($0, size: blob.size) } ?? false
-        }
+        let isThere = try index.blobs.contains { try has($0.hash, $0.size, cache) }
         return try isThere || cache.hasNoBlobs()
     }
 

@@ -104,15 +104,15 @@ struct CachePlaces {
         }
     }
 
-    /// The bucket knows its database. The folder in front of it may be any, but all programs at work use the same: its
-    /// locks say what may be deleted.
+    /// Checks the bucket's owner and the folder in front of it. Any folder will do, but all running workers must use the
+    /// same one, since its file locks protect the blobs from deletion.
     private func checkBucket(_ database: Place, _ folder: Place) async throws {
         let owner = Self.decoded(try cache.identity.owner())
         if let owner, owner.isOther(than: database), owner.isThere {
             throw refusal("the database \(store.path) is a copy of \(owner.path)")
         }
         let known = try await Self.decoded(store.cache.property(CacheIndex.placeProperty))
-        if let known, known.isOther(than: folder), known.isThere,
+        if let known, known.isOther(than: folder),
             try await store.eviction.earliestStart(butNot: nil) != nil
         {
             throw WorkerError(

@@ -58,7 +58,7 @@ struct Housekeeper: Sendable {
         }
     }
 
-    /// Sleeps until the next round. Without work it lets all services of the run look rarely.
+    /// Sleeps until the next round. Without work, all services of the run poll less often.
     private func rest() async {
         if await hasNothingToDo(), signals.pace.beginRest() {
             // A job that was added before changes were noticed.
@@ -68,7 +68,7 @@ struct Housekeeper: Sendable {
     }
 
     private func hasNothingToDo() async -> Bool {
-        // While a reader holds the log, a look each second tells it from readers that come and go.
+        // Checked every second while the log is held, to distinguish one long reader from many short ones.
         guard tasks.count == 0, !store.maintenance.isLogHeld else { return false }
         // If the database can't be read, the next round tries again soon.
         return (try? await store.reports.backlog().isEmpty) ?? false

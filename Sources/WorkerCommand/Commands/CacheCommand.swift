@@ -22,8 +22,9 @@ struct CacheCollectCommand: AsyncParsableCommand {
         commandName: "gc",
         abstract: "Evicts files beyond the age and size limits, and removes files that a crash left.",
         discussion: """
-            Pinned files and those of items at work never go. Safe beside running workers, which do the same by themselves:
-            every minute and at the end of a run.
+            Pinned files and those of items at work never go. You can run it beside workers. Workers do the same
+            every minute and at the end of a run, except that only this command lists a bucket and deletes objects that the
+            index does not have.
 
             EXAMPLES:
               worker cache gc
@@ -59,8 +60,7 @@ struct CacheClearCommand: AsyncParsableCommand {
         commandName: "clear",
         abstract: "Removes all cached files that are neither pinned nor in use.",
         discussion: """
-            Jobs and their results stay, without their files. What is in quarantine stays as well, unless --quarantine says \
-            that it is to go too.
+            Jobs and their results stay, without their files. Files in quarantine stay too, unless you give --quarantine.
 
             EXAMPLES:
               worker cache clear

@@ -7,7 +7,8 @@ struct CacheRemoveCommand: AsyncParsableCommand {
         commandName: "remove",
         abstract: "Removes cached pictures of some URLs at once, pinned ones too.",
         discussion: """
-            Index, links and, where no other URL needs them, the bytes go. Jobs and their results stay, without the files. \
+            The command removes the pictures from the index, removes their links, and deletes the files that no other URL \
+            needs. Jobs and their results stay, without the files. \
             DELETE FROM entries WHERE url = … does the same; then a worker deletes the bytes within a minute. Exit code 1 \
             when nothing was cached.
 

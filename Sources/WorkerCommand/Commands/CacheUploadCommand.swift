@@ -7,9 +7,9 @@ struct CacheUploadCommand: AsyncParsableCommand {
         commandName: "upload",
         abstract: "Copies a cache in a folder to a bucket.",
         discussion: """
-            From then on the database is used with the bucket: --cache s3://bucket/prefix, and another folder as \
-            --cache-folder. Stop its workers before. An upload that is stopped goes on where it was when it is started \
-            again. The folder stays as it is.
+            Stop the workers of the database first; files that they add meanwhile may be left out. If the upload is \
+            stopped, the same command continues it. After the upload, use --cache s3://bucket/prefix and a new folder as \
+            --cache-folder with every command. The old folder stays as it is.
 
             EXAMPLES:
               worker cache upload s3://pictures/shop
@@ -25,7 +25,7 @@ struct CacheUploadCommand: AsyncParsableCommand {
             let settings = try common.settings()
             let location = CacheLocation(target, try common.bucket(settings))
             guard location.isBucket else {
-                throw SettingsError("'\(target)' is no bucket. It is named as in s3://bucket/prefix")
+                throw SettingsError("The target is no bucket. Name it as in s3://bucket/prefix")
             }
             let line = Terminal.errorIsTerminal ? LiveDisplay() : nil
             let (upload, interruption) = try await stoppable { stop in
@@ -46,7 +46,7 @@ struct CacheUploadCommand: AsyncParsableCommand {
 
     private func summary(_ upload: CacheUpload) -> String {
         var text =
-            "\(Output.count(upload.files, "file")) sent (\(Output.bytes(upload.bytes))), \(upload.present) were there"
+            "\(Output.count(upload.files, "file")) sent (\(Output.bytes(upload.bytes))), \(upload.present) were in the bucket already"
         if upload.missing > 0 {
             text += "; \(upload.missing) are missing in the folder or damaged, see: worker cache verify"
         }

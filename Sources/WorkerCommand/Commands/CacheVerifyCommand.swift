@@ -8,10 +8,10 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         commandName: "verify",
         abstract: "Reads every blob and checks it and the index against each other.",
         discussion: """
-            Damaged blobs go to the cache's quarantine, and the next job that wants them makes them anew; with --repair they \
-            are queued at once, with all that was lost before and is not there again. What is lost is told each time until \
-            it is there, or queued, or too old to be kept. Safe beside running workers. One that was stopped goes on with \
-            --resume. Exit code 0 when all is well, 74 when something was wrong, 130 or 143 when SIGINT or SIGTERM has \
+            The command moves damaged files to quarantine, and removes missing and damaged files from the index. The next \
+            job that needs such a file makes it again. With --repair the command queues all lost files at once, also those \
+            that an earlier verification found. It lists a lost file each time until the file is restored, queued, or older \
+            than --cache-max-age. You can run it beside workers. --resume continues a verification that was stopped. Exit code 0 when all is well, 74 when something was wrong, 130 or 143 when SIGINT or SIGTERM has \
             stopped it.
 
             EXAMPLES:

@@ -40,10 +40,10 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
         discussion: """
             Stop workers and programs that write to it first. The old database is locked while it is read, and is kept under \
             another name; programs that still have it open get an error that tells them to open it again. Items whose result can't be trusted \
-            any more are queued again; what is in the cache is read and found by them without the network.
-            The cache has to be the database's own. --adopt takes another one, or makes a database where there is none: of a \
-            cache whose own database is lost. Its files are kept, and go as they age; a download of the same bytes finds \
-            them. Its former database, if it turns up again, is refused.
+            any more are queued again; they find their files in the cache without the network.
+            The cache must belong to the database. With --adopt the database takes over the cache of a database that is \
+            lost; if there is no database, the command makes a new one. The files stay in the cache until they expire; a \
+            download of the same bytes finds them. If the lost database turns up again, workers refuse it with this cache.
             Exit code 0 when everything was read that had been written, 74 when something is lost (what, is said), 73 when a \
             newer version made the database or the cache is another's, 75 when a worker or another program is using it.
 

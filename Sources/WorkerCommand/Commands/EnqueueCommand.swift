@@ -12,9 +12,9 @@ struct EnqueueCommand: AsyncParsableCommand {
         discussion: """
             Prints the job's number. URLs come from the command line, from a list (-f), from another SQLite file (--query), or \
             from a manifest. A list is text with a URL on each line, CSV, TSV, JSON Lines, an XML sitemap or an index of \
-            them, an RSS or Atom feed, or an HTML page; plain, gzip or zstd. What it is taken for is told on standard \
-            error. Other columns of a row become the item's meta. One wrong line, and nothing is enqueued, unless \
-            --skip-invalid leaves such lines out.
+            them, an RSS or Atom feed, or an HTML page; plain, gzip or zstd. On standard error the command names the \
+            kind of list that it recognised. Other columns of a row become the item's meta. If one line is wrong, the \
+            command enqueues nothing; with --skip-invalid it leaves wrong lines out.
 
             A variant is NAME=WIDTHxHEIGHT[,fit][,position][,enlarge][,format][,qN][,option]…[,effect]…; either side of x \
             may be empty. docs/reference/variants.md explains the parts:

@@ -37,7 +37,7 @@ struct EventsCommand: AsyncParsableCommand {
             valueName: "file"))
     var cursor: String?
 
-    @Flag(inversion: .prefixedNo, help: "Wait for more at the end of the log, or end there.")
+    @Flag(inversion: .prefixedNo, help: "Wait for more events at the end of the log (the default), or end there.")
     var follow = true
 
     @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.")

@@ -13,8 +13,9 @@ struct GetCommand: AsyncParsableCommand {
             The file's bytes are checked before its path is printed, once after each start of the machine and whenever the \
             file has changed. Exit code 1 when it is not cached.
 
-            With a cache in a bucket the file is fetched into the folder in front of it. With --url the command prints a URL of \
-            the bucket instead, from which anyone can read the image for some time.
+            With a cache in a bucket the file is fetched into the folder in front of it. With --url the command prints a \
+            signed URL of the bucket instead. It works until --expires is over, or until the credentials that signed it \
+            expire.
 
             EXAMPLES:
               worker get https://example.com/a.jpg
@@ -46,6 +47,7 @@ struct GetCommand: AsyncParsableCommand {
 
     func validate() throws {
         if url && link { throw ValidationError("--url and --link can't be used together.") }
+        if expires != nil && !url { throw ValidationError("--expires needs --url.") }
     }
 
     func run() async throws {

@@ -107,8 +107,8 @@ struct RetryCommand: AsyncParsableCommand {
         commandName: "retry",
         abstract: "Puts a job's failed and cancelled items back into the queue.",
         discussion: """
-            URLs on the blacklist stay there and fail again without a request; --retry-failed takes those of the items that go \
-            back off the list.
+            URLs on the blacklist stay there, and their items fail again without a request. With --retry-failed the command \
+            removes the URLs of the retried items from the blacklist.
 
             EXAMPLES:
               worker retry 7

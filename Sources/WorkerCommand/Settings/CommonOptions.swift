@@ -41,7 +41,7 @@ struct CommonOptions: ParsableArguments {
         try settings.value(CommonSettings.cache, cache)
     }
     func bucket(_ settings: Settings) throws(SettingsError) -> BucketSettings {
-        try BucketOptions.settings(folder: try settings.value(CommonSettings.cacheFolder, cacheFolder), settings)
+        try S3Settings.settings(folder: try settings.value(CommonSettings.cacheFolder, cacheFolder), settings)
     }
 
     func cacheLocation(_ settings: Settings) throws(SettingsError) -> CacheLocation {
@@ -62,5 +62,5 @@ enum AllSettings {
     static let list: [any NamedSetting] =
         CommonSettings.all + RunSettings.all + CacheSizeSettings.all + HostSettings.all + DownloadSettings.all
         + PictureSettings.all + CacheSettings.all + UpkeepSettings.all + ProgramSettings.all + LogSettings.all
-        + DashboardSettings.all + BucketOptions.all
+        + DashboardSettings.all + S3Settings.all
 }

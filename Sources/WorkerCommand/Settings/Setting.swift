@@ -141,7 +141,7 @@ extension Setting where Value == Int64 {
     private static func amount(
         _ text: String, in units: [(String, Double)], below limit: Double,
     ) -> Int64? {
-        // Nothing is nothing in any unit.
+        // Zero needs no unit.
         if text == "0" { return 0 }
         guard let unit = units.first(where: { text.hasSuffix($0.0) }) else { return nil }
         let digits = text.dropLast(unit.0.count)

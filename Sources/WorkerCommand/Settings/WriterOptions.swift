@@ -4,7 +4,7 @@ import Download
 import Glibc
 import PrefetchWorker
 
-/// What a command takes that stores pictures in the cache: the limits by which a worker judges them, too.
+/// Options of commands that store pictures in the cache, including the limits on pictures.
 struct WriterOptions: ParsableArguments {
     @Option(DownloadSettings.maxBody) var maxBody: Int64?
     @Option(UpkeepSettings.minFree) var minFree: Int64?

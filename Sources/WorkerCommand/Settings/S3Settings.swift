@@ -1,8 +1,7 @@
 import PrefetchWorker
 
-/// The settings of a cache in a bucket, for the environment and the configuration file: every command that opens the
-/// cache needs the same.
-enum BucketOptions {
+/// Settings of a cache in a bucket. They are not flags: every command that opens the cache needs the same values.
+enum S3Settings {
     private static let endpoint = Setting.text(
         "s3-endpoint", nil, "url", "The server of a cache in a bucket; else AWS_ENDPOINT_URL, or Amazon's.")
     private static let region = Setting.text(
