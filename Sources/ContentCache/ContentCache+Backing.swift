@@ -64,15 +64,4 @@ extension ContentCache {
         Glibc.close(file)
         return nil
     }
-
-    /// Sets a file's time of use to now, for ``FrontFolder/trim(to:)``. Best effort: the file may belong to another user.
-    func noteUse(_ file: BlobFile) {
-        var info = stat()
-        // Not at each use, since it also changes the time by which a verified file is recognized.
-        guard backing != nil, fstat(file.descriptor.rawValue, &info) == 0, time(nil) - info.st_atim.tv_sec > 3_600
-        else { return }
-        // UTIME_NOW and UTIME_OMIT of sys/stat.h, which Swift can't import: the time of use is now, the other stays.
-        let times = [(1 << 30) - 1, (1 << 30) - 2].map { timespec(tv_sec: 0, tv_nsec: $0) }
-        _ = futimens(file.descriptor.rawValue, times)
-    }
 }

@@ -21,8 +21,8 @@ extension ContentCache {
     /// - Throws: `damaged` if it is missing or its bytes differ from its hash; `disk`.
     public func openVerified(_ hash: BlobHash) throws(CacheError) -> BlobFile {
         do throws(CacheError) {
-            if let file = try openedWhole(hash) {
-                noteUse(file)
+            if let file = try openedOrPutAside(hash) {
+                front?.noteUse(file)
                 return file
             }
         } catch {
@@ -33,7 +33,7 @@ extension ContentCache {
     }
 
     /// - Returns: nil if it is missing.
-    private func openedWhole(_ hash: BlobHash) throws(CacheError) -> BlobFile? {
+    private func openedOrPutAside(_ hash: BlobHash) throws(CacheError) -> BlobFile? {
         let file: BlobFile
         do {
             // Non-blocking: opening a FIFO would wait forever.
@@ -207,7 +207,7 @@ extension ContentCache {
         }
         do throws(CacheError) {
             // It may have been evicted since.
-            return try openedWhole(hash) == nil ? .missing : .good
+            return try openedOrPutAside(hash) == nil ? .missing : .good
         } catch {
             return hasFile(hash, size: size) || error.code != .damaged
                 ? .unreadable("\(hash): \(error.message)") : .damaged

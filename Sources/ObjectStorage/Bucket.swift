@@ -51,7 +51,7 @@ public final class Bucket: Sendable {
         guard (0...Self.maxSize).contains(size) else {
             throw StorageError(.invalid, "An object has 0 to \(Self.maxSize) bytes, and not \(size).")
         }
-        let purpose = "store \(key)"
+        let purpose = Self.purpose(ofStoring: key)
         let reply = try await requests.send(
             BucketRequests.Call(
                 method: "PUT", key: key, headers: try headers(type: type, hash), body: .file(file, size),
@@ -61,13 +61,7 @@ public final class Bucket: Sendable {
 
     /// Stores a small object. An object of that key is replaced.
     public func put(_ key: String, _ bytes: [UInt8], type: String = "text/plain") async throws(StorageError) {
-        let hash = BlobHash(digest: SHA256.digest(of: bytes))
-        let purpose = "store \(key)"
-        let reply = try await requests.send(
-            BucketRequests.Call(
-                method: "PUT", key: key, headers: try headers(type: type, hash), body: .bytes(bytes), payload: hash.hex,
-                purpose: purpose))
-        try requests.check(reply.answer, purpose)
+        try requests.check(await small(key, bytes, type: type).answer, Self.purpose(ofStoring: key))
     }
 
     /// Stores a small object unless there is one with its key. Of several callers at once, one stores it.
@@ -78,19 +72,25 @@ public final class Bucket: Sendable {
     public func putIfAbsent(
         _ key: String, _ bytes: [UInt8], type: String = "text/plain",
     ) async throws(StorageError) -> Bool {
-        let hash = BlobHash(digest: SHA256.digest(of: bytes))
-        var headers = try headers(type: type, hash)
-        headers["if-none-match"] = "*"
-        let purpose = "store \(key)"
-        let reply = try await requests.send(
-            BucketRequests.Call(
-                method: "PUT", key: key, headers: headers, body: .bytes(bytes), payload: hash.hex, purpose: purpose))
+        let reply = try await small(key, bytes, type: type, further: ["if-none-match": "*"])
         if reply.answer.status == 412 {
             guard reply.isRepeated else { return false }
             return try await has(key, bytes)
         }
-        try requests.check(reply.answer, purpose)
+        try requests.check(reply.answer, Self.purpose(ofStoring: key))
         return true
+    }
+
+    private static func purpose(ofStoring key: String) -> String { "store \(key)" }
+
+    private func small(
+        _ key: String, _ bytes: [UInt8], type: String, further: [String: String] = [:],
+    ) async throws(StorageError) -> BucketRequests.Reply {
+        let hash = BlobHash(digest: SHA256.digest(of: bytes))
+        return try await requests.send(
+            BucketRequests.Call(
+                method: "PUT", key: key, headers: try headers(type: type, hash).merging(further) { $1 },
+                body: .bytes(bytes), payload: hash.hex, purpose: Self.purpose(ofStoring: key)))
     }
 
     private func has(_ key: String, _ bytes: [UInt8]) async throws(StorageError) -> Bool {

@@ -7,22 +7,28 @@ import Glibc
 /// answer to the next request. So a connection that received bytes while it was idle is not used again, and neither is
 /// any other connection to its host.
 final class KnownConnections {
+    /// The ends of a connection. Linux may give one local port to connections to several addresses.
+    struct Ends: Hashable {
+        let localPort: CInt
+        let address: String
+        let remotePort: CInt
+    }
+
     /// One connection that is in use or may be used again.
     final class Connection {
         let socket: CInt
-        let remotePort: CInt
+        let ends: Ends
         var users = 0
         /// HTTP/2: many requests at once, told apart by their stream numbers.
         var isMultiplexed = false
         /// The host of its requests; nil before the first.
         var host: String?
 
-        init(socket: CInt, remotePort: CInt) { (self.socket, self.remotePort) = (socket, remotePort) }
+        init(socket: CInt, ends: Ends) { (self.socket, self.ends) = (socket, ends) }
     }
 
-    private var byPort: [CInt: Connection] = [:]
-    /// The local ports of the connections to a host.
-    private var ports: [String: Set<CInt>] = [:]
+    private var byEnds: [Ends: Connection] = [:]
+    private var byHost: [String: [Connection]] = [:]
     private var distrusted = LRUCache<String, ContinuousClock.Instant>(countLimit: 10_000)
     /// How long after its last unsolicited bytes a host is distrusted; its server may be repaired since.
     private static let distrustDuration = Duration.seconds(3_600)
@@ -39,48 +45,43 @@ final class KnownConnections {
         distrusted.insert(now, for: host)
     }
 
-    /// The connection between two ports.
+    /// The connection with these ends.
     ///
     /// - Parameter opened: the sockets opened for it; empty if an earlier connection is reused.
-    func connection(localPort: CInt, remotePort: CInt, opened: [CInt]) -> Connection? {
-        if let socket = opened.first(where: { Self.localPort(of: $0) == localPort }) {
-            if byPort.count > 8_192 {
-                byPort = byPort.filter { $0.value.users > 0 }
-                ports = [:]
-                for (port, connection) in byPort {
-                    if let host = connection.host { ports[host, default: []].insert(port) }
-                }
+    func connection(_ ends: Ends, opened: [CInt]) -> Connection? {
+        if let socket = opened.first(where: { Self.localPort(of: $0) == ends.localPort }) {
+            if byEnds.count > 8_192 {
+                byEnds = byEnds.filter { $0.value.users > 0 }
+                byHost = byHost.mapValues { $0.filter { $0.users > 0 } }.filter { !$0.value.isEmpty }
             }
-            let made = Connection(socket: socket, remotePort: remotePort)
-            byPort[localPort] = made
+            let made = Connection(socket: socket, ends: ends)
+            byEnds[ends] = made
             return made
         }
-        guard let known = byPort[localPort], known.remotePort == remotePort,
-            Self.localPort(of: known.socket) == localPort
-        else { return nil }
-        return known
+        return byEnds[ends].flatMap { isOpen($0) ? $0 : nil }
     }
 
-    /// Notes the host that a connection is used for.
+    /// Whether the socket is still this connection's.
+    private func isOpen(_ connection: Connection) -> Bool {
+        byEnds[connection.ends] === connection && Self.localPort(of: connection.socket) == connection.ends.localPort
+    }
+
+    /// Notes that a connection is used for a host.
     func use(_ connection: Connection, for host: String) {
         connection.users += 1
-        guard connection.host == nil, let port = Self.localPort(of: connection.socket) else { return }
+        guard connection.host == nil else { return }
         connection.host = host
-        ports[host, default: []].insert(port)
+        byHost[host, default: []].append(connection)
     }
 
     /// Checks a host's idle connections for unsolicited bytes. It must run before libcurl uses them: libcurl 8 reads
     /// such bytes and closes the connection, so ``unasked(on:isSecure:)`` would find nothing.
     func lookAtIdle(of host: String, isSecure: Bool) {
-        for port in ports[host] ?? [] {
-            guard let connection = byPort[port], connection.host == host, Self.localPort(of: connection.socket) == port
-            else {
-                ports[host]?.remove(port)
-                continue
-            }
+        guard let open = byHost[host]?.filter(isOpen) else { return }
+        byHost[host] = open.isEmpty ? nil : open
+        for connection in open {
             if case .bytes = unasked(on: connection, isSecure: isSecure) { distrust(host) }
         }
-        if ports[host]?.isEmpty == true { ports[host] = nil }
     }
 
     /// The bytes that arrived on an idle connection.

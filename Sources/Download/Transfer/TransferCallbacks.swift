@@ -175,11 +175,8 @@ extension Transfer {
             refuse(address)
             return false
         }
-        if let known = connections.connection(
-            localPort: localPort, remotePort: remotePort, opened: openedSockets), !take(known)
-        {
-            return false
-        }
+        let ends = KnownConnections.Ends(localPort: localPort, address: address, remotePort: remotePort)
+        if let known = connections.connection(ends, opened: openedSockets), !take(known) { return false }
         touch()
         return true
     }

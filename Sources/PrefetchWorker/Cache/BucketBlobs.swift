@@ -1,9 +1,6 @@
 internal import ContentCache
 internal import Core
-internal import DequeModule
 internal import Dispatch
-internal import Foundation
-internal import Glibc
 internal import ImageFiles
 internal import Jobs
 internal import ObjectStorage
@@ -177,13 +174,15 @@ struct BucketBlobs: BackingStore {
         }
     }
 
+    private static let executor = ThreadExecutor("bucket")
+
     /// Blocks the calling thread until `body` has ended. `body` runs on a thread of its own: callers that block all of
     /// Swift's threads can't keep it from ending.
     private static func wait<R: Sendable>(
         _ body: @escaping @Sendable () async throws(StorageError) -> R,
     ) -> Result<R, StorageError> {
         let answer = Answer<R>()
-        Task.detached(executorPreference: BucketThread.shared) {
+        Task.detached(executorPreference: executor) {
             do throws(StorageError) {
                 answer.give(.success(try await body()))
             } catch {
@@ -191,34 +190,6 @@ struct BucketBlobs: BackingStore {
             }
         }
         return answer.wait()
-    }
-}
-
-/// The thread that runs the tasks of all buckets; what they wait for is libcurl's.
-private final class BucketThread: TaskExecutor {
-    static let shared = BucketThread()
-
-    private let jobs = Mutex<Deque<UnownedJob>>([])
-    private let ready = DispatchSemaphore(value: 0)
-
-    private init() {
-        let thread = Thread { [self] in
-            var all = sigset_t()
-            sigfillset(&all)
-            pthread_sigmask(SIG_SETMASK, &all, nil)
-            while true {
-                ready.wait()
-                jobs.withLock { $0.popFirst() }?.runSynchronously(on: asUnownedTaskExecutor())
-            }
-        }
-        thread.name = "bucket"
-        thread.start()
-    }
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        jobs.withLock { $0.append(job) }
-        ready.signal()
     }
 }
 

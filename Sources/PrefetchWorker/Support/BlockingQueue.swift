@@ -24,6 +24,22 @@ final class BlockingQueue: Sendable {
     }
 }
 
+/// Runs tasks on a thread of its own, so that callers that block all of Swift's threads can wait for them.
+final class ThreadExecutor: TaskExecutor {
+    private let threads: BlockingThreads
+
+    init(_ label: String) {
+        threads = BlockingThreads(label, width: 1)
+    }
+
+    deinit { threads.close() }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        threads.add { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }
+    }
+}
+
 /// The threads of a queue. They begin when there is work for them, and end when the queue is closed.
 private final class BlockingThreads: Sendable {
     private struct State {
