@@ -12,6 +12,10 @@ enum BodyFraming: Equatable {
     ///   - lengths: the value of each `Content-Length` line.
     ///   - encodings: the value of each `Transfer-Encoding` line.
     init(lengths: [String], encodings: [String]) {
+        guard !encodings.isEmpty else {
+            self = Self.length(lengths)
+            return
+        }
         let codings = encodings.joined(separator: ",").lowercased().split(separator: ",").map {
             Array($0.utf8).trimmingSpaces()
         }
@@ -24,6 +28,8 @@ enum BodyFraming: Equatable {
 
     /// The same number may be given twice; two different numbers are an error.
     private static func length(_ lines: [String]) -> BodyFraming {
+        // What nearly every server sends: one line with one number.
+        if lines.count == 1, let number = Decimal.parse(Array(lines[0].utf8)) { return .length(number) }
         let values = lines.flatMap { $0.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) }
         guard let first = values.first else { return .untilClose }
         let numbers = Set(values.map { Decimal.parse(Array($0).trimmingSpaces()) })

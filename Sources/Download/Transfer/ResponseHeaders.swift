@@ -2,6 +2,8 @@
 struct ResponseHeaders {
     private var lengths: [String] = []
     private var encodings: [String] = []
+    /// How the body's end is marked. Kept, since it is asked for several times in a transfer.
+    private(set) var framing = BodyFraming.untilClose
     /// Raw bytes: origins send Latin-1 and UTF-8 here.
     private(set) var location: [UInt8]?
     private(set) var retryAfter: String?
@@ -24,8 +26,12 @@ struct ResponseHeaders {
         let value = Self.value(line[(colon + 1)...])
         let text = Self.text(value)
         switch field {
-        case .contentLength: lengths.append(text)
-        case .transferEncoding: encodings.append(text)
+        case .contentLength:
+            lengths.append(text)
+            framing = BodyFraming(lengths: lengths, encodings: encodings)
+        case .transferEncoding:
+            encodings.append(text)
+            framing = BodyFraming(lengths: lengths, encodings: encodings)
         // The first one counts, as in curl and browsers.
         case .location: location = location ?? value.filter { $0 == 0x20 || Self.isVisible($0) }
         case .retryAfter: retryAfter = text
@@ -77,8 +83,6 @@ struct ResponseHeaders {
             self.init(rawValue: lower)
         }
     }
-
-    var framing: BodyFraming { BodyFraming(lengths: lengths, encodings: encodings) }
 
     /// Length of the body before content decoding, if announced.
     var contentLength: Int64? {
