@@ -35,7 +35,10 @@ public struct Colour: Hashable, Sendable {
         if values.count < 5 {
             bytes = values.map { UInt8($0 * 17) }
         } else {
-            bytes = stride(from: 0, to: values.count, by: 2).map { UInt8(values[$0] * 16 + values[$0 + 1]) }
+            bytes = stride(from: 0, to: values.count, by: 2).map { place -> UInt8 in
+                let value: Int = values[place] * 16 + values[place + 1]
+                return UInt8(value)
+            }
         }
         if bytes.count == 3 { bytes.append(255) }
         self.init(red: bytes[0], green: bytes[1], blue: bytes[2], alpha: bytes[3])

@@ -26,12 +26,13 @@ struct EventTests {
             let again = try await queue.claim(1)[0]
             try await queue.end(again, .failed(Failure(.dns, "unknown")))
             let events = try await all(queue)
-            #expect(
-                events.filter { $0.event != .progress }.map(Self.text) == [
-                    "job \(job) queued", "job \(job) running", "item \(job) \(items[0].id) failed http-404",
-                    "item \(job) \(items[2].id) failed bad-image", "item \(job) \(again.id) failed dns",
-                    "job \(job) finished",
-                ])
+            let expected: [String] = [
+                "job \(job) queued", "job \(job) running", "item \(job) \(items[0].id) failed http-404",
+                "item \(job) \(items[2].id) failed bad-image", "item \(job) \(again.id) failed dns",
+                "job \(job) finished",
+            ]
+            let seen = events.filter { $0.event != .progress }.map(Self.text)
+            #expect(seen == expected)
             #expect(events.first { $0.item == items[0].id }?.url == items[0].url)
             let progress = try #require(events.last)
             #expect(progress.event == .progress)

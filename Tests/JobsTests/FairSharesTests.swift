@@ -29,8 +29,10 @@ struct FairSharesTests {
             let demands = Dictionary(uniqueKeysWithValues: workers.map { ($0, Int.random(in: 0...20)) })
             let places = Int.random(in: 0...40)
             let shares = FairShares.split(places, demands: demands, turn: Int.random(in: -5...5))
-            #expect(shares.values.reduce(0, +) == min(places, demands.values.reduce(0, +)))
-            #expect(shares.allSatisfy { $0.value <= demands[$0.key] ?? 0 })
+            let given: Int = shares.values.reduce(0, +)
+            let wanted: Int = demands.values.reduce(0, +)
+            #expect(given == min(places, wanted))
+            #expect(shares.allSatisfy { share in share.value <= (demands[share.key] ?? 0) })
         }
     }
 

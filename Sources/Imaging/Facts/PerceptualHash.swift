@@ -40,9 +40,12 @@ extension Miniature {
     fileprivate var brightness: Plane {
         Plane(
             width: width, height: height,
-            values: stride(from: 0, to: bytes.count, by: 4).map { pixel in
-                let (red, green, blue) = (Int(bytes[pixel]), Int(bytes[pixel + 1]), Int(bytes[pixel + 2]))
-                return Double(299 * red + 587 * green + 114 * blue) / 1_000
+            values: stride(from: 0, to: bytes.count, by: 4).map { pixel -> Double in
+                let red = Int(bytes[pixel])
+                let green = Int(bytes[pixel + 1])
+                let blue = Int(bytes[pixel + 2])
+                let sum: Int = 299 * red + 587 * green + 114 * blue
+                return Double(sum) / 1_000
             })
     }
 }

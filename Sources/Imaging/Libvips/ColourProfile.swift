@@ -78,7 +78,8 @@ struct ColourProfile {
     /// Function type 3 with sRGB's own g, a, b, c, d.
     private func isSRGBFormula(at offset: Int) -> Bool {
         guard reader.big(2, at: offset + 8) == 3 else { return false }
-        return zip([2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045], 0...).allSatisfy { expected, index in
+        let formula: [Double] = [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045]
+        return zip(formula, 0...).allSatisfy { expected, index in
             guard let value = fixed(at: offset + 12 + 4 * index) else { return false }
             return abs(value - expected) < 0.001
         }

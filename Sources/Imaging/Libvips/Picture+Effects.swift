@@ -153,8 +153,11 @@ extension Picture {
     func saturated(by factor: Double) throws(VipsFailure) -> Picture {
         guard bands >= 3 else { return self }
         let rest = 1 - factor
-        let grey = [0.2126 * rest, 0.7152 * rest, 0.0722 * rest]
-        let matrix = (0..<9).map { grey[$0 % 3] + ($0 % 4 == 0 ? factor : 0) }
+        let grey: [Double] = [0.2126 * rest, 0.7152 * rest, 0.0722 * rest]
+        let matrix = (0..<9).map { place -> Double in
+            let own: Double = place % 4 == 0 ? factor : 0
+            return grey[place % 3] + own
+        }
         return try onColours { colours throws(VipsFailure) in try colours.then { pw_vips_recomb($0, &$1, matrix) } }
     }
 

@@ -144,7 +144,7 @@ public struct JobReports: Sendable {
         try await gate.read { db in
             try db.rows(
                 "SELECT class, url FROM items WHERE job = ? AND state = 'failed' ORDER BY id LIMIT ?", [job, limit]
-            ).map { ($0["class"] ?? "unknown", $0["url"] ?? "") }
+            ).map { row -> (String, String) in (row["class"] ?? "unknown", row["url"] ?? "") }
         }
     }
 

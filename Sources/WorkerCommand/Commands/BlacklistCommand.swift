@@ -6,7 +6,7 @@ import PrefetchWorker
 struct BlacklistCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "blacklist",
-        abstract: "Lists and removes URLs that are not fetched again.",
+        abstract: "Lists and removes URLs that are not fetched until their entry expires.",
         subcommands: [List.self, Remove.self, Clear.self],
     )
 

@@ -22,7 +22,7 @@ struct CacheCollectCommand: AsyncParsableCommand {
         commandName: "gc",
         abstract: "Evicts files beyond the age and size limits, and removes files that a crash left.",
         discussion: """
-            Pinned files and those of items at work never go. You can run it beside workers. Workers do the same
+            The command never evicts pinned files and files of items in flight. Workers may run meanwhile; they do the same
             every minute and at the end of a run, except that only this command lists a bucket and deletes objects that the
             index does not have.
 

@@ -9,9 +9,9 @@ struct CachePutCommand: AsyncParsableCommand {
         commandName: "put",
         abstract: "Stores a picture by hand, as the source of a URL or as one of its variants.",
         discussion: """
-            Prints the path of the cached file. The picture is judged like one that was downloaded: its signature, the \
-            limits, and in a confined process all of its pixels. Jobs then find it in the cache and make no request. What \
-            the URL had before is replaced. With or without running workers.
+            Prints the path of the cached file. The picture is checked like one that was downloaded: its signature, the \
+            limits, and in a confined process all of its pixels. It replaces the earlier picture of the URL. Jobs then find \
+            it in the cache and make no request. Workers may run meanwhile.
 
             --variant stores it as a variant: under a name alone, in the place of what 'worker get' finds under that name; \
             or for a whole variant, so that jobs with the same variant use it too.

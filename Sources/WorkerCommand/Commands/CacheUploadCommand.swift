@@ -17,7 +17,8 @@ struct CacheUploadCommand: AsyncParsableCommand {
             """,
     )
     @OptionGroup var common: CommonOptions
-    @Argument(help: ArgumentHelp("The bucket, and where in it.", valueName: "s3://bucket/prefix")) var target: String
+    @Argument(help: ArgumentHelp("The bucket, and the prefix in it.", valueName: "s3://bucket/prefix")) var target:
+        String
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {

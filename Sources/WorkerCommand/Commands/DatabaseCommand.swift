@@ -14,9 +14,10 @@ struct DatabaseBackupCommand: AsyncParsableCommand {
         commandName: "backup",
         abstract: "Backs up the database while it is in use.",
         discussion: """
-            The copy is checked before it gets its name and has the database's mode; an older file there is replaced, and \
-            anything but a file is refused. To go back to it, stop all workers, remove worker.db-wal and worker.db-shm, and put the copy in the place of worker.db.
-            `worker run --backup-dir FOLDER` makes copies by itself.
+            The command writes a temporary file with the database's mode, checks it, and renames it. It replaces an older file, \
+            and refuses a folder, a device or a FIFO. To restore the copy, stop all workers, remove worker.db-wal and \
+            worker.db-shm, and put the copy in the place of worker.db. `worker run --backup-dir FOLDER` makes copies while \
+            it runs.
 
             EXAMPLES:
               worker db backup /var/backups/worker.db
@@ -44,8 +45,7 @@ struct DatabaseRebuildCommand: AsyncParsableCommand {
             The cache must belong to the database. With --adopt the database takes over the cache of a database that is \
             lost; if there is no database, the command makes a new one. The files stay in the cache until they expire; a \
             download of the same bytes finds them. If the lost database turns up again, workers refuse it with this cache.
-            Exit code 0 when everything was read that had been written, 74 when something is lost (what, is said), 73 when a \
-            newer version made the database or the cache is another's, 75 when a worker or another program is using it.
+            Exit code 0 when nothing is lost, 74 when something is lost (the output says what), 73 when a newer version made the database or the cache is another's, 75 when a worker or another program is using it.
 
             EXAMPLES:
               worker db rebuild

@@ -70,7 +70,7 @@ struct EnqueueCommand: AsyncParsableCommand {
 
     @Option(Setting.whole("priority", nil, in: -100...100, "-100 to 100, higher first (0).")) var priority: Int?
 
-    @Option(help: "fifo or lifo (the worker's own).")
+    @Option(help: "fifo or lifo (the worker's --order).")
     var order: String?
 
     @Option(help: "The job's name in `worker status`.")

@@ -6,11 +6,12 @@ import Jobs
 struct EventsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "events",
-        abstract: "Prints a line of JSON for each item and each job that ends, as it ends.",
+        abstract: "Prints a line of JSON for each item that ends and each change of a job's state, as it happens.",
         discussion: """
-            It begins with all that the log still has (7 days), and then waits for more. Each event comes exactly once and in \
-            order: go on later after the last id that was handled (--after), or name a file that remembers it (--cursor). After \
-            a crash between a line and the file, the line comes again. Lines with "event":"progress" tell how far a job is.
+            It begins with all that the log still has (7 days), and then waits for more. The log has each event exactly \
+            once and in order. To continue later, give the last id (--after) or name a file that keeps it (--cursor). If the \
+            command is killed after it has printed a line and before it has written that file, the next start prints the \
+            line again. Lines with "event":"progress" tell how far a job is.
 
             EXAMPLES:
               worker events --job 7

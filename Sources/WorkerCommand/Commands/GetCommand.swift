@@ -36,7 +36,7 @@ struct GetCommand: AsyncParsableCommand {
     @Flag(help: "Print the path of its link instead, which stays the same when the image changes.")
     var link = false
 
-    @Flag(help: "Print a URL of the bucket that has the cache instead.")
+    @Flag(help: "Print a signed URL of the image in the bucket instead.")
     var url = false
 
     @Option(Self.expiry) var expires: Int64?

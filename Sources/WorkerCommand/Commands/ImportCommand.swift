@@ -12,8 +12,8 @@ struct ImportCommand: AsyncParsableCommand {
         abstract: "Stores the files of a folder in the cache, as the sources of URLs.",
         discussion: """
             Jobs then find the pictures in the cache and make no request. The files stay as they are: the cache gets copies, \
-            which share the disk's blocks where the file system can do that. Each file is judged like a download: its \
-            signature, the limits, and in confined processes all of its pixels. A file that is refused is told on standard \
+            which share the disk's blocks where the file system can do that. Each file is checked like a download: its \
+            signature, the limits, and in confined processes all of its pixels. A file that is refused is reported on standard \
             error and does not stop the others.
 
             --url-template makes each URL from the file's path in the folder: {path}, {folder}, {name}, {stem} and \
@@ -45,7 +45,7 @@ struct ImportCommand: AsyncParsableCommand {
             "limit", nil, in: 1...1_000_000_000, "Store this many at most; skipped and refused files do not count."))
     var limit: Int?
     @Option(RunSettings.transforms) var transforms: Int?
-    @Flag(help: "Judge the files, list them with their URLs, and store nothing.") var dryRun = false
+    @Flag(help: "Check the files, list them with their URLs, and store nothing.") var dryRun = false
     @Flag(help: "Print the summary as JSON.") var json = false
     @Flag(name: .shortAndLong, help: "No progress.") var quiet = false
     @OptionGroup var writer: WriterOptions

@@ -8,7 +8,7 @@ struct InitCommand: AsyncParsableCommand {
         commandName: "init",
         abstract: "Creates the database and the cache, so that jobs can be inserted with sqlite3.",
         discussion: """
-            Safe to repeat; nothing that exists is changed. `enqueue` and `run` do the same by themselves, except that only \
+            It can be repeated: it changes nothing that exists. `enqueue` and `run` do the same by themselves, except that only \
             `init` makes the bucket of a cache in a bucket, if it is missing.
 
             EXAMPLES:

@@ -71,7 +71,7 @@ struct ResumeCommand: AsyncParsableCommand {
         commandName: "resume",
         abstract: "Resumes a paused job, or all of them.",
         discussion: """
-            --all undoes worker pause --all; a job that was paused by itself stays so.
+            --all undoes worker pause --all; a job that 'worker pause JOB' paused stays paused.
 
             EXAMPLES:
               worker resume 7
@@ -107,7 +107,7 @@ struct RetryCommand: AsyncParsableCommand {
         commandName: "retry",
         abstract: "Puts a job's failed and cancelled items back into the queue.",
         discussion: """
-            URLs on the blacklist stay there, and their items fail again without a request. With --retry-failed the command \
+            URLs on the blacklist stay there, and their items end as 'blacklisted' without a request. With --retry-failed the command \
             removes the URLs of the retried items from the blacklist.
 
             EXAMPLES:

@@ -8,9 +8,9 @@ struct LimitsCommand: AsyncParsableCommand {
         commandName: "limits",
         abstract: "Shows and changes the limits of hosts and workers while workers run.",
         discussion: """
-            Without options it shows the limits that are set in the database; within a second they replace those \
-            with which workers were started. Without a host they hold for all hosts that have none of their own. Timeouts, tries and \
-            ages are the workers' own, so they take no host; a job's own options come before them.
+            Without options the command shows the limits in the database. Workers apply a changed limit within a second, in \
+            place of the limit with which they were started. Without a host a limit holds for all hosts that have none of \
+            their own. Timeouts, tries and ages take no host; a job's own options come before them.
 
             EXAMPLES:
               worker limits

@@ -8,8 +8,9 @@ struct PruneCommand: AsyncParsableCommand {
         commandName: "prune",
         abstract: "Removes jobs that ended long ago, with their results.",
         discussion: """
-            What is cached stays, and `worker get` finds it as before. A few hundred rows at a time, beside running workers. \
-            `worker run --keep-jobs 30d` does it by itself.
+            It also removes entries of the blacklist that expired before that time. Cached files stay, and `worker get` finds \
+            them as before. The command removes a few hundred rows at a time, so workers may run meanwhile. \
+            `worker run --keep-jobs 30d` does the same while it runs.
 
             EXAMPLES:
               worker prune --older-than 30d

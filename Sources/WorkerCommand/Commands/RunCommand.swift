@@ -21,8 +21,8 @@ struct RunCommand: AsyncParsableCommand, WorkerOptions {
               worker run --drain --order lifo
               worker run --drain --allow-addresses loopback --allow-addresses 10.0.0.0/8
 
-            EXIT CODES: 0 all well, 2 some items failed, 64 usage, 69 nothing could be reached or no sandbox where one is \
-            required, 70 internal error, 73 cannot create, 74 I/O error or damaged database, 75 try again later: the disk is \
+            EXIT CODES: 0 all well, 2 some items failed, 64 usage, 69 no host could be reached, or \
+            --require-sandbox was given and the sandbox is missing, 70 internal error, 73 cannot create, 74 I/O error or damaged database, 75 try again later: the disk is \
             full, or --drain was stopped before all was done.
             """,
     )

@@ -8,7 +8,7 @@ import SystemPackage
 struct ScheduleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schedule",
-        abstract: "Enqueues manifests at their times: any 'worker run' keeps the schedules of its database.",
+        abstract: "Lists and changes schedules: every 'worker run' enqueues the due manifests of its database.",
         subcommands: [List.self, Add.self, Remove.self, Pause.self, Resume.self, Run.self],
     )
 
@@ -36,7 +36,8 @@ struct ScheduleCommand: AsyncParsableCommand {
         var timeZone: String?
         @Option(
             help: ArgumentHelp(
-                "Start each run up to this much later; the delay of a run is always the same (0).", valueName: "time"))
+                "Start each run up to this much later (0). Every worker uses the same delay for a run.",
+                valueName: "time"))
         var jitter: String?
         @Option(
             help: ArgumentHelp(
@@ -201,10 +202,10 @@ struct ScheduleCommand: AsyncParsableCommand {
     struct Run: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "run",
-            abstract: "Enqueues a schedule's manifest now; its times stay.",
+            abstract: "Enqueues a schedule's manifest now; its times do not change.",
             discussion: """
-                Prints the job's number. Its lists are read by this command, with its user's rights. If the job of an earlier \
-                run is unfinished, nothing is added.
+                Prints the job's number. The command reads the manifest's lists with the rights of its user. If the job \
+                of an earlier run is unfinished, nothing is added.
 
                 EXAMPLES:
                   worker schedule run catalogue

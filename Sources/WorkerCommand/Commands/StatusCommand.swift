@@ -20,7 +20,7 @@ struct StatusCommand: AsyncParsableCommand {
         help: "One job; without it, unfinished jobs and the latest others.", transform: { try JobNumber.read($0) })
     var job: Int64?
 
-    @Flag(help: "Draw the busy jobs in place, until the job has ended; a line every 10 s where there is no terminal.")
+    @Flag(help: "Redraw the progress until the job has ended; without a terminal print a line every 10 s.")
     var watch = false
 
     @Flag(help: "Print JSON: an array, or one object for one job.")

@@ -7,7 +7,7 @@ struct WaitCommand: AsyncParsableCommand {
         abstract: "Waits until jobs have ended.",
         discussion: """
             It ends with 0 when every item of every job is done, with 2 when some have failed or a job was cancelled, and with \
-            75 when the time is over. Some worker has to run meanwhile; this command starts none.
+            75 when the time is over. A worker must run meanwhile; this command starts none.
 
             EXAMPLES:
               worker wait 7

@@ -6,15 +6,15 @@ import PrefetchWorker
 struct WarmCommand: AsyncParsableCommand, WorkerOptions {
     static let configuration = CommandConfiguration(
         commandName: "warm",
-        abstract: "Keeps batches warm, from cron or a timer.",
+        abstract: "Enqueues batches and works until they have ended, from cron or a timer.",
         discussion: """
             Enqueues each batch unless its job of an earlier run is unfinished, works until these jobs have ended, and prints \
             one line for each. A batch is a manifest (.yaml, .yml or .json) or a list of URLs as 'worker enqueue -f' reads it; \
             lines without a usable URL are listed and left out. Other jobs of the database are worked on meanwhile, by their \
             priorities, but not waited for.
 
-            The database must exist: make it once with 'worker init'. Started twice with the same batch, the second start \
-            says so and ends with 75.
+            The database must exist: make it once with 'worker init'. If another 'worker warm' works on the same \
+            batch, this one says so, adds nothing and ends with 75.
 
             EXAMPLES:
               worker warm jobs/catalogue.yaml

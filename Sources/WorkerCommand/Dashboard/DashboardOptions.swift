@@ -10,7 +10,7 @@ enum DashboardSettings {
         "Also serve the dashboard, /metrics, /healthz and /readyz at an address such as 127.0.0.1:8080.")
     static let tokenFile = Setting.text(
         "dashboard-token-file", nil, "file",
-        "A file with the dashboard's token, which addresses that other machines can reach require.")
+        "A file with the dashboard's token, required at addresses that other machines can reach.")
     static let all: [any NamedSetting] = [address, tokenFile]
 
     /// What a server at the address shows, and to whom.

@@ -10,7 +10,9 @@ struct ListOptions: ParsableArguments {
     static let maxList = Setting.bytes("max-list", "1GiB", "Largest list that is fetched, after unpacking.", atLeast: 1)
 
     @Option(
-        help: ArgumentHelp("Read the list as \(ListFormat.names); without it, it is recognised.", valueName: "format"),
+        help: ArgumentHelp(
+            "Read the list as \(ListFormat.names); without this option the command recognises the kind.",
+            valueName: "format"),
         transform: { try ListFormat(named: $0) })
     var format: ListFormat?
 
@@ -21,7 +23,8 @@ struct ListOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The way to the URL in objects of JSON Lines: image.url, images[0].src or images[].src.", valueName: "path")
+            "The path of the URL in objects of JSON Lines: image.url, images[0].src or images[].src.", valueName: "path"
+        )
     )
     var path: String?
 

@@ -23,8 +23,8 @@ struct WorkerMetrics: Sendable {
     private static func queue(_ backlog: Backlog, _ queue: QueueGauges, at now: WallTime) -> [Metric] {
         [
             .gauge("items_queued", "Items that wait.", Double(backlog.queued)),
-            .gauge("items_active", "Items at work.", Double(backlog.active)),
-            .gauge("items_delayed", "Items that wait for another try.", Double(backlog.delayed)),
+            .gauge("items_active", "Items that workers have claimed.", Double(backlog.active)),
+            .gauge("items_delayed", "Items that wait for another try, or for their host.", Double(backlog.delayed)),
             .each(
                 .gauge, "jobs", "Unfinished jobs, by state.", by: "state",
                 JobState.allCases.filter(\.isOpen).map { ($0.rawValue, Double(queue.jobs[$0] ?? 0)) }),
@@ -50,7 +50,8 @@ struct WorkerMetrics: Sendable {
             .counter("cache_deduped_bytes", "Bytes saved by finding the same bytes.", cache.dedupedBytes),
             .counter("cache_evicted_files", "Files evicted.", cache.evictedBlobs),
             .counter("cache_evicted_bytes", "Bytes evicted.", cache.evictedBytes),
-            .counter("failed_syncs", "Files given up because the disk did not confirm them.", cache.failedSyncs),
+            .counter(
+                "failed_syncs", "Files discarded because they could not be synced to the disk.", cache.failedSyncs),
             .each(
                 .counter, "sources_total", "Items that ended well, by where their source's bytes came from.",
                 by: "from",

@@ -14,7 +14,8 @@ enum ProgramSettings {
     )
     static let transformCommand = Setting.text(
         "transform-command", nil, "name=path[@version]",
-        "A program that variants may name as command:NAME; repeatable. Without a version, the hash of its file is one.")
+        "A program that variants may name as command:NAME; repeatable. Without a version, the hash of the program's file is the version."
+    )
     static let commandTimeout = Setting.time(
         "command-timeout", "30s", "Time of one command for one picture.", in: 1...Int64.max)
     static let commandOutput = Setting.bytes(

@@ -63,13 +63,13 @@ struct YCbCrColours {
         else { return nil }
         let (red, green, blue) = (luma[0], luma[1], luma[2])
         let (fromRed, fromBlue) = (2 - 2 * red, 2 - 2 * blue)
-        let scales = [
+        let scales: [Double] = [
             most / (levels[1] - levels[0]), (most - middle) / (levels[3] - levels[2]),
             (most - middle) / (levels[5] - levels[4]),
         ]
-        let rows = [
-            [1, 0, fromRed], [1, -blue * fromBlue / green, -red * fromRed / green], [1, fromBlue, 0],
-        ].map { row in (0..<3).map { row[$0] * scales[$0] } }
+        let (greenFromBlue, greenFromRed): (Double, Double) = (-blue * fromBlue / green, -red * fromRed / green)
+        let matrix: [[Double]] = [[1, 0, fromRed], [1, greenFromBlue, greenFromRed], [1, fromBlue, 0]]
+        let rows = matrix.map { row in (0..<3).map { row[$0] * scales[$0] } }
         factors = rows.flatMap { $0 }
         constants = rows.map { row in -(0..<3).reduce(0) { $0 + row[$1] * levels[2 * $1] } }
     }

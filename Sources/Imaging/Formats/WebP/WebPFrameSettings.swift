@@ -21,8 +21,9 @@ struct WebPFrameSettings {
     let compression: Compression
     /// libwebp's method, 0 (fast) to 6.
     let effort: Int
-    /// Maximum changed pixels in a run, to about a cycle of key frames. Noise takes four bytes for each of them
-    /// lossless, and one and a half at the best lossy quality: 32 MiB. Usual pictures take a tenth of that.
+    /// Maximum changed pixels in a run; the run then continues to the next possible key frame. Noise takes four bytes
+    /// for each pixel lossless, and one and a half at the best lossy quality: 32 MiB. Usual pictures take a tenth of
+    /// that.
     let pixelsInMemory: Int
 
     init(compression: Compression, effort: Int = 4, pixelsInMemory: Int? = nil) {
