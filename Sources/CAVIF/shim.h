@@ -9,7 +9,7 @@
 // Whether libavif writes edit lists: 1.0 and later do.
 static inline int pw_avif_writes_lists(void) { return AVIF_VERSION >= 1000000; }
 
-// Says how often the frames are repeated after the first time, or -1 for ever. libavif 0.11 has no such setting.
+// Sets how often the frames are repeated after the first time; -1 is for ever. libavif 0.11 has no such setting.
 static inline void pw_avif_set_repetitions(avifEncoder *encoder, int repetitions) {
 #if AVIF_VERSION >= 1000000
     encoder->repetitionCount = repetitions;
@@ -19,4 +19,4 @@ static inline void pw_avif_set_repetitions(avifEncoder *encoder, int repetitions
 #endif
 }
 
-// The header gives these no nullability, so Swift sees every pointer as one that may be null.
+// libavif's header has no nullability annotations, so Swift imports every pointer as an optional.

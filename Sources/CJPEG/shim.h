@@ -21,16 +21,16 @@ typedef struct {
     char *message;  // the first damage's
 } pw_jpeg_errors;
 
-// Bytes that a decoder had no use for are padding where they are few or all alike; else the decoder lost its place
-// before them. What lies before the first scan is no picture data.
+// Whether the bytes that the decoder skipped are padding: few, or all alike. Otherwise the decoder has lost its place
+// in the data before them. Bytes before the first scan are no picture data, so they count as padding.
 static inline boolean pw_jpeg_is_padding(j_decompress_ptr decoder) {
     pw_jpeg_errors *errors = (pw_jpeg_errors *)decoder->err;
-    // The message's first word.
+    // The first number in the message: how many bytes were skipped.
     ptrdiff_t count = decoder->err->msg_parm.i[0];
     if (decoder->input_scan_number == 0 || count <= 16) {
         return TRUE;
     }
-    // Behind the file's end libjpeg reads an end mark of its own, which lies elsewhere.
+    // After the file's end libjpeg reads an end mark of its own, which is elsewhere in memory.
     const unsigned char *next = decoder->src->next_input_byte;
     if (next < errors->begin || next > errors->end) {
         next = errors->end;
@@ -64,8 +64,8 @@ static inline void pw_jpeg_emit(j_common_ptr common, int level) {
         }
         break;
     case JWRN_JPEG_EOF:
-        // Its bit reader looks ahead, so this alone says nothing; data that are missing are warned of besides, but for
-        // whole scans.
+        // libjpeg's bit reader looks ahead, so this warning alone does not mean damage. Missing data cause another
+        // warning, except for whole scans: see pw_jpeg_has_all_scans.
         errors->has_ended_early = TRUE;
         return;
     }
@@ -82,7 +82,7 @@ static inline void pw_jpeg_fail(j_common_ptr common) {
     longjmp(errors->leave, 1);
 }
 
-// Whether every scan is there that makes the picture: of a progressive one, each coefficient to its last bit.
+// Whether all scans of the picture have come; for a progressive JPEG, each coefficient to its last bit.
 static inline boolean pw_jpeg_has_all_scans(j_decompress_ptr decoder) {
     for (int n = 0; n < decoder->num_components; n++) {
         if (decoder->comp_info[n].quant_table == NULL) {
@@ -97,8 +97,8 @@ static inline boolean pw_jpeg_has_all_scans(j_decompress_ptr decoder) {
     return TRUE;
 }
 
-// Reads all data of a JPEG as small as can be, and forgets the pixels. 1 = libjpeg found them damaged, in the words that
-// are then in `message`, of PW_JPEG_MESSAGE_MAX bytes.
+// Decodes all data of a JPEG at an eighth of its size, and drops the pixels. Returns 1 if libjpeg found damage; then
+// `message`, of PW_JPEG_MESSAGE_MAX bytes, has libjpeg's message.
 static inline int pw_jpeg_is_damaged(const unsigned char *bytes, size_t count, char *message) {
     pw_jpeg_errors errors = {.begin = bytes, .end = bytes + count, .message = message};
     struct jpeg_decompress_struct decoder;
@@ -132,7 +132,7 @@ static inline int pw_jpeg_is_damaged(const unsigned char *bytes, size_t count, c
     return errors.is_damaged;
 }
 
-// A source whose bytes end without a word: what libjpeg has delivered until then is final.
+// A source that ends without an end mark, so that the rows that libjpeg delivers before the end are final.
 static inline void pw_jpeg_no_more(j_decompress_ptr decoder) { (void)decoder; }
 static inline boolean pw_jpeg_suspend(j_decompress_ptr decoder) {
     (void)decoder;
@@ -145,8 +145,8 @@ static inline void pw_jpeg_skip(j_decompress_ptr decoder, long count) {
     decoder->src->bytes_in_buffer -= skipped;
 }
 
-// How many rows from the top the first bytes of a JPEG of one scan have; 0 for one of several scans, which has its rows at
-// its end.
+// The number of rows from the top that the first bytes of a JPEG with one scan contain; 0 for a JPEG with several
+// scans, whose rows are complete only at its end.
 static inline long pw_jpeg_rows(const unsigned char *bytes, size_t count) {
     char message[PW_JPEG_MESSAGE_MAX];
     pw_jpeg_errors errors = {.begin = bytes, .end = bytes + count, .message = message};

@@ -9,11 +9,11 @@
 // structures are written out because Debian 12's header knows only the first three ABIs. Each returns −1 with errno.
 // https://docs.kernel.org/userspace-api/landlock.html
 
-// A kernel that knows fewer fields takes the others as long as they are zero.
+// An older kernel, which knows fewer fields, accepts the struct if the other fields are zero.
 struct pw_landlock_ruleset { uint64_t file_system, network, scopes; };
 struct pw_landlock_path { uint64_t access; int32_t parent; } __attribute__((packed));
 
-// The version the running kernel has, from 1.
+// The running kernel's version of Landlock, from 1; -1 without Landlock.
 static inline long pw_landlock_abi(void) {
     return syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
 }
@@ -34,7 +34,8 @@ static inline int pw_no_new_privileges(void) {
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-// For trying out what a sandbox refuses: any call by its number. A child that comes of it ends at once.
+// Makes any system call by its number, to test what the sandbox refuses. If the call creates a child process, the child
+// exits at once.
 static inline long pw_try(long number, long a, long b, long c, long d) {
     pid_t us = getpid();
     long result = syscall(number, a, b, c, d, 0, 0);

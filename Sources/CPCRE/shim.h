@@ -1,13 +1,14 @@
 #pragma once
 
-// PCRE2 for UTF-8, where Swift can't see what macros make of its names. Reference: https://www.pcre.org/current/doc/html/
+// PCRE2 for UTF-8. Its function names are macros, which Swift does not import.
+// Reference: https://www.pcre.org/current/doc/html/
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 typedef pcre2_code pw_pcre_code;
 typedef pcre2_match_data pw_pcre_match;
 
-// Nil for a pattern that can't be read; `code` and `offset` then say why.
+// NULL for an invalid pattern; then `code` and `offset` have the error and its place.
 static inline pw_pcre_code *_Nullable pw_pcre_compile(
     const char *_Nonnull pattern, size_t length, int *_Nonnull code, size_t *_Nonnull offset
 ) {
@@ -32,8 +33,8 @@ static inline pw_pcre_match *_Nullable pw_pcre_new_match(pw_pcre_code *_Nonnull 
 
 static inline void pw_pcre_free_match(pw_pcre_match *_Nonnull match) { pcre2_match_data_free(match); }
 
-// Looks for the next match, in at most `steps` steps. Positive where there is one, PCRE2_ERROR_NOMATCH where there is none,
-// another number where it can't be told.
+// Searches for the next match from `start` on, in at most `steps` steps. Positive if there is one, PCRE2_ERROR_NOMATCH
+// if there is none, another negative number if the search failed, for example after too many steps.
 static inline int pw_pcre_match_from(
     pw_pcre_code *_Nonnull code, const char *_Nonnull text, size_t length, size_t start, unsigned int steps,
     pw_pcre_match *_Nonnull match
@@ -49,7 +50,7 @@ static inline int pw_pcre_match_from(
 
 static inline int pw_pcre_no_match(void) { return PCRE2_ERROR_NOMATCH; }
 
-// Where a group lies, the whole match being the first; false for one that took no part.
+// The range of a group; group 0 is the whole match. 0 for a group that is not part of the match.
 static inline int pw_pcre_group(
     pw_pcre_match *_Nonnull match, int group, size_t *_Nonnull start, size_t *_Nonnull end
 ) {

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <seccomp.h>
 
-// SCMP_ACT_ERRNO is a function-like macro, and the plain ones are of a type Swift would have to convert.
+// SCMP_ACT_ERRNO is a function-like macro, which Swift does not import; it imports the others with another type.
 static inline uint32_t pw_seccomp_refuse(int error) { return SCMP_ACT_ERRNO(error); }
 static inline uint32_t pw_seccomp_allow(void) { return SCMP_ACT_ALLOW; }
 static inline uint32_t pw_seccomp_kill(void) { return SCMP_ACT_KILL_PROCESS; }

@@ -6,7 +6,7 @@
 // The C library declares syncfs(2) and sync_file_range(2) only for programs with _GNU_SOURCE, and Swift can't call
 // syscall(2), which is variadic.
 
-// Writes everything of the file system that `descriptor` is on to the disk. 0, or -1 with errno.
+// Syncs the whole file system of `descriptor`. 0, or -1 with errno.
 static inline int csync_file_system(int descriptor) { return (int)syscall(SYS_syncfs, descriptor); }
 
 static inline int csync_range(int descriptor, unsigned int flags)
@@ -18,7 +18,7 @@ static inline int csync_range(int descriptor, unsigned int flags)
 #endif
 }
 
-// Begins to write the bytes of a file, without waiting: 0, or -1 with errno where no place was found for them.
+// Starts writing a file's dirty pages, and does not wait for them. 0, or -1 with errno, as if there is no space.
 static inline int csync_begin(int descriptor) { return csync_range(descriptor, 2); }
 
 // 0, or -1 with errno if a write of this file's bytes has failed and was not reported yet. Syncs nothing.

@@ -48,8 +48,8 @@ static inline void pw_vips_memory_free(gpointer data, GClosure *_Nullable closur
     g_free(data);
 }
 
-// From `slow` on no read delivers more than PW_VIPS_SLOW_STEP bytes, so that how far a loader read tells how much it
-// needed. With `adds_end` two more follow: a JPEG's end mark.
+// From offset `slow` on, a read delivers at most PW_VIPS_SLOW_STEP bytes, so that a loader's read position shows how
+// many bytes it needed. With `adds_end`, the two bytes of a JPEG's end mark follow the file's bytes.
 static inline VipsSource *_Nullable pw_vips_source_new(
     const void *_Nullable bytes, size_t count, size_t slow, gboolean adds_end
 ) {
@@ -74,7 +74,8 @@ static inline int pw_vips_load_jpeg(
         "fail_on", lenient ? VIPS_FAIL_ON_NONE : VIPS_FAIL_ON_ERROR, NULL);
 }
 
-// Its pixels come all at once: above 100 MB libvips would put them into a temporary file, which a helper can't make.
+// libvips decodes a WebP as a whole. Without "memory" it would write more than 100 MB of pixels to a temporary file,
+// which a helper can't create.
 static inline int pw_vips_load_webp(VipsSource *source, VipsImage *_Nullable *_Nonnull out, double scale) {
     return vips_webpload_source(source, out, "scale", scale, "memory", TRUE,
         "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);
@@ -95,7 +96,7 @@ static inline int pw_vips_load_tiff(VipsSource *source, VipsImage *_Nullable *_N
         "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);
 }
 
-// Not the thumbnail a camera put in: it may show something else.
+// Loads the picture and not its embedded thumbnail, which may show something else.
 static inline int pw_vips_load_heif(VipsSource *source, VipsImage *_Nullable *_Nonnull out) {
     return vips_heifload_source(source, out, "thumbnail", FALSE,
         "access", VIPS_ACCESS_SEQUENTIAL, "fail_on", VIPS_FAIL_ON_ERROR, NULL);

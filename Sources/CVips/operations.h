@@ -27,7 +27,7 @@ static inline int pw_vips_cast(VipsImage *in, VipsImage *_Nullable *_Nonnull out
     return vips_cast(in, out, format, NULL);
 }
 
-// To whole numbers, the nearest: a cast alone cuts off. What doesn't fit is the largest there is.
+// Rounds to the nearest whole number, since a cast alone truncates. Values beyond the format's range are clipped to it.
 static inline int pw_vips_round(VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsBandFormat format) {
     VipsImage *raised = NULL;
     int result = -1;
@@ -38,7 +38,7 @@ static inline int pw_vips_round(VipsImage *in, VipsImage *_Nullable *_Nonnull ou
     return result;
 }
 
-// Turns and mirrors as the orientation tag says, and takes the tag off.
+// Rotates and mirrors the picture by its orientation tag, and removes the tag.
 static inline int pw_vips_autorot(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
     return vips_autorot(in, out, NULL);
 }
@@ -53,7 +53,7 @@ static inline int pw_vips_colourspace(
     return vips_colourspace(in, out, interpretation, NULL);
 }
 
-// Of cyan, magenta, yellow and black the light that is left, (255 - ink) * (255 - black) / 255, as sRGB of eight bits.
+// Converts CMYK to sRGB of eight bits, with the light that the inks leave: (255 - ink) * (255 - black) / 255.
 static inline int pw_vips_light_of_inks(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
     VipsImage *steps[7] = {NULL};
     double most = in->BandFmt == VIPS_FORMAT_USHORT ? 65535 : 255;
@@ -79,7 +79,7 @@ static inline int pw_vips_first_bands(VipsImage *in, VipsImage *_Nullable *_Nonn
     return vips_extract_band(in, out, 0, "n", count, NULL);
 }
 
-// Sixteen bits of what is `factor` times as large; what doesn't fit is cut off.
+// Multiplies by `factor` and converts to sixteen bits; values beyond the range are clipped to it.
 static inline int pw_vips_to_sixteen_bits(
     VipsImage *in, VipsImage *_Nullable *_Nonnull out, double factor, VipsInterpretation interpretation
 ) {
@@ -94,7 +94,7 @@ static inline int pw_vips_to_sixteen_bits(
     return result;
 }
 
-// CIELAB of 32 bits a pixel, packed, as three numbers.
+// Unpacks CIELAB of 32 bits a pixel (LABQ) to three channels.
 static inline int pw_vips_unpack_lab(VipsImage *in, VipsImage *_Nullable *_Nonnull out) {
     return vips_LabQ2LabS(in, out, NULL);
 }
@@ -113,7 +113,7 @@ static inline int pw_vips_add_alpha(VipsImage *in, VipsImage *_Nullable *_Nonnul
     return vips_addalpha(in, out, NULL);
 }
 
-// Colours are four numbers of 0 to 255, of which as many are used as the picture has channels.
+// `colour` has four numbers from 0 to 255; as many of them are used as the picture has channels.
 static inline int pw_vips_pad(
     VipsImage *in, VipsImage *_Nullable *_Nonnull out, int left, int top, int width, int height, const double *colour
 ) {
@@ -141,7 +141,8 @@ static inline int pw_vips_rot(VipsImage *in, VipsImage *_Nullable *_Nonnull out,
     return vips_rot(in, out, angle, NULL);
 }
 
-// Clockwise, of a picture and a colour that are weighed by their alpha, if they have one: vips_rotate would weigh again.
+// Rotates clockwise. If the picture has an alpha, picture and colour must be premultiplied; vips_rotate would
+// premultiply them again.
 static inline int pw_vips_rotate(
     VipsImage *in, VipsImage *_Nullable *_Nonnull out, double angle, const double *colour
 ) {
@@ -160,8 +161,8 @@ static inline int pw_vips_flip(VipsImage *in, VipsImage *_Nullable *_Nonnull out
     return vips_flip(in, out, direction, NULL);
 }
 
-// libvips' own settings cut the bell off at a fifth of its height and round it to twentieths: a quarter of the blur is lost,
-// all of it below a sigma of 0.6.
+// libvips' defaults cut the Gaussian off at a fifth of its height and round it to twentieths: a quarter of the blur is
+// lost, and all of it below a sigma of 0.6.
 static inline int pw_vips_blur(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double sigma) {
     return vips_gaussblur(in, out, sigma, "min_ampl", 0.003, "precision", VIPS_PRECISION_FLOAT, NULL);
 }
@@ -174,7 +175,7 @@ static inline int pw_vips_invert(VipsImage *in, VipsImage *_Nullable *_Nonnull o
     return vips_invert(in, out, NULL);
 }
 
-// Every channel times `factor` plus `offset`, cut off to a byte.
+// Multiplies every channel by `factor`, adds `offset`, and clips the result to a byte.
 static inline int pw_vips_linear(VipsImage *in, VipsImage *_Nullable *_Nonnull out, double factor, double offset) {
     return vips_linear1(in, out, factor, offset, "uchar", TRUE, NULL);
 }
@@ -189,7 +190,7 @@ static inline int pw_vips_recomb(VipsImage *in, VipsImage *_Nullable *_Nonnull o
     return result;
 }
 
-// Of three channels: each becomes a sum of all, by a row of factors, and a constant.
+// Multiplies three channels by the 3×3 matrix `nine`, and adds a constant to each.
 static inline int pw_vips_mix(
     VipsImage *in, VipsImage *_Nullable *_Nonnull out, const double *nine, const double *constants
 ) {
@@ -216,7 +217,7 @@ static inline int pw_vips_maplut(VipsImage *in, VipsImage *_Nullable *_Nonnull o
     return vips_maplut(in, out, table, NULL);
 }
 
-// `over` lies with its top left corner at x, y.
+// Draws `over` on the picture, with its top left corner at x, y.
 static inline int pw_vips_composite(
     VipsImage *in, VipsImage *_Nullable *_Nonnull out, VipsImage *over, int x, int y
 ) {

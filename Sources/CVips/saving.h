@@ -7,7 +7,7 @@
 
 #pragma clang assume_nonnull begin
 
-// --- Saving. `strip` leaves out all that is not pixels. ---------------------------------------------------------------
+// --- Saving. `strip` leaves out all metadata. ------------------------------------------------------------------------
 
 static inline int pw_vips_save_jpeg(
     VipsImage *in, VipsTarget *target, int quality, gboolean progressive, VipsForeignSubsample chroma, gboolean strip
@@ -16,7 +16,7 @@ static inline int pw_vips_save_jpeg(
         "subsample_mode", chroma, "strip", strip, NULL);
 }
 
-// `bits` of 0: no palette.
+// Without a palette if `bits` is 0.
 static inline int pw_vips_save_png(
     VipsImage *in, VipsTarget *target, gboolean progressive, int bits, int effort, gboolean strip
 ) {
@@ -48,8 +48,8 @@ static inline int pw_vips_save_jxl(
     return vips_jxlsave_target(in, target, "Q", quality, "effort", effort, "lossless", lossless, "strip", strip, NULL);
 }
 
-// What was written to a target in memory, with a reference of the caller's, or NULL. Savers end their target, and what
-// vips_target_steal() would take is gone by then (8.14 reads through a null pointer); g_object_get is variadic.
+// The bytes that were written to a target in memory, as a reference that the caller owns, or NULL. A saver ends its
+// target, after which vips_target_steal() of 8.14 reads through a null pointer; g_object_get is variadic.
 static inline VipsBlob *_Nullable pw_vips_target_blob(VipsTarget *target) {
     VipsBlob *blob = NULL;
     if (vips_target_end(target) == 0) {
@@ -58,7 +58,7 @@ static inline VipsBlob *_Nullable pw_vips_target_blob(VipsTarget *target) {
     return blob;
 }
 
-// A cast that C does with a macro.
+// The cast is a macro in C.
 static inline void pw_vips_blob_unref(VipsBlob *blob) {
     vips_area_unref(VIPS_AREA(blob));
 }

@@ -65,8 +65,8 @@ public struct CacheIdentity: Sendable {
         do {
             try writeOnce(name, publish)
         } catch let error as Errno where error == .noSuchFileOrDirectory {
-            // A worker in another container does not see this process, took the draft for one of a killed process, and
-            // deleted it.
+            // A worker in another container does not see this process. It may have deleted the draft as a leftover of a
+            // killed process, so this tries once more.
             do { try writeOnce(name, publish) } catch { throw unnamed(error) }
         } catch {
             throw unnamed(error)

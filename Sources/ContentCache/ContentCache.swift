@@ -80,7 +80,7 @@ public struct ContentCache: Sendable {
         }
     }
 
-    /// Whose cache it is.
+    /// The cache's name, and the owning index's description of itself.
     public var identity: CacheIdentity { CacheIdentity(cache: self) }
     public var links: LinkTree { LinkTree(directory: directory) }
     /// Nil without a backing store.

@@ -65,7 +65,7 @@ public struct FrontFolder: Sendable {
         _ = futimens(file.descriptor.rawValue, times)
     }
 
-    // MARK: - Whose folder it is
+    // MARK: - Ownership
 
     private static let markerName = "CACHE_BACKED_BY"
 

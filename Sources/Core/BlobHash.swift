@@ -13,9 +13,9 @@ public struct BlobHash: Hashable, Sendable, CustomStringConvertible {
         self.hex = hex
     }
 
-    /// The name that a digest is written as.
+    /// The name of the blob with this digest.
     ///
-    /// - Parameter digest: 32 bytes, as a hash function has made them.
+    /// - Parameter digest: the 32 bytes of a SHA-256.
     package init(digest: [UInt8]) { hex = String(hexadecimal: digest) }
 
     public var description: String { hex }
@@ -24,8 +24,8 @@ public struct BlobHash: Hashable, Sendable, CustomStringConvertible {
 extension String {
     /// Two lowercase digits for each byte.
     ///
-    /// Not generic: each body's hash is written on the thread of the transfers, and from another module a generic loop asks
-    /// for the witness of each byte.
+    /// Not generic: called from another module, a generic loop would look up a protocol witness for each byte, on the
+    /// thread that runs all transfers.
     package init(hexadecimal bytes: [UInt8]) {
         let digits: StaticString = "0123456789abcdef"
         self.init(unsafeUninitializedCapacity: 2 * bytes.count) { text in

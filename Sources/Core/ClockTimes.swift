@@ -34,10 +34,10 @@ public struct Moment: Hashable, Sendable {
         steady = SteadyTime(milliseconds: (wall - jumps).milliseconds)
     }
 
-    /// As far from this moment as the other is, by the clock that doesn't jump.
+    /// Converts a time of the machine's clock to the database's clock: it is as far from this moment by either clock.
     public func steady(_ time: WallTime) -> SteadyTime { steady + (time - wall) }
 
-    /// As far from this moment as the other is, by the clock that people see.
+    /// Converts a time of the database's clock to the machine's clock.
     public func wall(_ time: SteadyTime) -> WallTime { wall + (time - steady) }
 }
 

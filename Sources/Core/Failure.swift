@@ -13,7 +13,8 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
         get { answer?.response }
         set { answer = newValue.map(Answer.init) }
     }
-    /// Behind a reference: an error is returned in place, so every function that may throw it sets aside as much room.
+    /// Behind a reference, since a typed error is returned in place: each function that may throw it reserves space for
+    /// the whole value.
     private var answer: Answer?
     /// False if no request was made, as for a host whose circuit is open. Only requests count among the host's
     /// failures.

@@ -58,7 +58,7 @@ public enum FailureClass: Hashable, Sendable {
     private static let aDay = Treatment.blacklist(milliseconds: day)
     private static let aWeek = Treatment.blacklist(milliseconds: 7 * day)
 
-    /// Statuses that may pass.
+    /// Statuses of temporary failures, which are tried again.
     public static let retriedStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
 
     /// The table. It is a switch and not a dictionary, since the hash of a class is computed from its name in this
@@ -74,7 +74,7 @@ public enum FailureClass: Hashable, Sendable {
         case .tlsCertificate:
             Row(self, "tls-certificate", Self.aDay, .answer, "the certificate isn't valid for the host")
         case .tooManyRedirects:
-            Row(self, "too-many-redirects", Self.aDay, .setting, "more redirects than allowed, or a circle of them")
+            Row(self, "too-many-redirects", Self.aDay, .setting, "more redirects than allowed, or a redirect loop")
         case .invalidURL:
             Row(self, "invalid-url", Self.aWeek, .answer, "not an absolute URL of a scheme that is fetched")
         case .forbiddenAddress:
@@ -169,8 +169,9 @@ extension FailureClass {
         if case .http(let status) = self { [401, 403, 407].contains(status) } else { false }
     }
 
-    /// RFC 9111, section 4.2.4, and RFC 5861: no answer, or one of 500, 502, 503 and 504.
-    public var isTheOrigins: Bool {
+    /// Whether a stale source may replace the failure (stale-if-error; RFC 9111, section 4.2.4, and RFC 5861): no
+    /// answer, one of 500, 502, 503 and 504, or a truncated body.
+    public var allowsStaleSource: Bool {
         switch self {
         case .http(let status): [500, 502, 503, 504].contains(status)
         case .truncated: true

@@ -17,7 +17,7 @@ final class AccessGuard: Sendable {
     /// How long a session lasts without a request.
     static let sessionDuration: Duration = .seconds(12 * 3_600)
     /// Sessions at once; the one that expires first makes room.
-    private static let mostSessions = 1_000
+    private static let maxSessions = 1_000
     /// Bytes of a session's id and of its secret.
     private static let randomBytes = 32
     /// The least length of a token.
@@ -104,7 +104,7 @@ final class AccessGuard: Sendable {
         let id = Self.random()
         sessions.withLock { sessions in
             sessions = sessions.filter { $0.value.expiresAt > .now }
-            if sessions.count >= Self.mostSessions,
+            if sessions.count >= Self.maxSessions,
                 let first = sessions.min(by: { $0.value.expiresAt < $1.value.expiresAt })
             {
                 sessions[first.key] = nil

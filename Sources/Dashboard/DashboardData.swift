@@ -11,7 +11,7 @@ internal import SystemPackage
 /// The data of the pages, read from the database.
 struct DashboardData: Sendable {
     private let store: JobStore
-    /// Whose disk is looked at.
+    /// The cache's folder on this machine; the pages show the free space of its disk.
     private let folder: String
     private let redaction: Redaction
     private let files: OpenCache
@@ -173,13 +173,13 @@ struct DashboardData: Sendable {
         "webp": "image/webp", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif", "avif": "image/avif",
     ]
     /// A larger picture is no thumbnail.
-    private static let mostBytes: Int64 = 4 << 20
+    private static let maxBytes: Int64 = 4 << 20
 
     /// The smallest picture of an item that a browser shows, and its type.
     func picture(ofItem id: Int64) async throws -> ([UInt8], String) {
         guard let item = try await store.reports.item(id) else { throw Refusal(.notFound, "There is no item \(id).") }
         let rows = try await store.reports.results(job: item.job, after: id - 1, limit: 1)
-            .filter { $0.item == id && ($0.size ?? .max) <= Self.mostBytes && Self.types[$0.format ?? ""] != nil }
+            .filter { $0.item == id && ($0.size ?? .max) <= Self.maxBytes && Self.types[$0.format ?? ""] != nil }
         guard let row = rows.min(by: { ($0.size ?? 0) < ($1.size ?? 0) }), let variant = row.variant,
             let type = row.format.flatMap({ Self.types[$0] })
         else { throw Refusal(.notFound, "The item has no picture that a browser shows.") }
@@ -216,7 +216,7 @@ struct DashboardData: Sendable {
 
     struct Next: Encodable {
         let size: Int64
-        /// A URL whose file it is.
+        /// One of the URLs that use the file.
         let url: String?
         let variant: String?
     }

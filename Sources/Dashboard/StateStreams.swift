@@ -11,7 +11,7 @@ final class StateStreams: Sendable {
     private let open = Atomic(0)
 
     /// Pages at once; more are a mistake or an attack.
-    private static let mostStreams = 64
+    private static let maxStreams = 64
     private static let interval: Duration = .seconds(1)
 
     init(data: DashboardData) { self.data = data }
@@ -30,15 +30,16 @@ final class StateStreams: Sendable {
     /// Server-sent events: the state whenever it has changed, and a comment otherwise, which shows whether the
     /// connection is still there.
     func response() throws(Refusal) -> Response {
-        guard open.wrappingAdd(1, ordering: .relaxed).newValue <= Self.mostStreams else {
-            open.wrappingSubtract(1, ordering: .relaxed)
+        guard open.load(ordering: .relaxed) < Self.maxStreams else {
             throw Refusal(.serviceUnavailable, "Too many pages are open.")
         }
         let body = ResponseBody { [self] writer in
+            // Counted here, since the body of a HEAD request, or for a client that has left, is never written.
+            open.wrappingAdd(1, ordering: .relaxed)
             defer { open.wrappingSubtract(1, ordering: .relaxed) }
             var last: [UInt8] = []
             while !Task.isCancelled {
-                // An error of the database may pass; the page shows the last state until then.
+                // Best effort: after a temporary error of the database the page keeps showing the last state.
                 let state = (try? await state()) ?? last
                 var text = ByteBuffer()
                 if state != last {

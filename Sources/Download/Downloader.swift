@@ -20,7 +20,7 @@ public final class Downloader: Sendable {
     ///   - inspect: inspects a body's first bytes so far, at most 64 KiB, on the download thread, until it decides. If
     ///     it refuses, the transfer ends. A body that stays undecided is accepted.
     ///   - measure: reads the size in pixels from the header of an accepted body, for requests with a filter.
-    /// - Throws: `internalError` when libcurl or the thread cannot be started or `caFile` cannot be read.
+    /// - Throws: `Failure.internalFault` if libcurl or the thread cannot be started, or `caFile` cannot be read.
     public init(
         configuration: DownloadConfiguration,
         makeFile: @escaping @Sendable () throws -> FileDescriptor,
@@ -49,7 +49,7 @@ public final class Downloader: Sendable {
             try HeaderRules.check(request)
         } catch {
             var failure = error
-            // No request was made, and listing the URL would save none.
+            // No request was made, so blacklisting the URL would save none.
             failure.isListed = false
             return .failed(failure)
         }

@@ -87,14 +87,14 @@ public final class JobStore: Sendable {
         }
     }
 
-    /// Repeats a call every 250 ms, as long as it fails with an error that may pass.
+    /// Repeats a call every 250 ms, as long as it fails with a temporary error.
     public static func retrying<R>(
         tries: Int = 20, _ body: () async throws(JobsError) -> R,
     ) async throws(JobsError) -> R {
         for _ in 1..<tries {
             do throws(JobsError) {
                 return try await body()
-            } catch  where error.mayPass {
+            } catch  where error.isTransient {
                 // Cancellation only ends the sleep early.
                 try? await Task.sleep(for: .milliseconds(250))
             }

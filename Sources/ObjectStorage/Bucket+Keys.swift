@@ -33,7 +33,7 @@ extension Bucket {
         ).answer
         try requests.check(answer, purpose)
         guard let result = XMLReader.read(answer.body), result.name == "DeleteResult" else {
-            throw StorageError(.refused, "\(location) can't \(purpose): the answer is no result.")
+            throw StorageError(.refused, "\(location) can't \(purpose): the answer is not a DeleteResult.")
         }
         let failed = result.all("Error").filter { $0["Code"] != "NoSuchKey" }
         guard let first = failed.first else { return }
@@ -66,7 +66,7 @@ extension Bucket {
         let purpose = "list its objects"
         let answer = try await requests.send(BucketRequests.Call(query: query, purpose: purpose)).answer
         try requests.check(answer, purpose)
-        // An answer of something else between here and the server must not look like an empty bucket.
+        // A proxy's answer must not look like an empty bucket.
         guard let listing = XMLReader.read(answer.body), listing.name == "ListBucketResult",
             let page = page(listing), page.next != token || token == nil
         else {

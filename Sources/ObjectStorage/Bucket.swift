@@ -29,7 +29,7 @@ public final class Bucket: Sendable {
         requests = BucketRequests(location, credentials: credentials, options: options, now: now)
     }
 
-    /// What is known of an object.
+    /// An object's key, size and time of change.
     public struct Info: Hashable, Sendable {
         public let key: String
         /// Bytes.
@@ -44,7 +44,7 @@ public final class Bucket: Sendable {
     ///
     /// - Parameters:
     ///   - size: how many bytes, 5 GiB at most.
-    ///   - hash: of the bytes; the server refuses others, so that what broke on its way is not stored.
+    ///   - hash: of the bytes; the server refuses a body with another hash, so that damaged bytes are not stored.
     public func put(
         _ key: String, _ file: FileDescriptor, size: Int64, hash: BlobHash, type: String = "application/octet-stream",
     ) async throws(StorageError) {
@@ -107,7 +107,8 @@ public final class Bucket: Sendable {
     ///
     /// - Parameters:
     ///   - file: open for writing, and not in use elsewhere.
-    ///   - hash: of the bytes; after others it is tried once more, and the call ends with `wrongBytes`.
+    ///   - hash: of the bytes. If received bytes have another hash, the call tries once more, and then throws
+    ///     `wrongBytes`.
     /// - Returns: how many bytes; nil if there is no such object.
     public func get(
         _ key: String, into file: FileDescriptor, maxBytes: Int64, hash: BlobHash? = nil,
@@ -137,7 +138,7 @@ public final class Bucket: Sendable {
         return answer.body
     }
 
-    /// - Returns: nil if there is no such object, or no such bucket: the answer to this request has no body that tells.
+    /// - Returns: nil if there is no such object, or no such bucket; the answer to a HEAD has no body that says which.
     public func info(of key: String) async throws(StorageError) -> Info? {
         let purpose = "look at \(key)"
         let answer = try await requests.send(BucketRequests.Call(method: "HEAD", key: key, purpose: purpose)).answer
@@ -178,7 +179,7 @@ public final class Bucket: Sendable {
         return Data(bytes).base64EncodedString()
     }
 
-    /// A 404 of something else between here and the server doesn't tell that there is no object.
+    /// Only a 404 with S3's own code says that there is no object; a proxy may answer 404 too.
     private func isAbsent(_ answer: HTTPAnswer) -> Bool {
         answer.status == 404 && XMLReader.read(answer.body)?["Code"] == "NoSuchKey"
     }

@@ -24,7 +24,8 @@ public struct BucketLocation: Hashable, Sendable, CustomStringConvertible {
         let parts = text.dropFirst(Self.scheme.count).split(separator: "/", omittingEmptySubsequences: false)
         let bucket = String(parts.first ?? "")
         guard Self.isName(bucket) else {
-            // Keys that stand before the name, as users write them in other URLs, must not reach a log by the message.
+            // Users may write access keys before the name, as in s3://ID:SECRET@BUCKET. A message may be logged, so it
+            // must not contain them.
             let shown = text.contains("@") ? "The bucket" : "'\(bucket)'"
             throw StorageError(
                 .invalid,
@@ -47,7 +48,7 @@ public struct BucketLocation: Hashable, Sendable, CustomStringConvertible {
                 .invalid, "The region of a bucket has letters, digits and hyphens, as 'eu-central-1' has.")
         }
         let endpoint = server.endpoint ?? AmazonHost.origin(service: "s3", region: server.region)
-        // As people copy it.
+        // A copied address often ends with a slash.
         guard let address = HTTPAddress(endpoint.hasSuffix("/") ? endpoint.dropLast() : endpoint[...]) else {
             throw StorageError(
                 .invalid,
@@ -57,7 +58,7 @@ public struct BucketLocation: Hashable, Sendable, CustomStringConvertible {
         prefix = path.map { $0 + "/" }.joined()
         region = server.region
         isAmazons = server.endpoint == nil
-        // A certificate for *.HOST doesn't cover a name with dots, and a number takes no name before it.
+        // A certificate for *.HOST doesn't cover a name with dots, and an IP address can't have a name before it.
         isPathStyle =
             server.isPathStyle ?? (server.endpoint != nil) || bucket.contains(".") || address.isNumeric
         self.address = isPathStyle ? address : address.adding(label: bucket)
@@ -114,7 +115,7 @@ extension BucketLocation {
         /// `https://s3.example.com`, `http://127.0.0.1:9000` or `http://[::1]:9000`; nil for Amazon's own.
         public var endpoint: String?
         public var region: String
-        /// Nil for what is usual: in the path, as most servers have it; in the host's name for Amazon's.
+        /// Nil for the default: in the path, as most servers have it; in the host's name on Amazon's servers.
         public var isPathStyle: Bool?
 
         public static let usualRegion = "us-east-1"

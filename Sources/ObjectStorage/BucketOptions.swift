@@ -7,11 +7,11 @@ public struct BucketOptions: Hashable, Sendable {
     /// Milliseconds between two tries.
     public var shortestPause = 50
     public var longestPause = 5_000
-    /// Milliseconds until a connection is there.
+    /// Maximum milliseconds to connect.
     public var connectTimeout = 5_000
     /// Idle timeout in seconds: a try ends after this long below 1 KiB/s.
     public var silenceTimeout = 30
-    /// Milliseconds of one try.
+    /// Maximum milliseconds of one try.
     public var totalTimeout = 3_600_000
     /// `AES256` or `aws:kms`, for objects that are stored; nil leaves it to the bucket.
     public var encryption: String?

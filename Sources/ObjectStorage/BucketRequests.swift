@@ -1,7 +1,7 @@
 internal import Core
 internal import SystemPackage
 
-/// Signs and sends the requests to one bucket, again where that may help, and turns answers into errors.
+/// Signs and sends the requests to one bucket, repeats those that may succeed later, and turns bad answers into errors.
 final class BucketRequests: Sendable {
     let location: BucketLocation
     private let options: BucketOptions
@@ -20,11 +20,11 @@ final class BucketRequests: Sendable {
         var body = HTTPRequest.Body.none
         /// The SHA-256 of the body.
         var payload = BucketRequests.emptyHash
-        /// Where a good answer's body goes, and what it has to be.
+        /// The file for a good answer's body, and the SHA-256 that the body must have.
         var output: FileDescriptor?
         var expectedHash: String?
         var maxBytes: Int64 = Int64(XMLReader.maxBytes)
-        /// What it is for, behind "can't".
+        /// What the request does, as messages say it after "can't": `store KEY`.
         var purpose: String
     }
 
@@ -70,7 +70,7 @@ final class BucketRequests: Sendable {
         for value in Array(call.headers.values) + [options.agent]
         where !value.utf8.allSatisfy({ (32..<127).contains($0) }) {
             throw StorageError(
-                .invalid, "\(location) can't \(call.purpose): a header would have characters that none may.")
+                .invalid, "\(location) can't \(call.purpose): a header has characters that are not allowed.")
         }
         let parts = Signature.Parts(
             method: call.method, host: location.address.authority, path: try location.path(of: call.key),
@@ -96,8 +96,8 @@ final class BucketRequests: Sendable {
         do throws(ExchangeFailure) {
             answer = try await client.answer(to: request(call, parts, signature))
         } catch {
-            // Bytes are rarely damaged on their way, and twice in a row they are so where they come from.
-            let isFinal = !Self.isPassing(error) || (error.kind == .wrongBytes && progress.code == .wrongBytes)
+            // Bytes are rarely damaged on their way. If they are wrong twice in a row, the stored object is damaged.
+            let isFinal = !Self.isTransient(error) || (error.kind == .wrongBytes && progress.code == .wrongBytes)
             let thrown = storageError(error, call)
             if isFinal { throw thrown }
             (progress.isUncertain, progress.code) = (true, thrown.code)
@@ -108,7 +108,7 @@ final class BucketRequests: Sendable {
             keeper.forget(signature.credentials)
             return .again(reason: "the credentials have run out", after: nil)
         }
-        guard let reason = Self.passing(answer) else {
+        guard let reason = Self.transient(answer) else {
             return .done(Reply(answer: answer, isRepeated: progress.isUncertain))
         }
         progress.isUncertain = progress.isUncertain || answer.status >= 500
@@ -126,10 +126,10 @@ final class BucketRequests: Sendable {
         return request
     }
 
-    /// Whether another try may mend it.
-    private static func isPassing(_ failure: ExchangeFailure) -> Bool {
+    /// Whether another try may succeed.
+    private static func isTransient(_ failure: ExchangeFailure) -> Bool {
         switch failure.kind {
-        case .passing, .wrongBytes: true
+        case .transient, .wrongBytes: true
         case .certificate, .tooLarge, .file, .cancelled, .unusable: false
         }
     }
@@ -137,7 +137,7 @@ final class BucketRequests: Sendable {
     private func storageError(_ failure: ExchangeFailure, _ call: Call) -> StorageError {
         let text = "\(location) can't \(call.purpose): \(failure.message)."
         switch failure.kind {
-        case .passing: return StorageError(.unreachable, text)
+        case .transient: return StorageError(.unreachable, text)
         case .wrongBytes: return StorageError(.wrongBytes, text)
         case .cancelled: return StorageError(.cancelled, text)
         case .tooLarge: return StorageError(.tooLarge, text)
@@ -151,9 +151,9 @@ final class BucketRequests: Sendable {
     // MARK: - Answers
 
     /// Why another try may get another answer; nil if it will not.
-    private static func passing(_ answer: HTTPAnswer) -> String? {
+    private static func transient(_ answer: HTTPAnswer) -> String? {
         let code = answer.isGood ? nil : XMLReader.read(answer.body)?["Code"]
-        let isPassing =
+        let isTransient =
             switch answer.status {
             case 429: true
             // Not implemented, HTTP version.
@@ -165,7 +165,7 @@ final class BucketRequests: Sendable {
             case 408: true
             default: false
             }
-        return isPassing ? "it answered \(answer.status)\(code.map { " (\($0))" } ?? "")" : nil
+        return isTransient ? "it answered \(answer.status)\(code.map { " (\($0))" } ?? "")" : nil
     }
 
     private static func isExpiry(_ answer: HTTPAnswer) -> Bool {
@@ -180,7 +180,7 @@ final class BucketRequests: Sendable {
         answer.headers["retry-after"].flatMap { Int($0) }.map { min(max(0, $0), 86_400) * 1_000 }
     }
 
-    /// - Throws: the error that a bad answer is.
+    /// - Throws: the error for an answer that is not 2xx.
     func check(_ answer: HTTPAnswer, _ purpose: String) throws(StorageError) {
         guard !answer.isGood else { return }
         let body = XMLReader.read(answer.body)
@@ -212,7 +212,7 @@ final class BucketRequests: Sendable {
         }
     }
 
-    /// The region that a server names in place of ours.
+    /// The bucket's region by the server's answer, if it differs from the configured one.
     private func region(of answer: HTTPAnswer, _ body: XMLElement?) -> String? {
         guard (300..<500).contains(answer.status) else { return nil }
         let isAboutRegion =

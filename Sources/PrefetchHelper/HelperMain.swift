@@ -103,11 +103,11 @@ public enum HelperMain {
     }
 
     /// Pixels up to which a picture is decoded in a group, so that the others do not wait for long.
-    private static let mostPixels = 1 << 20
+    private static let maxPixels = 1 << 20
 
     private static func facts(of source: FileDescriptor, _ transformer: Transformer) -> FactsReply {
         do {
-            return try transformer.report(ofStill: source, upTo: mostPixels).map { .facts($0.facts) } ?? .undecided
+            return try transformer.report(ofStill: source, upTo: maxPixels).map { .facts($0.facts) } ?? .undecided
         } catch {
             // The pool sends this source again in a request of its own, whose reply has the reason.
             return .undecided

@@ -180,6 +180,8 @@ private struct Pace {
     let stop: StopSignal
     private var started = monotonicMilliseconds()
     private var spent: Int64 = 0
+    /// In milliseconds: a century. It keeps the sum with the present time from overflowing.
+    private static let longestWait = 3.2e12
 
     init(rate: Int64?, stop: StopSignal) {
         self.rate = rate
@@ -189,7 +191,7 @@ private struct Pace {
     mutating func spend(_ bytes: Int64) async {
         guard let rate, rate > 0 else { return }
         spent += bytes
-        let due = started + Int64(Double(spent) / Double(rate) * 1_000)
+        let due = started + Int64(min(Double(spent) / Double(rate) * 1_000, Self.longestWait))
         while !stop.isRequested, !Task.isCancelled {
             let ahead = due - monotonicMilliseconds()
             guard ahead > 0 else { return }

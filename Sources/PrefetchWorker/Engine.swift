@@ -81,7 +81,7 @@ struct Engine: Sendable {
                 logger: logger),
             publisher: Publisher(
                 store: store, cache: cache, disk: disk, logger: logger, budget: files.budget,
-                patience: configuration.drains ? 30 : .max, limits: settings.limits),
+                maxRetries: configuration.drains ? 30 : .max, limits: settings.limits),
             delegate: delegate,
             rules: StageRules(
                 hosts: BlockedHosts(downloader: downloader, shedHosts: ShedHosts(), now: configuration.now),

@@ -66,7 +66,7 @@ public enum VariantOption: String, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// The value of the name without a value.
+    /// The value that the bare name stands for.
     var alone: ParameterValue? {
         switch self {
         case .lossless, .progressive, .keepMetadata, .stripCopyright, .keepProfile, .decodeFirstFrameOnly,

@@ -14,8 +14,8 @@ extension VariantSpec {
     }
 
     private static func validate(list specs: [VariantSpec]) throws(VariantSpecError) {
-        guard specs.count <= mostInAList else {
-            throw VariantSpecError("there are \(specs.count) variants; \(mostInAList) are the most a job may ask for")
+        guard specs.count <= maxVariants else {
+            throw VariantSpecError("there are \(specs.count) variants; \(maxVariants) is the maximum")
         }
         var seen: Set<String> = []
         for spec in specs where !seen.insert(spec.name).inserted {

@@ -141,7 +141,7 @@ enum Suggestion {
         + VariantSpec.Output.allCases.map(\.rawValue) + Position.words
         + VariantOption.allCases.map(\.rawValue) + EffectKind.allCases.map(\.rawValue)
 
-    /// What other programs call it.
+    /// Words of other programs, and ours for them.
     private static let habits = [
         "gray": "greyscale", "grey": "greyscale", "grayscale": "greyscale", "bw": "greyscale", "mono": "greyscale",
         "fit": "contain", "stretch": "fill", "upscale": "enlarge", "grow": "enlarge", "middle": "centre",

@@ -133,12 +133,12 @@ public struct VariantSpec: Hashable, Sendable {
 
 extension VariantSpec {
     /// Maximum number of variants of a job.
-    static let mostInAList = 64
+    static let maxVariants = 64
     static let longestName = 64
     static let reservedName = "original"
 
     /// Maximum number of effects, more than real pipelines have. Without it one job could keep a helper busy for ever.
-    static let mostEffects = 32
+    static let maxEffects = 32
 
     private func validate() throws(VariantSpecError) {
         try Self.validate(name: name)
@@ -195,8 +195,8 @@ extension VariantSpec {
     }
 
     private func validateEffects() throws(VariantSpecError) {
-        guard effects.count <= Self.mostEffects else {
-            throw VariantSpecError("variant '\(name)' has \(effects.count) effects; \(Self.mostEffects) are the most")
+        guard effects.count <= Self.maxEffects else {
+            throw VariantSpecError("variant '\(name)' has \(effects.count) effects; \(Self.maxEffects) is the maximum")
         }
         guard effects.count(where: { $0.kind == .resize }) <= 1 else {
             throw VariantSpecError("variant '\(name)' has 'resize' twice; there is one box, so leave one of them out")

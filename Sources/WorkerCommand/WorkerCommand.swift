@@ -32,7 +32,8 @@ struct WorkerCommand: AsyncParsableCommand {
 
     @MainActor static func main() async {
         requireProc()
-        // Errors and worse. libdispatch would tell syslog of each thread whose priority it can't raise, as only root may.
+        // Sends only errors and worse to syslog: libdispatch would otherwise report each thread whose priority it can't
+        // raise, which only root may do.
         setlogmask(1 << (LOG_ERR + 1) - 1)
         Heaps.limit()
         await run(Array(CommandLine.arguments.dropFirst()))
@@ -51,7 +52,7 @@ struct WorkerCommand: AsyncParsableCommand {
         } catch {
             guard exitCode(for: error) == .usage, !(error is ExitCode) else { exit(withError: error) }
             if let sentence = CommandLineAdvice.sentence(for: words) { refuse(sentence) }
-            // What a setting says of its value is enough, and the value may be a secret.
+            // The parser's message quotes the value, which may be a secret, so only the setting's sentence is shown.
             let message = message(for: error)
             if let match = message.wholeMatch(of: /(?s)The value '.*' is invalid for '[^']*': (.*)/) {
                 refuse(String(match.output.1))

@@ -16,7 +16,7 @@ import Testing
         var asked: Int64 = 0
         let lifetime: Int64
         var initialAge: Int64 = 0
-        var mustAsk = false
+        var mustRevalidate = false
         var isStrict = false
     }
 
@@ -28,8 +28,8 @@ import Testing
         Case(expires: "Mon, 07 Nov 1994 10:49:37 GMT", lifetime: 7_200),
         Case(expires: "Sun, 06 Nov 1994 08:49:37 GMT", lifetime: 0),
         Case(expires: "0", lifetime: 0),
-        Case(cacheControl: "no-cache, max-age=60", lifetime: 60, mustAsk: true, isStrict: true),
-        Case(cacheControl: "no-store", lifetime: 0, mustAsk: true, isStrict: true),
+        Case(cacheControl: "no-cache, max-age=60", lifetime: 60, mustRevalidate: true, isStrict: true),
+        Case(cacheControl: "no-store", lifetime: 0, mustRevalidate: true, isStrict: true),
         Case(cacheControl: "no-cache=\"set-cookie, x\", max-age=9", lifetime: 9),
         Case(cacheControl: "max-age=60, must-revalidate", lifetime: 60, isStrict: true),
         Case(cacheControl: "max-age=60", age: "45", lifetime: 60, initialAge: 45),
@@ -53,9 +53,9 @@ import Testing
             lastModified: given.lastModified, times: (Self.now - given.asked, Self.now))
         #expect(freshness.lifetime == given.lifetime)
         #expect(freshness.initialAge == given.initialAge)
-        #expect(freshness.mustAsk == given.mustAsk)
+        #expect(freshness.mustRevalidate == given.mustRevalidate)
         #expect(freshness.isStrict == given.isStrict)
-        #expect(freshness.isFresh(at: Self.now) == (!given.mustAsk && given.lifetime > given.initialAge))
+        #expect(freshness.isFresh(at: Self.now) == (!given.mustRevalidate && given.lifetime > given.initialAge))
     }
 
     @Test func itEndsWithItsLifetimeAndAClockSetBackDoesNotLengthenIt() {

@@ -45,7 +45,7 @@ struct DensityTests {
         (#"{"name":"a","width":9,"densities":[1.5]}"#, "densities are whole numbers"),
         (
             (0..<8).map { "v\($0)=5x,@1+@2+@3+@4+@5+@6+@7+@8+@9" }.joined(separator: " "),
-            "there are 72 variants; 64 are the most a job may ask for"
+            "there are 72 variants; 64 is the maximum"
         ),
     ])
     func `A mistake is named`(text: String, expected: String) {

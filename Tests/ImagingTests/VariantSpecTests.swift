@@ -153,7 +153,7 @@ struct VariantSpecTests {
     @Test func sixtyFourAreTheMost() {
         let list = { (count: Int) in (0..<count).map { "v\($0)=5x" }.joined(separator: " ") }
         #expect(Self.message(list(64)) == nil)
-        #expect(Self.message(list(65)) == "there are 65 variants; 64 are the most a job may ask for")
+        #expect(Self.message(list(65)) == "there are 65 variants; 64 is the maximum")
     }
 }
 

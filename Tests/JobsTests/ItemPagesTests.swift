@@ -50,7 +50,7 @@ import Testing
 
     @Test func `A job with too many items for it is refused with a sentence`() async throws {
         try await withQueue { (queue) async throws -> Void in
-            let job = try await queue.job(ItemQuery.mostSorted + 1)
+            let job = try await queue.job(ItemQuery.maxSorted + 1)
             var query = ItemQuery()
             query.sort = .bytes
             let sorted = query

@@ -26,4 +26,13 @@ struct QuarantineClockTests {
             #expect(try await store.eviction.expired(inQuarantine: ["b", "d"], after: Self.day) == ["d"])
         }
     }
+
+    @Test func `A name that another program wrote as text and as bytes is one name`() async throws {
+        try await withQueue { queue in
+            try await queue.store.database.write { db in
+                try db.execute(sql: "INSERT INTO quarantined VALUES ('a', 1), (x'61', 2)")
+            }
+            #expect(try await queue.store.eviction.expired(inQuarantine: ["a"], after: 0) == ["a"])
+        }
+    }
 }

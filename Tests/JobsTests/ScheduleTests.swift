@@ -145,7 +145,7 @@ struct ScheduleTests {
             clock.pass(3 * 3_600_000)
             let run = try #require(try await first.schedules.take())
             try await first.schedules.release(run)
-            for _ in 0..<ScheduleBook.mostTakers {
+            for _ in 0..<ScheduleBook.maxTakers {
                 let again = try await second.schedules.take()
                 #expect(again?.due == run.due)
                 clock.pass(ScheduleBook.claimDuration)

@@ -89,7 +89,7 @@ struct SuspicionTests {
             #expect(
                 try queue.shell.expect("SELECT item, host, reason FROM waiting;")
                     == (1...3).map {
-                        "\($0)|a turn apart from other items|It runs apart from other items, since workers died while they held it."
+                        "\($0)|a turn apart from other items|It runs apart from other items, since workers died while processing it."
                     })
             let waits = try await queue.store.hosts.waits()
             #expect(waits.map(\.host) == ["a turn apart from other items"] && waits.map(\.items) == [3])

@@ -48,6 +48,11 @@ import Testing
         #expect(try ReadList("7,https://a.example/1.jpg\n") { $0.column = "2" }.urls == ["https://a.example/1.jpg"])
     }
 
+    @Test func `A column that has no name gets none that another column has`() throws {
+        let list = try ReadList(",url,column_1,url\nx,https://a.example/1.jpg,y,z\n") { $0.column = "url" }
+        #expect(list.metas == [#"{"column_1_":"x","column_1":"y","column_4":"z"}"#])
+    }
+
     @Test(
         arguments: [
             ("url,sku\nhttps://a.example/1.jpg,7,8\n", nil, "line 2: The row has 3 cells and not 2"),

@@ -44,7 +44,7 @@ struct RunningTests {
     @Test func `A run remembers so many jobs and no more`() {
         let statistics = RunStatistics()
         for job in Int64(1)...25_000 { statistics.saw(jobs: [job]) }
-        #expect((RunStatistics.mostJobs / 2...RunStatistics.mostJobs).contains(statistics.jobs.count))
+        #expect((RunStatistics.maxJobs / 2...RunStatistics.maxJobs).contains(statistics.jobs.count))
         #expect(statistics.jobs.isSuperset(of: 20_001...25_000))
     }
 

@@ -45,6 +45,25 @@ struct SharedFetchesTests {
         #expect(fetches.isIdle)
     }
 
+    /// The downloader holds its own lock in such a handler, and reads places under that lock.
+    @Test func `A fetch that is cancelled may ask for its place`() async {
+        let asker = Task { [fetches, origin] in
+            let value = await fetches.join("a", user: 7, place: FetchPlace(priority: 1, rank: 1)) {
+                await withTaskCancellationHandler {
+                    await origin.fetch()
+                } onCancel: {
+                    _ = fetches.place("a")
+                }
+            }
+            fetches.leave("a", user: 7)
+            return value
+        }
+        await settle()
+        asker.cancel()
+        #expect(await asker.value == "cancelled")
+        #expect(fetches.isIdle)
+    }
+
     @Test func `Those who wait for the same are known by the number of the first`() async {
         let askers = ([7, 3, 9] as [Int64]).map { user in
             Task { [fetches, origin] in

@@ -41,7 +41,7 @@ struct WaitingTests {
             defer { isOpen.withLock { $0 = true } }
             async let summary = place.drain()
             #expect(await eventually { origin.requestCount("/robots.txt") == 1 })
-            try await check(place, 5, for: "127.0.0.1", "The robots.txt of 127.0.0.1 is asked for first.")
+            try await check(place, 5, for: "127.0.0.1", "The robots.txt of 127.0.0.1 is fetched first.")
             isOpen.withLock { $0 = true }
             _ = try await summary
             #expect(try await place.progress(job).done == 5)
@@ -85,7 +85,7 @@ struct WaitingTests {
             func isTold() async throws -> Bool {
                 for item in 2...41 as ClosedRange<Int64> {
                     let reason = try await place.store.hosts.waitReason(of: item)?.reason
-                    if reason?.hasPrefix("Enough fetched pictures wait to be processed (--transforms)") == true {
+                    if reason?.hasPrefix("Too many fetched pictures wait for helpers (--transforms)") == true {
                         return true
                     }
                 }

@@ -101,7 +101,7 @@ private final class LoopbackTurns: Sendable {
 
 /// What an origin has seen.
 final class LoopbackRecord: Sendable {
-    private static let mostConnections = 512
+    private static let maxConnections = 512
     private let state = Mutex(State())
 
     private struct State {
@@ -119,7 +119,7 @@ final class LoopbackRecord: Sendable {
 
     func opened(_ socket: LoopbackSocket) -> Bool {
         let isWelcome = state.withLock { state in
-            guard !state.isStopped, state.open.count < Self.mostConnections else { return false }
+            guard !state.isStopped, state.open.count < Self.maxConnections else { return false }
             state.connectionCount += 1
             state.open[socket.descriptor] = socket
             return true

@@ -235,6 +235,10 @@ import Testing
             // The live state comes at once.
             let stream = try await w.run("-s", "-m", "3", base + "/api/stream", program: "curl", expecting: 28)
             #expect(stream.output.hasPrefix("data: {") && stream.output.contains(#""job":1"#))
+            // A request for its headers opens no stream: there may be 64 of those.
+            _ = try await w.run("-s", "-m", "20", "-I", base + "/api/stream?[1-70]", program: "curl")
+            let again = try await w.run("-s", "-m", "3", base + "/api/stream", program: "curl", expecting: 28)
+            #expect(again.output.hasPrefix("data: {"))
             try await w.stopAll()
         }
     }

@@ -36,7 +36,7 @@ import Testing
             #expect(ended == ["done||999", "failed|worker-crash|1"])
             let told = try await w.run("explain", w.url("/poison.png"))
             #expect(told.output.contains("worker-crash"))
-            #expect(told.output.contains("Three workers died while this was the only URL that they held."))
+            #expect(told.output.contains("Three workers died while processing only this URL."))
             #expect(try await w.value("SELECT class FROM blacklist") == "worker-crash")
         }
     }

@@ -8,7 +8,7 @@ public struct Freshness: Sendable, Hashable {
     public let initialAge: Int64
     public let answeredAt: Int64
     /// `no-cache`; also `no-store` and `private`, which are treated like it. The worker revalidates before each use.
-    public let mustAsk: Bool
+    public let mustRevalidate: Bool
     /// Whether a response to a request with credentials may be used for another request (RFC 9111, section 3.5).
     public let isForAuthorized: Bool
     /// `must-revalidate` and similar: a stale response is never used, even if the origin fails.
@@ -29,7 +29,7 @@ public struct Freshness: Sendable, Hashable {
         let told = age.flatMap(Self.age) ?? 0
         initialAge = max(max(0, times.answered - date), told + max(0, times.answered - times.asked))
         answeredAt = times.answered
-        mustAsk = ["no-cache", "no-store", "private"].contains { directives[$0] != nil }
+        mustRevalidate = ["no-cache", "no-store", "private"].contains { directives[$0] != nil }
         isForAuthorized = ["public", "must-revalidate", "s-maxage"].contains { directives[$0] != nil }
         isStrict = ["must-revalidate", "proxy-revalidate", "s-maxage", "no-cache", "no-store"].contains {
             directives[$0] != nil
@@ -50,7 +50,7 @@ public struct Freshness: Sendable, Hashable {
 
     public func age(at now: Int64) -> Int64 { initialAge + max(0, now - answeredAt) }
 
-    public func isFresh(at now: Int64) -> Bool { !mustAsk && age(at: now) < lifetime }
+    public func isFresh(at now: Int64) -> Bool { !mustRevalidate && age(at: now) < lifetime }
 
     /// Whether a stale response may be used because the origin fails.
     ///

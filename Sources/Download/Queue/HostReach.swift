@@ -43,7 +43,7 @@ struct HostReach {
         if let last = lastFailure?.at, now - last > ParkingRules.memory { failingSince = nil }
     }
 
-    /// Whether its patience is used up: the host has not answered since its first failure.
+    /// Whether the host has never answered, its first failure was at least `patience` ago, and its last is recent.
     func isGivenUp(after patience: Duration, now: ContinuousClock.Instant) -> Bool {
         guard !hasAnswered, let failingSince, let last = lastFailure?.at else { return false }
         return now - last <= ParkingRules.memory && now - failingSince >= patience

@@ -14,7 +14,7 @@ public struct HostSnapshot: Sendable, Hashable {
     public var blockedFor: Duration?
     /// How often its circuit has opened since its last answer.
     public var circuitOpenCount = 0
-    /// Requests that were started since the downloader was.
+    /// Requests that the downloader has started so far.
     public var started: Int64 = 0
     /// Why its next request has to wait; nil if only the downloader's own concurrency holds it back.
     public var wait: HostWait?
@@ -31,9 +31,9 @@ public struct HostWait: Sendable, Hashable {
     public let time: Duration?
 }
 
-/// A host that fails, and that may never have answered.
+/// The failures of a host, which may never have answered.
 public struct HostSilence: Sendable, Hashable {
-    /// Time since the first failure of the present row of failures.
+    /// Time since the first failure without an answer after it.
     public let since: Duration
     /// Time since the last failure.
     public let last: Duration

@@ -42,8 +42,8 @@ public final class BodyFile: Sendable {
         try? descriptor.withLock { $0 }?.close()
     }
 
-    /// Lends the file; the first call positions it at its start. Calling this after ``takeDescriptor()`` is a
-    /// programmer error.
+    /// Lends the file; its offset is 0 at the first call. Calling this after ``takeDescriptor()`` is a programmer
+    /// error.
     public func withDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R {
         guard let lent = descriptor.withLock({ $0 }) else { preconditionFailure("The descriptor was taken.") }
         defer { withExtendedLifetime(self) {} }

@@ -46,10 +46,11 @@ final class RobotsKeeper: Sendable {
         switch await asked.valueUnlessCancelled() {
         case nil: return .failed(.stopped())
         case .unavailable(.failed(let failure)):
-            return .failed(
-                Failure(
-                    failure.failureClass, "The robots.txt of \(url.host) can't be fetched. \(failure.message)",
-                    host: failure.host, retryAfter: failure.retryAfter))
+            var own = Failure(
+                failure.failureClass, "The robots.txt of \(url.host) can't be fetched. \(failure.message)",
+                host: failure.host, retryAfter: failure.retryAfter)
+            own.hasAsked = failure.hasAsked
+            return .failed(own)
         case .unavailable(let outcome):
             return outcome
         case .rules(let rules):

@@ -91,7 +91,7 @@ final class KnownConnections {
         /// The end of the session, or TLS's own records. The connection is not used again, and the host is not
         /// distrusted.
         case other
-        /// An answer, or more of one.
+        /// Bytes that the next request would take for its answer.
         case bytes
     }
 

@@ -1,7 +1,7 @@
 /// The fields of one response that the worker uses.
 struct ResponseHeaders {
-    private var lengths: [String] = []
-    private var encodings: [String] = []
+    private var lengths: [String] = [] { didSet { framing = BodyFraming(lengths: lengths, encodings: encodings) } }
+    private var encodings: [String] = [] { didSet { framing = BodyFraming(lengths: lengths, encodings: encodings) } }
     /// How the body's end is marked. Kept, since it is asked for several times in a transfer.
     private(set) var framing = BodyFraming.untilClose
     /// Raw bytes: origins send Latin-1 and UTF-8 here.
@@ -26,12 +26,8 @@ struct ResponseHeaders {
         let value = Self.value(line[(colon + 1)...])
         let text = Self.text(value)
         switch field {
-        case .contentLength:
-            lengths.append(text)
-            framing = BodyFraming(lengths: lengths, encodings: encodings)
-        case .transferEncoding:
-            encodings.append(text)
-            framing = BodyFraming(lengths: lengths, encodings: encodings)
+        case .contentLength: lengths.append(text)
+        case .transferEncoding: encodings.append(text)
         // The first one counts, as in curl and browsers.
         case .location: location = location ?? value.filter { $0 == 0x20 || Self.isVisible($0) }
         case .retryAfter: retryAfter = text

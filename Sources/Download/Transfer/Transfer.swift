@@ -83,7 +83,7 @@ final class Transfer {
         hop = queued.url
         started = now - queued.hop.spent
         hopStarted = now
-        // Of a connection without TLS libcurl leaves the bytes where they are.
+        // Without TLS, libcurl leaves such bytes in the socket, where ``take(_:)`` finds them.
         if speaksTLS { connections.lookAtIdle(of: queued.host, isSecure: true) }
         usesOwnConnection = connections.distrusts(queued.host)
     }

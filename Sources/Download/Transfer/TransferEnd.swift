@@ -68,7 +68,7 @@ extension Transfer {
 
     /// The bytes of an interrupted body that a later try can resume: this try's, or an earlier try's if this had no body.
     func partial(_ failure: Failure) -> Partial? {
-        guard case .body(let receiver) = phase else { return failure.failureClass.tellsOfNoBody ? resume : nil }
+        guard case .body(let receiver) = phase else { return failure.failureClass.keepsEarlierBytes ? resume : nil }
         guard [.connectionLost, .timeout, .truncated].contains(failure.failureClass), let etag = headers.strongETag,
             let writer = receiver.giveUp(), writer.size >= Self.worthResuming
         else { return nil }
@@ -173,7 +173,7 @@ extension Transfer.Phase {
 
 extension FailureClass {
     /// Whether bytes of an earlier try stay usable after a try that received no body.
-    fileprivate var tellsOfNoBody: Bool { treatment == .retry || !isOfItem }
+    fileprivate var keepsEarlierBytes: Bool { treatment == .retry || !isOfItem }
 
     /// Whether the worker refused the body.
     var isRefusal: Bool { [.tooLarge, .tooManyPixels, .notAnImage, .badImage, .filtered, .checksum].contains(self) }

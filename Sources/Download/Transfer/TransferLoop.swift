@@ -27,7 +27,7 @@ final class TransferLoop {
     private var nextDeadline: ContinuousClock.Instant?
     private var answers = CompletionBatch()
 
-    /// - Throws: `internalError` if libcurl has no memory or lacks an option.
+    /// - Throws: `Failure.internalFault` if libcurl has no memory.
     init(_ configuration: DownloadConfiguration, tools: Transfer.Tools) throws(Failure) {
         guard let multi = curl_multi_init() else {
             throw Failure.internalFault("libcurl cannot be started.")

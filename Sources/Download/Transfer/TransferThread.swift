@@ -13,7 +13,7 @@ enum TransferThread {
         }
     }
 
-    /// - Throws: `internalError` if no thread can be started.
+    /// - Throws: `Failure.internalFault` if no thread can be started.
     static func start(_ loop: sending TransferLoop, scheduler: DownloadScheduler) throws(Failure) {
         let cargo = Unmanaged.passRetained(Cargo(loop: loop, scheduler: scheduler))
         // The scheduler reports the end, after all of curl's resources are freed.

@@ -1,7 +1,7 @@
 internal import Core
 import ImageFiles
 
-/// What an encoder knows of an animation before its first frame.
+/// The facts of an animation that an encoder has before its first frame.
 struct AnimationOutline {
     var size: PixelSize
     var frames: Int

@@ -76,7 +76,7 @@ struct TransformRun {
     }
 
     /// Maximum pixels that are held at a time, unless a single variant needs more.
-    private static let mostHeld = 32 << 20
+    private static let maxHeld = 32 << 20
 
     /// The variants in groups, one decode each, in order.
     private func groups(of indices: [Int], _ plans: [VariantPlan]) -> [[Int]] {
@@ -85,7 +85,7 @@ struct TransformRun {
         for index in indices {
             let size = plans[index].neededSize
             let total = held.union([size]).reduce(0) { $0 + $1.pixels }
-            if groups.isEmpty || total > Self.mostHeld && !held.contains(size) {
+            if groups.isEmpty || total > Self.maxHeld && !held.contains(size) {
                 groups.append([])
                 held = []
             }

@@ -14,7 +14,7 @@ public struct ActivityBook: Sendable {
     public static let kept: Int64 = 3_600
 
     /// Rows that are read. Workers write some 60 for each slot; SQL may write any number.
-    private static let mostRows = 20_000
+    private static let maxRows = 20_000
 
     /// Adds to the counters and to the present slot, and removes slots of more than an hour ago.
     public func add(_ counts: ActivityCounts) async throws(JobsError) {
@@ -44,7 +44,7 @@ public struct ActivityBook: Sendable {
     public func counts() async throws(JobsError) -> ActivityCounts {
         try await gate.read { db in
             var counts = ActivityCounts()
-            for row in try db.rows("SELECT name, label, value FROM counters LIMIT \(Self.mostRows)") { counts.add(row) }
+            for row in try db.rows("SELECT name, label, value FROM counters LIMIT \(Self.maxRows)") { counts.add(row) }
             return counts
         }
     }
@@ -55,7 +55,7 @@ public struct ActivityBook: Sendable {
         return try await gate.read { db in
             var slots: [Int64: ActivityCounts] = [:]
             let rows = try db.rows(
-                "SELECT slot, name, label, value FROM activity WHERE slot > ? AND slot <= ? ORDER BY slot LIMIT \(Self.mostRows)",
+                "SELECT slot, name, label, value FROM activity WHERE slot > ? AND slot <= ? ORDER BY slot LIMIT \(Self.maxRows)",
                 [second - Self.kept, second])
             for row in rows { slots[row["slot"], default: ActivityCounts()].add(row) }
             return slots.sorted { $0.key < $1.key }.map { ActivitySlot(start: $0.key, counts: $0.value) }

@@ -132,7 +132,8 @@ extension CacheEviction {
             let rows = try db.rows("SELECT name, seen_at FROM quarantined")
             return (
                 try reading.time(in: db),
-                Dictionary(uniqueKeysWithValues: rows.map { ($0["name"] as String, $0["seen_at"] as Int64) })
+                // Another program may have written one name as text and as bytes.
+                Dictionary(rows.map { ($0["name"] as String, $0["seen_at"] as Int64) }, uniquingKeysWith: min)
             )
         }
         let new = names.filter { known[$0] == nil }

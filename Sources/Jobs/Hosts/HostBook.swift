@@ -209,7 +209,7 @@ private struct HostTally {
     var failures: [String: Int] = [:]
     var memory: HostMemory?
     var wait: (reason: String, until: SteadyTime?)?
-    /// Why the requests wait that workers hold if the host does not hold them back.
+    /// Why requests inside workers wait, if no limit of the host holds them back.
     var otherwise: String?
 
     mutating func add(load row: Row) {

@@ -22,7 +22,7 @@ extension Maintenance {
                 return try LostFiles.list(unlistedAt: now, limit: Self.repairsAtOnce, in: db)
             }
             guard !lost.isEmpty else { return repairs }
-            let wishes = try await gate.read { db in try Wishes(for: lost, in: db) }
+            let wishes = try await gate.read { db in try LostFileRequests(for: lost, in: db) }
             for (wish, files) in wishes.found {
                 if let job = try await enqueue(wish, files) { repairs.jobs.append(job) }
             }
@@ -38,7 +38,7 @@ extension Maintenance {
 
     /// In one transaction, so that each file is queued exactly once, even if another repair runs.
     private func enqueue(
-        _ wish: Wish, _ files: [(file: LostFile, url: String)],
+        _ wish: LostFileRequest, _ files: [(file: LostFile, url: String)],
     ) async throws(JobsError) -> JobID? {
         try await gate.write { db in
             let open = try files.filter { try LostFiles.isUnqueued($0.file, in: db) }
@@ -55,7 +55,7 @@ extension Maintenance {
 }
 
 /// The variants, options and headers with which a job requested a URL.
-private struct Wish: Hashable {
+private struct LostFileRequest: Hashable {
     let variants: String?
     let options: String?
     let headers: String?
@@ -76,8 +76,8 @@ private struct Wish: Hashable {
 }
 
 /// For each lost file, the last job that produced it, possibly for another URL with the same key.
-private struct Wishes {
-    private(set) var found: [Wish: [(file: LostFile, url: String)]] = [:]
+private struct LostFileRequests {
+    private(set) var found: [LostFileRequest: [(file: LostFile, url: String)]] = [:]
     /// Files that no known job produced.
     private(set) var left: [LostFile] = []
 
@@ -94,7 +94,7 @@ private struct Wishes {
     }
 
     private mutating func add(_ row: Row, _ file: LostFile) {
-        found[Wish(row), default: []].append((file, row["url"]))
+        found[LostFileRequest(row), default: []].append((file, row["url"]))
     }
 
     private static let columns = "items.id, items.url, items.source, jobs.variants, jobs.options, jobs.headers"

@@ -53,17 +53,17 @@ public struct StalledJobPolicy: Sendable {
     }
 
     /// Items in flight of each stalled job.
-    public let inHand: [JobID: Int]
+    public let inFlight: [JobID: Int]
     public let otherwise: Otherwise
 
-    public init(_ inHand: [JobID: Int] = [:], otherwise: Otherwise = .asEver) {
-        self.inHand = inHand
+    public init(_ inFlight: [JobID: Int] = [:], otherwise: Otherwise = .asEver) {
+        self.inFlight = inFlight
         self.otherwise = otherwise
     }
 
     func choose(from all: [ClaimQueue]) -> [ClaimQueue] {
-        guard !inHand.isEmpty, let highest = all.map(\.precedence.priority).max() else { return all }
-        let others = all.filter { inHand[$0.job.id] == nil }
+        guard !inFlight.isEmpty, let highest = all.map(\.precedence.priority).max() else { return all }
+        let others = all.filter { inFlight[$0.job.id] == nil }
         switch otherwise {
         case .nothing: return others
         case .asEver:
@@ -72,7 +72,7 @@ public struct StalledJobPolicy: Sendable {
         case .least:
             guard others.isEmpty else { return others }
             return all.enumerated().sorted { a, b in
-                (inHand[a.element.job.id] ?? 0, a.offset) < (inHand[b.element.job.id] ?? 0, b.offset)
+                (inFlight[a.element.job.id] ?? 0, a.offset) < (inFlight[b.element.job.id] ?? 0, b.offset)
             }.map(\.element)
         }
     }

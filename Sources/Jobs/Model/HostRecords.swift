@@ -181,13 +181,14 @@ public struct HeldItem: Hashable, Sendable {
     }
 }
 
-/// What items wait for that is no host, in place of a host's name: no host has a space in its name.
+/// Names for things other than hosts that items wait for, stored where a host's name would be. Each has a space, which
+/// no host's name has.
 public enum WaitPlace {
     /// The queue waits for the disk of the cache, since all workers pause.
     public static let disk = "the disk of the cache"
     /// Items that were active when workers died.
     static let suspects = "a turn apart from other items"
-    static let suspectsReason = "It runs apart from other items, since workers died while they held it."
+    static let suspectsReason = "It runs apart from other items, since workers died while processing it."
 
     /// SQL: why an item that no host holds back waits in the downloader of the worker with this id.
     static func downloaderReason(worker: String) -> String {

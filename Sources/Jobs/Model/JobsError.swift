@@ -36,7 +36,7 @@ public struct JobsError: Error, Sendable, CustomStringConvertible {
 
     /// Whether the same call may succeed later: the disk or another program caused the error, and the database is
     /// intact.
-    public var mayPass: Bool { [.busy, .diskFull, .inputOutput, .cannotOpen].contains(code) }
+    public var isTransient: Bool { [.busy, .diskFull, .inputOutput, .cannotOpen].contains(code) }
 
     public init(_ code: Code, _ message: String) {
         self.code = code

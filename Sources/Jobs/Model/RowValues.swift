@@ -63,9 +63,9 @@ extension Row {
 
 extension Int64 {
     /// No file is as large as this many bytes.
-    static let mostBytes: Int64 = 1 << 53
+    static let maxBytes: Int64 = 1 << 53
 
-    init(bytes: Int64) { self = Swift.min(Swift.max(0, bytes), Self.mostBytes) }
+    init(bytes: Int64) { self = Swift.min(Swift.max(0, bytes), Self.maxBytes) }
 
     /// Adds a number of bytes from a row. No number of rows makes the sum overflow.
     mutating func add(bytes: Int64) { self = Swift.min(self + Int64(bytes: bytes), 1 << 62) }

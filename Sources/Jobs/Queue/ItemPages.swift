@@ -34,7 +34,7 @@ public struct ItemQuery: Sendable {
 
     /// Maximum items of a job whose pages can be sorted: each page reads all of the job's items, which takes some
     /// 200 ms.
-    public static let mostSorted = 100_000
+    public static let maxSorted = 100_000
 
     /// The states that ``state`` may name.
     public static let states = ItemState.allCases.map(\.rawValue) + ["cached", "blacklisted"]
@@ -90,7 +90,7 @@ public struct ItemPage: Sendable, Encodable {
 
 extension JobReports {
     /// Maximum items that one page reads, which takes some 100 ms.
-    static let mostLookedAt = 50_000
+    static let maxConsidered = 50_000
 
     /// The state that users see.
     private static let shown = """
@@ -120,7 +120,7 @@ extension JobReports {
                 let end = try db.integer(
                     """
                     SELECT \(furthest)(id) FROM
-                        (SELECT id FROM items WHERE job = ? AND id \(compare) ? ORDER BY id \(order) LIMIT \(Self.mostLookedAt))
+                        (SELECT id FROM items WHERE job = ? AND id \(compare) ? ORDER BY id \(order) LIMIT \(Self.maxConsidered))
                     """, [job, start])
             else { return ItemPage(items: [], next: nil) }
             let items = try db.rows(
@@ -143,13 +143,13 @@ extension JobReports {
     {
         let reading = gate.reading
         let limit = max(1, min(query.limit, 500))
-        let start = min(max(query.after ?? 0, 0), Int64(ItemQuery.mostSorted))
+        let start = min(max(query.after ?? 0, 0), Int64(ItemQuery.maxSorted))
         return try await gate.read { db in
             let total = try db.int("SELECT total FROM jobs WHERE id = ?", [job]) ?? 0
-            guard total <= ItemQuery.mostSorted else {
+            guard total <= ItemQuery.maxSorted else {
                 throw JobsError(
                     .refused,
-                    "Job \(job) has \(total) items. Up to \(ItemQuery.mostSorted) can be sorted; show the others in the order of their numbers."
+                    "Job \(job) has \(total) items. Up to \(ItemQuery.maxSorted) can be sorted; show the others in the order of their numbers."
                 )
             }
             let now = try reading.moment(in: db)

@@ -10,7 +10,7 @@ public struct JobEvents: Sendable {
 
     /// Rows that any program has written with ids from here on are left out: the ids of their events would be too large
     /// for a number.
-    private static let mostRows: Int64 = 1 << 52
+    private static let maxRows: Int64 = 1 << 52
 
     /// The id of the last event so far; 0 if there is none.
     public func last() async throws(JobsError) -> Int64 {
@@ -19,7 +19,7 @@ public struct JobEvents: Sendable {
                 """
                 SELECT id * \(Schema.eventsPerRow) + json_array_length(detail) - 1 FROM event_log WHERE id < ?
                 ORDER BY id DESC LIMIT 1
-                """, [Self.mostRows]) ?? 0
+                """, [Self.maxRows]) ?? 0
         }
     }
 
@@ -30,9 +30,9 @@ public struct JobEvents: Sendable {
             // been set.
             try db.integer(
                 "SELECT id * \(Schema.eventsPerRow) - 1 FROM event_log WHERE at >= ? AND id < ? ORDER BY id LIMIT 1",
-                [time.milliseconds, Self.mostRows])
+                [time.milliseconds, Self.maxRows])
                 ?? db.integer(
-                    "SELECT (max(id) + 1) * \(Schema.eventsPerRow) - 1 FROM event_log WHERE id < ?", [Self.mostRows])
+                    "SELECT (max(id) + 1) * \(Schema.eventsPerRow) - 1 FROM event_log WHERE id < ?", [Self.maxRows])
                 ?? 0
         }
     }
@@ -48,7 +48,7 @@ public struct JobEvents: Sendable {
             let first = max(0, last) / Int64(Schema.eventsPerRow)
             let end = try db.integer(
                 "SELECT max(id) FROM (SELECT id FROM event_log WHERE id >= ? AND id < ? ORDER BY id LIMIT 16)",
-                [first, Self.mostRows])
+                [first, Self.maxRows])
             guard let end else { return ([], last) }
             let rows = try db.rows(
                 """

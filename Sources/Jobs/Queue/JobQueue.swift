@@ -56,7 +56,7 @@ public struct JobQueue: Sendable {
         order: ExecutionOrder, above: Precedence?, sparing: StalledJobPolicy,
     ) async throws(JobsError) -> Bool {
         // The first jobs may be stalled ones, which are passed over.
-        let limit = 1 + sparing.inHand.count
+        let limit = 1 + sparing.inFlight.count
         return try await gate.read { db in
             try !sparing.choose(from: Self.claimable(order: order, above: above, limit: limit, in: db)).isEmpty
         }

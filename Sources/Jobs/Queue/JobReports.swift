@@ -43,7 +43,7 @@ public struct QueueGauges: Hashable, Sendable {
     /// When the oldest job that has waiting items was added; nil if none has.
     public let oldest: WallTime?
     public let blacklisted: Int
-    /// Hosts that get no request at this moment.
+    /// Hosts that are blocked: by Retry-After, or since their circuit is open.
     public let parkedHosts: Int
     public let leases: Int
 }

@@ -2,7 +2,7 @@ internal import GRDB
 
 /// Items with their own priority are claimed beside their job's other items, as if each priority were a job.
 extension JobQueue {
-    private static let mostQueues = 1_000
+    private static let maxQueues = 1_000
 
     /// The queues of such items in open jobs, the highest priority first. It makes one look-up per priority of each
     /// job, independent of the number of items, and a single one if there are no such items.
@@ -12,7 +12,7 @@ extension JobQueue {
         let nextJob = try look("priority = ? AND job < ? ORDER BY job DESC", in: db)
         let nextPriority = try look("priority < ? ORDER BY priority DESC, job DESC", in: db)
         var queues: [ClaimQueue] = []
-        while queues.count < mostQueues {
+        while queues.count < maxQueues {
             if let job = try definition(of: last.job, order: order, in: db) {
                 queues.append(ClaimQueue(job: job, priority: last.priority))
             }

@@ -16,7 +16,7 @@ public struct ScheduleBook: Sendable {
     /// How many runs of a schedule are kept.
     static let keptRuns = 100
     /// A run fails after this many programs began to read its sources and none finished: the sources may kill programs.
-    static let mostTakers = 3
+    static let maxTakers = 3
 
     // MARK: - Editing
 
@@ -272,10 +272,10 @@ public struct ScheduleBook: Sendable {
         let run = ScheduleRun(
             schedule: row["name"], due: row.wall("due_at") ?? now, manifest: row["manifest"], origin: row["origin"],
             token: Int64.random(in: 1...Int64.max))
-        guard row["takers"] < mostTakers else {
+        guard row["takers"] < maxTakers else {
             try end(
                 run, "failed", job: nil,
-                "\(mostTakers) programs began to read its lists, and none finished.",
+                "\(maxTakers) programs began to read its lists, and none finished.",
                 at: now, in: db)
             return nil
         }

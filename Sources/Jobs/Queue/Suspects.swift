@@ -85,7 +85,7 @@ extension JobQueue {
     ) throws {
         let failure = FailureClass.workerCrash
         let message =
-            "Three workers died while this was the only URL that they held. Inspect its bytes, and report this."
+            "Three workers died while processing only this URL. Inspect its bytes, and report this."
         try db.run(
             """
             UPDATE items SET state = 'failed', lease = NULL, attempts = attempts + 1, class = ?, http_status = NULL,

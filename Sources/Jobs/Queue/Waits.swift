@@ -61,7 +61,7 @@ extension JobReports {
         let count =
             try db.integer("SELECT count(*) FROM items WHERE state = 'queued' AND deaths > 1 AND \(isOpen)") ?? 0
         return count == 0
-            ? [] : ["\(items(count)) to be run apart from others, since workers died while they held them."]
+            ? [] : ["\(items(count)) to be run apart from others, since workers died while processing them."]
     }
 
     private static func items(_ count: Int64) -> String { count == 1 ? "1 item is" : "\(count) items are" }

@@ -1,7 +1,7 @@
 /// Checks the columns that a user may set for a single item.
 extension ItemSchema {
     /// More fallbacks, or a longer `meta`, are refused as a mistake.
-    static let mostFallbacks = 16
+    static let maxFallbacks = 16
     static let longestMeta = 16_384
 
     private static let columns = ["meta", "priority", "variants", "headers", "sha256", "size", "fallbacks"]
@@ -33,7 +33,7 @@ extension ItemSchema {
             when: Schema.isNoJSON(
                 "fallbacks", type: "array",
                 orElse: """
-                    json_array_length(NEW.fallbacks) > \(mostFallbacks) OR \(Schema.elementsAreNoText("fallbacks"))
+                    json_array_length(NEW.fallbacks) > \(maxFallbacks) OR \(Schema.elementsAreNoText("fallbacks"))
                     """)),
     ].joined(separator: "\n")
 

@@ -5,7 +5,7 @@ struct JSONScanner {
         let message: String
     }
 
-    private static let deepest = 64
+    private static let maxDepth = 64
 
     private let bytes: UnsafeRawBufferPointer
     private(set) var position = 0
@@ -73,7 +73,7 @@ struct JSONScanner {
         try expect(open, "'{' or '[' is expected here")
         depth += 1
         defer { depth -= 1 }
-        guard depth <= Self.deepest else { throw Invalid(message: "it is nested too deeply") }
+        guard depth <= Self.maxDepth else { throw Invalid(message: "it is nested too deeply") }
         skipSpace()
         if next == close {
             position += 1

@@ -180,11 +180,15 @@ final class CSVRows {
         throw ListMistake("\(request.name) has no URLs.")
     }
 
-    /// A column without a name, or with that of another, is named for its number.
+    /// A column without a name, or with the name of an earlier column, is named by its number.
     private static func unique(_ names: [String]) -> [String] {
-        var known: Set<String> = []
+        var (known, taken): (Set<String>, Set<String>) = ([], Set(names))
         return names.enumerated().map { index, name in
-            name.isEmpty || !known.insert(name).inserted ? "column_\(index + 1)" : name
+            if !name.isEmpty, known.insert(name).inserted { return name }
+            // A header may have that name, too.
+            var own = "column_\(index + 1)"
+            while !taken.insert(own).inserted { own += "_" }
+            return own
         }
     }
 

@@ -148,10 +148,10 @@ final class XMLPushParser: ListParser {
     }
 }
 
-/// HTML as it is found, by libxml2's push parser, which mends what is broken.
+/// HTML, by libxml2's push parser, which repairs invalid markup.
 final class HTMLPushParser: ListParser {
     /// Maximum depth of open elements, which libxml2 does not limit.
-    private static let deepest: CInt = 10_000
+    private static let maxDepth: CInt = 10_000
     /// Maximum bytes that the parser keeps until it finds where something ends: a comment, a value, a text.
     private static let longestPart = 8 << 20
 
@@ -167,9 +167,10 @@ final class HTMLPushParser: ListParser {
         sax.startElement = { box, name, attributes in
             guard let box = HandlerBox.of(box) else { return }
             box.call {
-                guard box.context?.pointee.nameNr ?? 0 <= HTMLPushParser.deepest else {
+                guard box.context?.pointee.nameNr ?? 0 <= HTMLPushParser.maxDepth else {
                     throw ListMistake(
-                        line: box.line, "More than \(HTMLPushParser.deepest) elements are nested, the most for a page.")
+                        line: box.line, "More than \(HTMLPushParser.maxDepth) elements are nested, the most for a page."
+                    )
                 }
                 let element = MarkupElement(
                     name: string(name), space: "", attributes: HTMLPushParser.attributes(attributes))

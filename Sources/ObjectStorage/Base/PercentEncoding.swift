@@ -5,7 +5,7 @@ enum PercentEncoding {
 
     static func query(_ text: String) -> String { encoded(text, keepsSlash: false) }
 
-    /// The other way round; a `+` is a space, as in listings. Nil for anything that isn't encoded in full.
+    /// Decodes; a `+` is a space, as in listings. Nil if an escape is incomplete, or if the bytes are not UTF-8.
     static func decoded(_ text: String) -> String? {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]

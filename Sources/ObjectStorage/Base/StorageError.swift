@@ -20,7 +20,7 @@ public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
         case invalid
         /// Another answer that no further try changes.
         case refused
-        /// The local file that is read or written; ``StorageError/errno`` tells why.
+        /// The local file can't be read or written; ``StorageError/errno`` tells why.
         case file
         /// The task was cancelled.
         case cancelled
@@ -29,7 +29,7 @@ public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     public let code: Code
     /// Sentences for people, at most 500 characters on one line. They never hold a secret key, a token or a signature.
     public let message: String
-    /// Of ``Code/file``, where the system gave one: a full disk is told from a broken one by it.
+    /// The system's error for ``Code/file``, if there is one: it distinguishes a full disk from a broken one.
     public let errno: Errno?
 
     public init(_ code: Code, _ message: String, errno: Errno? = nil) {

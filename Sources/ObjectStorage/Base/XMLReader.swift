@@ -50,7 +50,7 @@ final class XMLReader {
     private static func callbacks() -> xmlSAXHandler {
         var sax = xmlSAXHandler()
         sax.initialized = cxml_sax2_magic()
-        // What is wrong shows in the result.
+        // Prints no errors: the result of parsing has them.
         sax.serror = { _, _ in }
         sax.startElementNs = { reader, name, _, _, _, _, _, _, _ in
             guard let name else { return }
@@ -94,7 +94,7 @@ final class XMLReader {
 /// An element of an answer, by its name without a prefix.
 struct XMLElement {
     let name: String
-    /// Between its tags, but for what stands in other elements.
+    /// The text between its tags, without the text of its children.
     var text = ""
     var children: [XMLElement] = []
 

@@ -5,7 +5,7 @@ internal import Synchronization
 final class CredentialKeeper: Sendable {
     private struct State {
         var known: Credentials?
-        /// Until then known ones are not fetched again, though they run out soon.
+        /// Known credentials that expire soon are not fetched again before this time.
         var nextFetch = WallTime.min
         var failures = 0
         var lastFailure: StorageError?
@@ -16,11 +16,12 @@ final class CredentialKeeper: Sendable {
     private let state = Mutex(State())
     private let fetching = CancellableGate()
 
-    /// Milliseconds before their end at which others are fetched. Machines and containers have new ones by then.
+    /// New credentials are fetched this many milliseconds before the known ones expire. Machines and containers offer
+    /// new ones by then.
     private static let margin: Int64 = 300_000
     /// Milliseconds that credentials have to last, so that a request can be sent with them.
     private static let shortest: Int64 = 10_000
-    /// Milliseconds between two fetches while known ones still last.
+    /// Milliseconds between two fetches while the known credentials are still valid.
     private static let pause: Int64 = 10_000
 
     init(_ sources: CredentialSources, now: @escaping @Sendable () -> WallTime) {
@@ -35,7 +36,8 @@ final class CredentialKeeper: Sendable {
         guard await fetching.enter() else { throw StorageError(.cancelled, "The task was cancelled.") }
         defer { fetching.leave() }
         if let fresh { return fresh }
-        // Another one's failure is the answer for all that waited meanwhile, or they would fail one after another.
+        // If another task's fetch failed meanwhile, all tasks that waited for it throw its error. Otherwise each would
+        // fetch and fail in turn.
         if let failure = state.withLock({ $0.failures > failures ? $0.lastFailure : nil }) { throw failure }
         do {
             let fetched = try await sources.fetch()
@@ -48,7 +50,7 @@ final class CredentialKeeper: Sendable {
         }
     }
 
-    /// A server has said that these have run out.
+    /// Drops credentials that a server has called expired.
     func forget(_ used: Credentials) {
         state.withLock { state in
             // Another task may have fetched others already.
@@ -56,7 +58,9 @@ final class CredentialKeeper: Sendable {
         }
     }
 
-    /// Known credentials that still last: their source may have others again before they run out.
+    /// Returns the known credentials if they are still valid, since their source may work again before they expire.
+    ///
+    /// - Throws: `error` if there are none.
     private func instead(of error: StorageError) throws(StorageError) -> Credentials {
         let lasting = state.withLock { state -> Credentials? in
             guard error.code != .cancelled else { return nil }

@@ -13,7 +13,7 @@ public struct CredentialSettings: Sendable {
     var endpoint: String?
 
     var webIdentity: WebIdentity?
-    /// `https://sts.REGION.amazonaws.com`, where a role is taken, if nil.
+    /// The service where a role is assumed; nil for `https://sts.REGION.amazonaws.com`.
     var tokenService: String?
 
     var containerURL: String?
@@ -26,7 +26,7 @@ public struct CredentialSettings: Sendable {
     static let machineMetadata = "http://169.254.169.254"
     private static let containerHost = "http://169.254.170.2"
 
-    /// A file with a token of the platform, and the role that is taken with it.
+    /// A file with a token of the platform, and the role that is assumed with it.
     struct WebIdentity: Hashable, Sendable {
         var file: String
         var role: String

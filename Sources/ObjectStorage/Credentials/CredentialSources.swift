@@ -3,7 +3,7 @@ internal import Core
 /// Asks one source of credentials after another.
 struct CredentialSources: Sendable {
     let settings: CredentialSettings
-    /// Where roles are taken, unless the settings name a region.
+    /// The region where roles are assumed, unless the settings name one.
     let region: String
     let client: HTTPClient
 
@@ -51,7 +51,7 @@ struct CredentialSources: Sendable {
         return nil
     }
 
-    /// Ways of a profile that run programs or ask people.
+    /// Settings by which a profile gets its keys from a program, a login or another profile.
     private static let unsupported = [
         "credential_process", "sso_session", "sso_start_url", "login_session", "source_profile", "credential_source",
         "role_arn",
@@ -101,7 +101,7 @@ struct CredentialSources: Sendable {
         return try FetchedCredentials(json: try await ask(request, "the container's credentials").body).credentials()
     }
 
-    /// Whether what is said there doesn't leave the machine.
+    /// Whether requests to the address don't leave the machine: loopback and the addresses of container hosts.
     private static func isNear(_ address: HTTPAddress) -> Bool {
         address.isLoopback || ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"].contains(address.host)
     }
@@ -158,7 +158,7 @@ struct CredentialSources: Sendable {
                 answer = try await client.answer(to: request)
             } catch {
                 if error.kind == .cancelled { throw StorageError(.cancelled, "The task was cancelled.") }
-                guard error.kind == .passing else {
+                guard error.kind == .transient else {
                     throw StorageError(.invalid, "The request for \(what) fails: \(error.message).")
                 }
                 return .again(reason: error.message, after: nil)

@@ -1,7 +1,7 @@
 internal import Core
 internal import FoundationEssentials
 
-/// What a service has answered.
+/// A service's answer with temporary credentials.
 struct FetchedCredentials {
     let id: String?
     let secret: Secret?
@@ -31,17 +31,17 @@ struct FetchedCredentials {
             let values = try JSONDecoder().decode(JSON.self, from: Data(json))
             self.init(id: values.id, secret: values.secret, token: values.token, end: values.end)
         } catch {
-            // What is wrong with it may quote it.
-            throw StorageError(.denied, "The answer to the request for credentials is not the JSON that it should be.")
+            // The decoder's message may quote the answer, which holds secrets.
+            throw StorageError(.denied, "The answer to the request for credentials is not valid JSON with credentials.")
         }
     }
 
-    /// Milliseconds until credentials are fetched again whose end can't be read.
+    /// Milliseconds after which credentials with an unreadable expiry are fetched again.
     private static let unknownLife: Int64 = 600_000
 
     func credentials() throws(StorageError) -> Credentials {
         guard let id, let secret else {
-            throw StorageError(.denied, "The answer to the request for credentials has none.")
+            throw StorageError(.denied, "The answer to the request for credentials has no keys.")
         }
         let expiry = end.map { WallTime(timestamp: $0) ?? WallTime.current + Self.unknownLife }
         return try Credentials(keyID: id, secret: secret.value, token: token?.value, expiresAt: expiry)

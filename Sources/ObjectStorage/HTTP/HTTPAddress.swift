@@ -20,7 +20,7 @@ struct HTTPAddress: Hashable, Sendable {
         self.port = port
     }
 
-    /// - Parameter text: `https://HOST`, `http://HOST:PORT` or `http://[ADDRESS]:PORT`, without anything behind.
+    /// - Parameter text: `https://HOST`, `http://HOST:PORT` or `http://[ADDRESS]:PORT`, and nothing after it.
     init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let scheme = Scheme(rawValue: parts[0].lowercased()) else { return nil }
@@ -53,7 +53,7 @@ struct HTTPAddress: Hashable, Sendable {
 
     var origin: String { "\(scheme.rawValue)://\(authority)" }
 
-    /// Whether the host is a number, which takes no name before it.
+    /// Whether the host is an IP address, which can't have a name before it.
     var isNumeric: Bool {
         var address = in_addr()
         return host.hasPrefix("[") || inet_pton(AF_INET, host, &address) == 1

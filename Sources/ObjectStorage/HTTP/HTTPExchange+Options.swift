@@ -1,7 +1,7 @@
 internal import CCurl
 internal import Glibc
 
-// How libcurl is told what to send.
+// Sets libcurl's options for a request.
 //
 // See https://curl.se/libcurl/c/curl_easy_setopt.html for the options.
 extension HTTPExchange {
@@ -38,7 +38,7 @@ extension HTTPExchange {
         // Without `Expect:` libcurl would wait for a "100 Continue" before larger bodies.
         for line in request.headers + ["Expect:"] {
             guard let longer = curl_slist_append(lines, line) else {
-                throw ExchangeFailure(kind: .passing, message: "libcurl has no memory")
+                throw ExchangeFailure(kind: .transient, message: "libcurl has no memory")
             }
             lines = longer
         }

@@ -24,7 +24,7 @@ final class HTTPExchange {
 
     init(_ id: UInt64, _ request: HTTPRequest, settings: HTTPClient.Settings) throws(ExchangeFailure) {
         guard let easy = curl_easy_init() else {
-            throw ExchangeFailure(kind: .passing, message: "libcurl has no memory")
+            throw ExchangeFailure(kind: .transient, message: "libcurl has no memory")
         }
         self.id = id
         self.easy = easy
@@ -86,7 +86,8 @@ final class HTTPExchange {
         answer.size += Int64(bytes.count)
         guard (200..<300).contains(status) else {
             guard answer.size <= 1 << 24 else {
-                failure = ExchangeFailure(kind: .passing, message: "it answered \(status), and its reason has no end")
+                failure = ExchangeFailure(
+                    kind: .transient, message: "it answered \(status), with a body of more than 16 MiB")
                 return 0
             }
             answer.body += bytes.prefix(max(0, HTTPAnswer.maxErrorBytes - answer.body.count))
@@ -113,7 +114,7 @@ final class HTTPExchange {
     func takeHeader(_ bytes: UnsafeRawBufferPointer) -> Int {
         headerBytes += bytes.count
         guard headerBytes <= Self.maxHeaderBytes else {
-            failure = ExchangeFailure(kind: .passing, message: "its headers have no end")
+            failure = ExchangeFailure(kind: .transient, message: "its headers have more than 256 KiB")
             return 0
         }
         let line = String(decoding: bytes, as: UTF8.self)
@@ -126,7 +127,7 @@ final class HTTPExchange {
         return bytes.count
     }
 
-    /// A file of an earlier try has other bytes than this one will bring.
+    /// Empties the output: an earlier try may have written to it.
     private func emptyOutput() throws(ExchangeFailure) {
         guard let output = request.output else { return }
         do {
@@ -149,10 +150,10 @@ final class HTTPExchange {
         if let failure { return .failure(failure) }
         guard code == CURLE_OK else { return .failure(explain(code)) }
         if answer.isGood, !isDelimited {
-            return .failure(ExchangeFailure(kind: .passing, message: "its answer does not say where it ends"))
+            return .failure(ExchangeFailure(kind: .transient, message: "its answer does not say where it ends"))
         }
         if answer.isGood, let hasher, String(hexadecimal: hasher.finish()) != request.expectedHash {
-            return .failure(ExchangeFailure(kind: .wrongBytes, message: "it sent other bytes"))
+            return .failure(ExchangeFailure(kind: .wrongBytes, message: "the bytes have another hash"))
         }
         return .success(answer)
     }
@@ -175,7 +176,7 @@ final class HTTPExchange {
             case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR,
                 CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_INITFAILED:
                 .certificate
-            default: .passing
+            default: .transient
             }
         return ExchangeFailure(kind: kind, message: message)
     }

@@ -3,10 +3,11 @@ internal import Core
 internal import Glibc
 internal import Synchronization
 
-/// What the callers and the thread share, and what the thread does. Each of them keeps it.
+/// The state that callers share with the client's thread, and the loop of that thread. The client and the thread each
+/// hold a reference.
 ///
-/// Unchecked: ``multi`` belongs to the thread, but for `curl_multi_wakeup`, which any thread may call; all else lies
-/// behind the lock of ``state``.
+/// Unchecked: only the thread uses ``multi``, except for `curl_multi_wakeup`, which any thread may call; everything
+/// else is behind the lock of ``state``.
 final class HTTPLoop: @unchecked Sendable {
     struct Job: Sendable {
         let id: UInt64
@@ -96,7 +97,7 @@ final class HTTPLoop: @unchecked Sendable {
     private func start() {
         let code = DetachedThread.start { self.run() }
         guard code != 0 else { return }
-        // The next request tries again; those that wait now can't.
+        // The next request tries to start a thread again; the requests that wait now fail.
         let stranded = state.withLock { state in
             state.hasThread = false
             (state.pending, state.cancelled) = ([], [])
@@ -105,7 +106,8 @@ final class HTTPLoop: @unchecked Sendable {
         }
         for job in stranded {
             job.continuation.resume(
-                returning: .failure(ExchangeFailure(kind: .passing, message: "no thread can be made (error \(code))")))
+                returning: .failure(ExchangeFailure(kind: .transient, message: "no thread can be made (error \(code))"))
+            )
         }
     }
 
@@ -128,7 +130,7 @@ final class HTTPLoop: @unchecked Sendable {
                 fail(&running, "libcurl can't go on (\(String(cString: curl_multi_strerror(code))))", multi)
                 continue
             }
-            // A place is free, and a job may wait for it.
+            // After an exchange has ended, a waiting job may start at once.
             if !hasEnded { curl_multi_poll(multi, nil, 0, 60_000, nil) }
         }
         for found in running.values { end(found, .failure(.cancelled), multi) }
@@ -157,7 +159,7 @@ final class HTTPLoop: @unchecked Sendable {
         do throws(ExchangeFailure) {
             let exchange = try HTTPExchange(job.id, job.request, settings: settings)
             guard curl_multi_add_handle(multi, exchange.easy) == CURLM_OK else {
-                throw ExchangeFailure(kind: .passing, message: "libcurl can't begin")
+                throw ExchangeFailure(kind: .transient, message: "libcurl can't begin")
             }
             running[job.id] = (exchange, job)
         } catch {
@@ -184,7 +186,7 @@ final class HTTPLoop: @unchecked Sendable {
 
     private func fail(_ running: inout [UInt64: Running], _ message: String, _ multi: UnsafeMutableRawPointer) {
         for found in running.values {
-            end(found, .failure(ExchangeFailure(kind: .passing, message: message)), multi)
+            end(found, .failure(ExchangeFailure(kind: .transient, message: message)), multi)
         }
         running = [:]
         // Keeps the thread from spinning if the next call fails as well.

@@ -9,7 +9,7 @@ struct HTTPRequest: Sendable {
     var body = Body.none
     /// Gets a good answer's body, from its beginning on; nil keeps the body in memory.
     var output: FileDescriptor?
-    /// More bytes of a good answer's body end the exchange.
+    /// Maximum bytes of a good answer's body; a longer one ends the exchange as ``ExchangeFailure/Kind/tooLarge``.
     var maxBytes: Int64 = 1 << 20
     /// The SHA-256 of a good answer's body in hexadecimal digits; another one is an error.
     var expectedHash: String?
@@ -25,11 +25,11 @@ struct HTTPRequest: Sendable {
     }
 
     struct Timeouts: Hashable, Sendable {
-        /// Milliseconds until a connection is there, its TLS included.
+        /// Maximum milliseconds to connect, including the TLS handshake.
         var connect = 5_000
-        /// Seconds of less than ``slowest`` bytes a second.
+        /// Idle timeout: seconds below ``slowest`` bytes a second after which the exchange ends.
         var silence = 30
-        /// Milliseconds of the whole exchange.
+        /// Maximum milliseconds of the whole exchange.
         var whole = 3_600_000
 
         /// A server that sends a byte now and then is as good as silent.
@@ -63,17 +63,17 @@ extension HTTPAnswer: CustomStringConvertible, CustomReflectable {
     var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// There is no whole answer.
+/// Why a request got no complete answer.
 struct ExchangeFailure: Error, Hashable {
     enum Kind: Hashable {
         /// The same request may succeed later.
-        case passing
+        case transient
         /// The server is not who it should be, or TLS can't be set up as it is configured.
         case certificate
         case tooLarge
         /// All bytes came, and they are not those of the hash.
         case wrongBytes
-        /// The file that is sent or written; the error is nil where the file is not what it should be.
+        /// The local file can't be read or written; the error is nil if the file is shorter than announced.
         case file(Errno?)
         case cancelled
         /// The request can't be sent at all.

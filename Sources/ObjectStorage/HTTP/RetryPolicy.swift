@@ -1,6 +1,6 @@
 internal import Core
 
-/// How often a request that may pass later is sent, and how long it waits in between.
+/// How many times a request is tried after temporary errors, and how long the pauses in between are.
 struct RetryPolicy: Hashable, Sendable {
     /// The first included.
     var tries: Int

@@ -14,7 +14,7 @@ struct Secret: Hashable, Sendable, CustomStringConvertible, CustomReflectable {
 public struct Credentials: Hashable, Sendable, CustomStringConvertible {
     let keyID: String
     let secret: Secret
-    /// Of a role that was taken for a while.
+    /// The session token of a role that was assumed.
     let token: Secret?
     /// Nil for keys that stay.
     let expiresAt: WallTime?

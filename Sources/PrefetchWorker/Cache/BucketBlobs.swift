@@ -15,7 +15,7 @@ internal import SystemPackage
 struct BucketBlobs: BackingStore {
     let name: String
     private let bucket: Bucket
-    /// Gives up sooner: other programs wait while one deletes.
+    /// The same bucket with fewer tries: other programs wait while one deletes.
     private let deletions: Bucket
 
     init(_ bucket: Bucket, deletions: Bucket) {
@@ -121,7 +121,7 @@ struct BucketBlobs: BackingStore {
 
     private static func key(of hash: BlobHash) -> String { "\(prefix)\(hash.hex.prefix(2))/\(hash.hex)" }
 
-    // MARK: - Whose bucket it is
+    // MARK: - Ownership
 
     private static let identity = "CACHE_ID"
     private static let owner = "CACHE_OWNER"
@@ -137,7 +137,7 @@ struct BucketBlobs: BackingStore {
 
     func identify(as name: String) throws(CacheError) -> String {
         let isNamed = try Self.result { [bucket] () async throws(StorageError) in
-            // Of several workers that start at once, one names it.
+            // If several workers start at once, only one of them names it.
             try await bucket.putIfAbsent(Self.identity, Array("\(name)\n".utf8))
         }
         return isNamed ? name : try identity() ?? name

@@ -50,7 +50,7 @@ final class CacheBudget: Sendable {
     }
 
     /// Files that are being published.
-    var inHand: PublishingBlobs { collector.inHand }
+    var publishing: PublishingBlobs { collector.publishing }
     /// Why there is no space, if there was none a moment ago.
     var reasonOfShortage: String? { shortage.latest }
 
@@ -213,7 +213,7 @@ final class CacheBudget: Sendable {
         let quarantined = try await collector.quarantinedBytes()
         let excess = totals.bytes + totals.reservedBytes + quarantined + bytes - limit
         guard excess > 0 else { return nil }
-        if try await shortage.settleDead(myself: worker) { return nil }
+        if try await shortage.reclaimDeadReservations(myself: worker) { return nil }
         // Without transfers in flight, no space will be freed.
         if totals.reservedBytes == 0 {
             grantedAt.store(0, ordering: .relaxed)

@@ -44,7 +44,7 @@ struct CacheMaintenance: Sendable {
     func begin() async {
         do {
             try await collector.removeDrafts()
-            _ = try await collector.settleDead(myself: worker)
+            _ = try await collector.reclaimDeadReservations(myself: worker)
         } catch {
             logger.warning("The reservations of dead workers can't be read.", metadata: ["error": "\(error)"])
         }

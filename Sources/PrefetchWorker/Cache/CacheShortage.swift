@@ -26,14 +26,14 @@ final class CacheShortage: Sendable {
     /// result.
     ///
     /// - Returns: whether space was reclaimed.
-    func settleDead(myself: Int64) async throws -> Bool {
+    func reclaimDeadReservations(myself: Int64) async throws -> Bool {
         let now = monotonicMilliseconds()
         let search = state.withLock { state -> Task<Int64, any Error>? in
             if let running = state.search { return running }
             guard state.searchedAt == .min || now - state.searchedAt >= Self.searchEvery else { return nil }
             state.searchedAt = now
             // A task of its own: the first caller may be cancelled while others wait for the same answer.
-            let search = Task { [collector] in try await collector.settleDead(myself: myself) }
+            let search = Task { [collector] in try await collector.reclaimDeadReservations(myself: myself) }
             state.search = search
             return search
         }
@@ -54,7 +54,7 @@ final class CacheShortage: Sendable {
         let reason =
             "The cache is full: \(excess) bytes more are needed than its limit of \(limit) (--cache-max-size) leaves. "
             + "\(totals.reservedBytes) bytes are reserved for files that are being fetched and made, \(pinned) are pinned, and "
-            + "\(max(0, totals.bytes - pinned)) belong to items at work."
+            + "\(max(0, totals.bytes - pinned)) belong to items in flight."
         state.withLock { ($0.reason, $0.toldAt) = (reason, now) }
         return reason
     }

@@ -11,7 +11,7 @@ extension Collector {
     /// Releases dead workers' reservations and removes their unindexed files.
     ///
     /// - Returns: the bytes that were released.
-    func settleDead(myself: Int64?) async throws -> Int64 {
+    func reclaimDeadReservations(myself: Int64?) async throws -> Int64 {
         var report = Report()
         let dead = try await store.eviction.deadReservations(myself: myself)
         return dead.isEmpty ? 0 : try await removeOrphans(&report, of: dead, myself: myself)
@@ -33,7 +33,7 @@ extension Collector {
             let hashes = try await disk.run { [cache] in Result { try cache.files(inShard: shard) } }.get()
             let unknown = try await store.eviction.unknown(blobs: hashes.map(\.hex))
             if unknown.isEmpty { continue }
-            let mine = inHand.all
+            let mine = publishing.all
             let others = unknown.filter { !mine.contains($0) }
             let old = others.filter { isLeft($0, now: now, bound: bound) }
             var gone: Set<String> = []

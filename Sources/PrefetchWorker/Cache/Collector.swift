@@ -33,7 +33,7 @@ public struct Collector: Sendable {
     let remover: FileRemover
     private let links: LinkKeeper
     /// Files that are being published, which therefore are no orphans.
-    let inHand = PublishingBlobs()
+    let publishing = PublishingBlobs()
     private let quarantine: QuarantineMeter
     let disk = BlockingQueue("cache.collector")
 

@@ -46,7 +46,7 @@ final class FolderWalk: @unchecked Sendable {
     }
 
     /// Maximum folders inside each other; each is open while it is read.
-    private static let deepest = 64
+    private static let maxDepth = 64
 
     private let folder: OpenFolder
     private let template: URLTemplate
@@ -111,9 +111,10 @@ final class FolderWalk: @unchecked Sendable {
     }
 
     private func enter(_ name: [UInt8], in place: CInt, path: [UInt8], _ files: inout [NewPicture]) {
-        guard levels.count < Self.deepest else {
+        guard levels.count < Self.maxDepth else {
             return refuse(
-                path, Failure(.http(404), "It is nested in more than \(Self.deepest) folders, and is skipped."), &files)
+                path, Failure(.http(404), "It is nested in more than \(Self.maxDepth) folders, and is skipped."), &files
+            )
         }
         let raw = openAt(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard raw >= 0, let stream = fdopendir(raw) else {

@@ -92,8 +92,8 @@ final class PicturePublisher: Sendable {
             return end(group, .broken(error))
         }
         let names = blobs.map(\.hash.hex)
-        budget.inHand.take(names)
-        defer { budget.inHand.letGo(names) }
+        budget.publishing.take(names)
+        defer { budget.publishing.letGo(names) }
         let published = await blocking.run { [cache] in cache.publish(blobs) }
         await store.cache.countFailedSyncs(among: published.errors, logger)
         var errors = published.errors[...]

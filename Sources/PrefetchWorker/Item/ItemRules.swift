@@ -69,7 +69,7 @@ extension Failure {
 extension JobPlan {
     /// Whether a failure depends on this job's own headers or options, so that another job's request may succeed.
     func isAlone(with failure: Failure, _ request: DownloadRequest) -> Bool {
-        if asksForItself, failure.failureClass.dependsOnCredentials { return true }
+        if hasOwnHeaders, failure.failureClass.dependsOnCredentials { return true }
         guard failure.failureClass == .notAnImage, let response = failure.response else { return false }
         return !request.accepts(contentType: response.contentType)
     }

@@ -129,7 +129,8 @@ final class ItemRun {
             }
             guard let rendered else { return nil }
             return done(rendered, original: nil, from: rendered.isFromMemory ? .memory : .disk)
-        } catch  where error.failureClass.isOfItem && plan.hasToSee(source) && !plan.options.contains(.fromCacheOnly) {
+        } catch  where error.failureClass.isOfItem && plan.mustDecode(source) && !plan.options.contains(.fromCacheOnly)
+        {
             // These bytes were stored without being decoded; the origin may have better ones.
             return nil
         }
@@ -138,7 +139,7 @@ final class ItemRun {
     /// Replaces an origin's failure by the cached source, for jobs with `stale-if-error`.
     private func staleSource(inPlaceOf ending: ItemEnding) async -> ItemEnding? {
         guard plan.options.contains(.staleIfError), !plan.options.contains(.fromLoaderOnly), let source = item.source,
-            let failed = ending.failure, failed.failureClass.isTheOrigins
+            let failed = ending.failure, failed.failureClass.allowsStaleSource
         else { return nil }
         if plan.options.contains(.httpCache) {
             // Best effort: if the delegate fails here, the origin's failure stands.
@@ -190,7 +191,7 @@ final class ItemRun {
             return .failed(Failure(.notCached, "Not in the cache, and the job says from-cache-only."))
         }
         if !plan.options.contains(.retryFailed), let entry = item.blacklisting, stages.settings.limits.keeps(entry),
-            !plan.asksOtherwise(than: entry), try await !stages.delegate.overrules(entry)
+            !plan.mayGetAnotherAnswer(than: entry), try await !stages.delegate.overrules(entry)
         {
             return .blacklisted(entry)
         }
@@ -214,7 +215,7 @@ final class ItemRun {
     /// The source whose validators the request may send. A 304 must suffice: the source's bytes are in the cache, or
     /// everything that the job makes of them. If the bytes have to be decoded, they must be in the cache.
     private func validators() async -> SourceRecord? {
-        guard !plan.options.contains(.fromLoaderOnly), let source = item.source, !plan.hasToSee(source) else {
+        guard !plan.options.contains(.fromLoaderOnly), let source = item.source, !plan.mustDecode(source) else {
             return nil
         }
         if stages.lookup.isThere(source) { return source }

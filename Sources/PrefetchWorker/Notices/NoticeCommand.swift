@@ -56,7 +56,7 @@ struct NoticeCommand: Sendable {
 
 /// Files in memory.
 enum NoticeFile {
-    /// - Parameter bytes: what is in it; it is at its start.
+    /// - Parameter bytes: the content. The file's offset is 0.
     static func make(_ bytes: [UInt8] = []) throws -> FileDescriptor {
         let raw = pw_memory_file("notice")
         guard raw >= 0 else { throw Errno(rawValue: errno) }

@@ -4,7 +4,7 @@ public import Jobs
 public import Logging
 internal import Synchronization
 
-/// Tells the receivers that jobs name that these jobs have ended.
+/// Sends notices (webhooks, or a command's input) of jobs that have ended to the receivers that these jobs name.
 ///
 /// A notice that a receiver does not take is sent again, by any worker of the database, up to
 /// ``JobNotice/maxAttempts`` times. Requests are made by the download engine under the worker's own address guard; they

@@ -26,11 +26,11 @@ final class JobPlan: Sendable {
     /// The other pictures that the variants' effects name.
     let assetNames: Set<String>
     /// Whether its requests have headers of its own, such as credentials.
-    var asksForItself: Bool { !definition.headers.isEmpty }
+    var hasOwnHeaders: Bool { !definition.headers.isEmpty }
 
     /// Whether the failure for which a URL is listed may not apply to this job.
-    func asksOtherwise(than entry: BlacklistEntry) -> Bool {
-        if asksForItself, entry.failure.dependsOnCredentials { return true }
+    func mayGetAnotherAnswer(than entry: BlacklistEntry) -> Bool {
+        if hasOwnHeaders, entry.failure.dependsOnCredentials { return true }
         if tolerance.acceptsDamage, [.badImage, .truncated].contains(entry.failure) { return true }
         return options.contains(.allowInvalidCertificates) && entry.failure == .tlsCertificate
     }
@@ -83,7 +83,7 @@ final class JobPlan: Sendable {
 
     /// Whether this job must decode a source that another job has stored: it was not decoded, or was accepted with
     /// damage.
-    func hasToSee(_ source: SourceRecord) -> Bool {
+    func mustDecode(_ source: SourceRecord) -> Bool {
         decodes && (source.isUnverified || source.isDamaged && !tolerance.acceptsDamage)
     }
 
@@ -123,7 +123,7 @@ final class JobPlan: Sendable {
 
     /// Whether the known facts of a source suffice for a job without variants.
     func isSatisfied(with source: SourceRecord) -> Bool {
-        source.format != nil && !hasToSee(source)
+        source.format != nil && !mustDecode(source)
     }
 }
 

@@ -35,7 +35,7 @@ final class Admission: Sendable {
     private let concurrency: Int
     /// Maximum items in flight, including those that wait for the publisher: a few groups of it. Each item has open
     /// files, so the number is lower if the process may open few files.
-    private let mostUnwritten = max(target, min(4 * Publisher.groupItems, DescriptorLimit.current / 8))
+    private let maxUnwritten = max(target, min(4 * Publisher.groupItems, DescriptorLimit.current / 8))
     /// Items that have not reached the publisher.
     private let making = InFlightCounts()
     private let suspects = SuspectTurns()
@@ -62,7 +62,7 @@ final class Admission: Sendable {
     /// Whether another group may be claimed. Items of stalled jobs and items at the publisher do not count toward
     /// `target`; otherwise the worker would run short whenever the database is busy for a moment.
     var hasRoom: Bool {
-        making.countInMotion + Self.group <= Self.target && tasks.count + Self.group <= mostUnwritten
+        making.countInMotion + Self.group <= Self.target && tasks.count + Self.group <= maxUnwritten
     }
 
     /// How many items may be in flight together with suspects.
@@ -94,7 +94,7 @@ final class Admission: Sendable {
                     making.stuck(), otherwise: isStarving ? .least : making.count < Self.target ? .asEver : .nothing))
         }
         if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: Self.atHand) > 0 { return .nothing }
-        guard inFlight < mostUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence else {
+        guard inFlight < maxUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence else {
             return .nothing
         }
         // More items of a stalled job are not urgent just because an item of a later job is in flight.

@@ -132,7 +132,7 @@ final class ClaimLoop: Sendable {
             }
             admission.suspectsBegan()
             logger.warning(
-                "\(claim.items.count) items run apart from others, since \(deaths) workers died while they held them.")
+                "\(claim.items.count) items run apart from others, since \(deaths) workers died while processing them.")
         }
         try await start(claim)
         return claim.items.count
@@ -189,9 +189,9 @@ final class ClaimLoop: Sendable {
         }
     }
 
-    /// Waits for a full or failing disk and for a lock, since these may pass; a damaged database ends the run.
+    /// Waits after temporary errors: a full or failing disk, or a lock. A damaged database ends the run.
     private func pause(after error: JobsError) throws(WorkerError) -> Int {
-        guard error.mayPass else { throw WorkerError(error) }
+        guard error.isTransient else { throw WorkerError(error) }
         fault = error
         disk.report(error.message)
         return 0

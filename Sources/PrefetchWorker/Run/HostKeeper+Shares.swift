@@ -39,7 +39,7 @@ extension HostKeeper {
         let all = HostLoad(
             host: LimitsRecord.everyHost, running: running, waiting: waiting, rate: 0,
             reason: downloader.counts.isHeldByBodies
-                ? "Enough fetched pictures wait to be processed (--transforms); no download starts before one of them is."
+                ? "Too many fetched pictures wait for helpers (--transforms); no download starts until one of them has been processed."
                 : nil)
         let concurrency = ledger.limits.first { $0.host == LimitsRecord.everyHost }?.concurrency ?? limits.concurrency
         demands.append(
@@ -59,7 +59,7 @@ extension HostKeeper {
     }
 
     /// Maximum hosts in a report; beyond it, hosts that only have a rate, and no requests, are left out.
-    private static let mostNamed = 1_000
+    private static let maxNamed = 1_000
 
     private func load(of hosts: [HostSnapshot], _ now: SteadyTime, _ ledger: inout Ledger) -> [HostLoad] {
         countRates(of: hosts, &ledger)
@@ -71,13 +71,13 @@ extension HostKeeper {
             let wait = host.waiting > 0 ? host.wait : nil
             return HostLoad(
                 host: host.host, running: host.running, waiting: host.waiting, rate: rate,
-                reason: wait?.reason ?? (isAskedForRules ? "The robots.txt of \(host.host) is asked for first." : nil),
+                reason: wait?.reason ?? (isAskedForRules ? "The robots.txt of \(host.host) is fetched first." : nil),
                 until: wait?.time.map { now + $0.milliseconds })
         }
         // A host that is not reported gets no place beside other workers, so all hosts with requests are reported.
         let busy = loads.filter { $0.running > 0 || $0.waiting > 0 || $0.reason != nil }
         let others = loads.filter { $0.running == 0 && $0.waiting == 0 && $0.reason == nil }
-        return busy + others.prefix(max(0, Self.mostNamed - busy.count))
+        return busy + others.prefix(max(0, Self.maxNamed - busy.count))
     }
 
     /// Requests a second to each host, for display.

@@ -27,7 +27,7 @@ public final class RunStatistics: Sendable {
     public var counts: Counts { state.withLock { $0.counts } }
 
     /// Maximum jobs that are remembered, since a worker may run for ever.
-    static let mostJobs = 10_000
+    static let maxJobs = 10_000
 
     /// The jobs of this run's items; if there were too many, the newest, at least half of the maximum.
     public var jobs: Set<JobID> { state.withLock { $0.jobs } }
@@ -40,8 +40,8 @@ public final class RunStatistics: Sendable {
     func saw(jobs: some Sequence<JobID>) {
         state.withLock { state in
             state.jobs.formUnion(jobs)
-            guard state.jobs.count > Self.mostJobs else { return }
-            state.jobs = Set(state.jobs.sorted().suffix(Self.mostJobs / 2))
+            guard state.jobs.count > Self.maxJobs else { return }
+            state.jobs = Set(state.jobs.sorted().suffix(Self.maxJobs / 2))
         }
     }
 

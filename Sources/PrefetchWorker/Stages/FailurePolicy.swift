@@ -76,7 +76,7 @@ final class RetryBudget: Sendable {
     }
 
     /// Bounds the memory.
-    private static let mostBuckets = 10_000
+    private static let maxBuckets = 10_000
 
     private let buckets = Mutex<[String: Bucket]>([:])
 
@@ -86,7 +86,7 @@ final class RetryBudget: Sendable {
     /// - Returns: milliseconds of additional delay until the budget allows it.
     func take(_ host: String, now: Int64) -> Int64 {
         buckets.withLock { buckets in
-            if buckets.count > Self.mostBuckets { forget(&buckets, now) }
+            if buckets.count > Self.maxBuckets { forget(&buckets, now) }
             var bucket = buckets[host] ?? Bucket(filledAt: now)
             bucket.fill(now)
             bucket.tokens -= 1
@@ -99,6 +99,6 @@ final class RetryBudget: Sendable {
     private func forget(_ buckets: inout [String: Bucket], _ now: Int64) {
         for host in buckets.keys { buckets[host]?.fill(now) }
         buckets = buckets.filter { $0.value.tokens < Self.burst }
-        if buckets.count > Self.mostBuckets / 2 { buckets = buckets.filter { $0.value.tokens < 0 } }
+        if buckets.count > Self.maxBuckets / 2 { buckets = buckets.filter { $0.value.tokens < 0 } }
     }
 }

@@ -37,8 +37,8 @@ final class Publisher: Sendable {
     let budget: CacheBudget?
     private let links: LinkKeeper
     let remover: FileRemover
-    /// How often a transaction is tried again after an error that may pass, a second apart.
-    private let patience: Int
+    /// How many times a transaction is tried again after a temporary error, with a second between two tries.
+    private let maxRetries: Int
     private let limits: OwnLimits
     private let queue = WorkQueue<Entry>()
     private let blocking = BlockingQueue("publisher")
@@ -47,9 +47,9 @@ final class Publisher: Sendable {
 
     init(
         store: JobStore, cache: ContentCache, disk: DiskWatch, logger: Logger, budget: CacheBudget? = nil,
-        patience: Int = 30, limits: OwnLimits = OwnLimits(),
+        maxRetries: Int = 30, limits: OwnLimits = OwnLimits(),
     ) {
-        self.patience = patience
+        self.maxRetries = maxRetries
         self.limits = limits
         self.budget = budget
         links = LinkKeeper(store: store, cache: cache, logger: logger)
@@ -144,8 +144,8 @@ final class Publisher: Sendable {
     private func publishReserved(_ group: [Entry]) async {
         // Until the transaction has recorded them.
         let names = group.flatMap { $0.blobs.map(\.hash.hex) }
-        budget?.inHand.take(names)
-        defer { budget?.inHand.letGo(names) }
+        budget?.publishing.take(names)
+        defer { budget?.publishing.letGo(names) }
         let published = await blocking.run { [cache] in cache.publish(group.flatMap(\.blobs)) }
         await store.cache.countFailedSyncs(among: published.errors, logger)
         var rest = published.errors[...]
@@ -224,7 +224,7 @@ final class Publisher: Sendable {
             } catch {
                 if attempt == 1 { logger.error("Results can't be saved.", metadata: ["error": "\(error)"]) }
                 let isUrgent = queue.isClosed || isHurried.load(ordering: .relaxed)
-                guard error.mayPass, attempt < (isUrgent ? min(patience, 10) : patience) else {
+                guard error.isTransient, attempt < (isUrgent ? min(maxRetries, 10) : maxRetries) else {
                     fatal.withLock { $0 = $0 ?? error }
                     return nil
                 }

@@ -128,15 +128,17 @@ final class SharedFetches<Value: Sendable>: Sendable {
     }
 
     private func lostInterest(_ key: String, _ user: Int64) {
-        let move: (Int64, FetchPlace)? = entries.withLock { entries in
-            guard var entry = entries[key] else { return nil }
+        let (move, unwanted) = entries.withLock { entries -> ((Int64, FetchPlace)?, Task<Value, Never>?) in
+            guard var entry = entries[key] else { return (nil, nil) }
             entry.cancelled += 1
             entry.places[user] = nil
             let other = entry.rerank()
             entries[key] = entry
-            if entry.cancelled >= entry.users { entry.task.cancel() }
-            return other.map { (entry.name, $0) }
+            return (other.map { (entry.name, $0) }, entry.cancelled >= entry.users ? entry.task : nil)
         }
+        // Outside the lock: cancelling runs the fetch's own handlers, which take the downloader's lock. The downloader
+        // takes both in the other order, when it reads a place.
+        unwanted?.cancel()
         if let move { rerank(move.0, move.1) }
     }
 

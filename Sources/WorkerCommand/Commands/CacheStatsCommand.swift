@@ -48,7 +48,7 @@ struct CacheStatsCommand: AsyncParsableCommand {
         var lines = [
             "\(totals.blobs) files, \(Output.bytes(totals.bytes)); \(stats.pinned) URLs pinned",
             "\(totals.hits) hits (\(totals.fromMemory) from memory), \(totals.misses) misses",
-            "\(Output.bytes(totals.revalidatedBytes)) saved by 304, \(Output.bytes(totals.dedupedBytes)) by finding the same bytes",
+            "\(Output.bytes(totals.revalidatedBytes)) saved by 304, \(Output.bytes(totals.dedupedBytes)) by deduplication",
             "\(totals.evictedBlobs) files evicted so far (\(Output.bytes(totals.evictedBytes)))",
         ]
         if stats.quarantinedFiles > 0 {

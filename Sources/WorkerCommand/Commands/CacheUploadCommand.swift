@@ -39,7 +39,7 @@ struct CacheUploadCommand: AsyncParsableCommand {
             line?.finish()
             if json { Terminal.print(try Output.json(upload)) } else { Terminal.print(summary(upload)) }
             if let interruption {
-                Terminal.error("worker: Stopped. The same command goes on where it was.")
+                Terminal.error("worker: Stopped. Run the same command again to continue.")
                 throw interruption
             }
         }

@@ -78,7 +78,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         lines += some(audit.missing) { "missing: \($0)" }
         lines += some(audit.damaged) { "damaged: \($0) (now in quarantine)" }
         lines += some(audit.unreadable) { "unreadable: \($0)" }
-        lines += some(audit.strangers) { "not ours: \(Terminal.safe($0))" } + audit.inconsistencies
+        lines += some(audit.strangers) { "does not belong in the cache: \(Terminal.safe($0))" } + audit.inconsistencies
         if audit.repairedLinks > 0 { lines.append("\(audit.repairedLinks) links were corrected") }
         lines += audit.repairJobs.map { "queued again as job \($0)" }
         lines += some(audit.lost.map(\.name)) { "lost, not restored yet: \($0)" }

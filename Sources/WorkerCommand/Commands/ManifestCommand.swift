@@ -78,7 +78,7 @@ struct ManifestCommand: AsyncParsableCommand {
                 report.count(intake.spool.count)
             } catch {
                 report.error = WorkerError(ofCommand: error).message
-                // What the lists say of themselves stands above.
+                // The mistakes in its lists were printed before, so the path is added only if the message lacks it.
                 if report.error?.contains(path) == false { report.error = "\(path): \(report.error ?? "")" }
             }
             return report

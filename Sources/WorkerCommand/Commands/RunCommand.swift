@@ -88,7 +88,7 @@ struct SupervisedRun {
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
         if let manager { stop.whenRequested { manager.stopping() } }
         let keepers = try RunKeepers(configuration, store, access, logger)
-        // What becomes due while a run drains is left to the next.
+        // Schedules that become due later, while the run drains, are left to the next run.
         if configuration.drains, isOver == nil { await keepers.schedules.startAllDue() }
         let result = await withTaskGroup { group in
             group.addTask { _ = await stop.requestAtSignals { logger.notice(Self.stopping) } }

@@ -131,7 +131,7 @@ struct ScheduleCommand: AsyncParsableCommand {
         private static func next(_ schedule: ScheduleRecord) -> String {
             if schedule.paused { return "paused" }
             if let error = schedule.error { return Terminal.safe(error) }
-            // A zone that is none stands in `error` as soon as a worker has seen it.
+            // If the time zone is invalid, the first worker that plans the schedule writes that into `error`.
             guard let due = schedule.startsAt, let zone = try? ScheduleZone(named: schedule.timeZone) else {
                 return "when a worker runs"
             }

@@ -43,7 +43,7 @@ struct WarmCommand: AsyncParsableCommand, WorkerOptions {
         try await reportingErrors {
             var lists = try ListOptions.parse([])
             lists.allowAddresses = options.allowAddresses
-            // One bad line is no reason to leave the others cold.
+            // A line without a usable URL is skipped, so that all other URLs are fetched.
             lists.skipInvalid = true
             var batches: [WarmBatch] = []
             for path in self.batches {
@@ -143,7 +143,7 @@ struct WarmBatch {
     }
 }
 
-/// What became of a batch: a line that a cron mail can use.
+/// The result of a batch, printed as one line, as for cron's mail.
 struct WarmReport: Encodable {
     let batch: String
     let job: JobProgress

@@ -13,7 +13,7 @@ enum DashboardSettings {
         "A file with the dashboard's token, required at addresses that other machines can reach.")
     static let all: [any NamedSetting] = [address, tokenFile]
 
-    /// What a server at the address shows, and to whom.
+    /// The options of a server at the address: its token, the cache and the redaction of URLs.
     static func serverOptions(
         at address: String, tokenFile path: String?, _ common: CommonOptions, _ settings: Settings,
     ) throws -> DashboardServer.Options {
@@ -41,7 +41,7 @@ struct DashboardOptions: ParsableArguments {
     @Option(DashboardSettings.address) var dashboard: String?
     @Option(DashboardSettings.tokenFile) var dashboardTokenFile: String?
 
-    /// What serves the dashboard beside a worker; nil if none is wanted.
+    /// The function that serves the dashboard beside a worker; nil without `--dashboard`.
     ///
     /// - Throws: `usage` if it can't be served there, before the worker begins.
     func service(
@@ -54,7 +54,7 @@ struct DashboardOptions: ParsableArguments {
         let path = try common.databasePath(settings)
         return { statistics throws(WorkerError) in
             do {
-                // A connection of its own, so that a page that is slow to read holds no item up.
+                // A connection of its own, so that a slow query of a page does not delay items.
                 let store = try await JobStore.opening(path: path)
                 let service = DashboardService(
                     store: store, cache: options.cache.folder, access: access, statistics: statistics)

@@ -6,7 +6,7 @@ import Lists
 import PrefetchWorker
 import Synchronization
 
-/// What the dashboard asks of this program.
+/// Answers the dashboard's calls to this program.
 struct DashboardService: DashboardHost {
     let store: JobStore
     let cache: String

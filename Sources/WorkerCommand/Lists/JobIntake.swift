@@ -9,7 +9,7 @@ struct JobIntake {
     let job: NewJob
     let spool: EntrySpool
 
-    /// What the URLs are read with.
+    /// How the URLs are read, and where messages go.
     struct Source {
         let common: CommonOptions
         let lists: ListOptions
@@ -17,7 +17,7 @@ struct JobIntake {
         var meta: [ListMember] = []
         /// The manifest of the job's own URLs, and their lines in it.
         var manifest: (path: String, lines: [Int?])?
-        /// What is told of the lists and their mistakes, a line each.
+        /// Gets a line for each list and for each mistake in it.
         var tell: (String) -> Void = { Terminal.error("worker: \($0)") }
     }
 

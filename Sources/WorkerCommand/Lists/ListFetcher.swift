@@ -9,8 +9,8 @@ import SystemPackage
 /// Fetches lists by the download engine, under the same address guard and limits as pictures.
 final class ListFetcher {
     /// More sitemaps than an index may name by its protocol.
-    static let mostNested = 50_000
-    static let deepest = 3
+    static let maxSitemaps = 50_000
+    static let maxDepth = 3
     private static let tries = 3
 
     /// A fetched list, and the address that answered in the end.

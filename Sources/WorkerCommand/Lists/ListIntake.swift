@@ -13,8 +13,8 @@ final class ListIntake {
     /// Without `--skip-invalid`, the rest of a list is not read after so many mistakes.
     private struct TooManyMistakes: Error {}
 
-    private static let mostMistakes = 10
-    private static let mostListed = 100
+    private static let maxMistakes = 10
+    private static let maxListed = 100
 
     let spool: EntrySpool
     /// Of the list that is being read.
@@ -187,14 +187,14 @@ final class ListIntake {
         case .entry(let entry): try add(entry)
         case .mistake(let mistake):
             self.mistake(mistake, in: name)
-            if !options.skipInvalid, mistakes > Self.mostMistakes { throw TooManyMistakes() }
+            if !options.skipInvalid, mistakes > Self.maxMistakes { throw TooManyMistakes() }
         case .warning(let mistake): warning(mistake, in: name)
         case .nested(let url, let line):
             nestedCount += 1
-            guard nestedCount <= ListFetcher.mostNested, depth < ListFetcher.deepest else {
+            guard nestedCount <= ListFetcher.maxSitemaps, depth < ListFetcher.maxDepth else {
                 throw ListMistake(
                     line: line,
-                    "More than \(ListFetcher.mostNested) sitemaps, or indices in indices more than \(ListFetcher.deepest) deep."
+                    "More than \(ListFetcher.maxSitemaps) sitemaps, or indices in indices more than \(ListFetcher.maxDepth) deep."
                 )
             }
             nested.append((url, depth + 1))
@@ -234,13 +234,13 @@ final class ListIntake {
 
     private func mistake(_ mistake: ListMistake, in name: String?) {
         mistakes += 1
-        let most = options.skipInvalid ? Self.mostListed : Self.mostMistakes
+        let most = options.skipInvalid ? Self.maxListed : Self.maxMistakes
         if mistakes <= most { tell(Self.text(mistake, name)) }
     }
 
     private func warning(_ mistake: ListMistake, in name: String?) {
         warnings += 1
-        if warnings <= Self.mostMistakes { tell("warning: " + Self.text(mistake, name)) }
+        if warnings <= Self.maxMistakes { tell("warning: " + Self.text(mistake, name)) }
     }
 
     private static func text(_ mistake: ListMistake, _ name: String?) -> String {
@@ -255,7 +255,7 @@ final class ListIntake {
     /// - Throws: `usage` if there were mistakes that must not be skipped, or no URLs.
     func finish() throws {
         if mistakes > 0 {
-            let more = mistakes > (options.skipInvalid ? Self.mostListed : Self.mostMistakes)
+            let more = mistakes > (options.skipInvalid ? Self.maxListed : Self.maxMistakes)
             guard options.skipInvalid else {
                 let count = more ? "At least \(mistakes)" : "\(mistakes)"
                 throw SettingsError(
@@ -263,7 +263,7 @@ final class ListIntake {
                         + "such URLs out with --skip-invalid.")
             }
             tell(
-                "\(mistakes) \(mistakes == 1 ? "URL was" : "URLs were") left out as invalid\(more ? "; the first \(Self.mostListed) are listed" : "")."
+                "\(mistakes) \(mistakes == 1 ? "URL was" : "URLs were") left out as invalid\(more ? "; the first \(Self.maxListed) are listed" : "")."
             )
         }
         guard spool.count > 0 else {

@@ -67,7 +67,7 @@ struct ListOptions: ParsableArguments {
         if let base, case .bad(let message) = URLCheck.verdict(base) { throw ValidationError("--base: \(message)") }
     }
 
-    /// With what a source of a manifest states for itself.
+    /// These options, overridden by those that a manifest's source has of its own.
     func applying(_ source: ManifestSource) -> ListOptions {
         var options = self
         options.format = source.format ?? format
@@ -92,7 +92,7 @@ struct ListOptions: ParsableArguments {
     /// - Parameter folder: for temporary files, which have no name.
     func fetcher(_ common: CommonOptions, _ settings: Settings, folder: String) throws -> ListFetcher {
         var configuration = try common.configuration(settings, transforms: 1)
-        // As a run is configured by its environment and its file.
+        // The same settings as a run's, from the environment and the configuration file.
         try DownloadOptions.parse([]).apply(to: &configuration, settings)
         try HostOptions.parse([]).apply(to: &configuration.downloads, settings)
         let ranges = try settings.list(RunSettings.allowAddresses, allowAddresses)

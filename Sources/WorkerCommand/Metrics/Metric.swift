@@ -62,7 +62,7 @@ extension Metric.Sample {
 }
 
 extension Metric {
-    /// What workers have counted.
+    /// The counters of all workers.
     static func counted(_ counts: ActivityCounts) -> [Metric] {
         Counter.allCases.map { counter in
             counter.isHistogram ? histogram(counter, counts) : counted(counter, counts)
@@ -71,7 +71,7 @@ extension Metric {
 
     private static func counted(_ counter: Counter, _ counts: ActivityCounts) -> Metric {
         var values = counts.labels(of: counter)
-        // A rate sees the first one only if there was a zero before it.
+        // Prometheus' rate() counts the first event only if the counter existed before, with the value 0.
         let usual = counter.usualLabels.filter { label in !values.contains { $0.label == label } }
         values += usual.map { ($0, 0) }
         let samples = values.sorted { $0.label < $1.label }.map { label, value in

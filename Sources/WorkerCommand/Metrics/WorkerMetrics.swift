@@ -5,7 +5,7 @@ import Jobs
 /// All metrics of a database and its cache. They are read from the database, so they cover all of its workers.
 struct WorkerMetrics: Sendable {
     let store: JobStore
-    /// The cache's folder, whose disk is looked at.
+    /// The cache's folder; the free space of its disk is a metric.
     let cache: String
 
     func all() async throws(JobsError) -> [Metric] {
@@ -33,8 +33,10 @@ struct WorkerMetrics: Sendable {
                 "How long the oldest job with waiting items has been in the queue; 0 without any.",
                 queue.oldest.map { Double(max(0, now - $0)) / 1_000 } ?? 0),
             .gauge("blacklist_entries", "URLs that are not fetched again for a while.", Double(queue.blacklisted)),
-            .gauge("hosts_parked", "Hosts that get no request at this moment.", Double(queue.parkedHosts)),
-            .gauge("leases", "Groups of items that workers hold.", Double(queue.leases)),
+            .gauge(
+                "hosts_parked", "Hosts that are blocked: by Retry-After, or since their circuit is open.",
+                Double(queue.parkedHosts)),
+            .gauge("leases", "Leases: groups of items that workers have claimed.", Double(queue.leases)),
         ]
     }
 
@@ -47,7 +49,7 @@ struct WorkerMetrics: Sendable {
             .counter("cache_hits", "Items that ended without the network.", cache.hits),
             .counter("cache_misses", "Items that were downloaded.", cache.misses),
             .counter("cache_revalidated_bytes", "Bytes saved by 304.", cache.revalidatedBytes),
-            .counter("cache_deduped_bytes", "Bytes saved by finding the same bytes.", cache.dedupedBytes),
+            .counter("cache_deduped_bytes", "Bytes saved by deduplication.", cache.dedupedBytes),
             .counter("cache_evicted_files", "Files evicted.", cache.evictedBlobs),
             .counter("cache_evicted_bytes", "Bytes evicted.", cache.evictedBytes),
             .counter(
@@ -75,7 +77,7 @@ struct WorkerMetrics: Sendable {
             .gauge("database_log_bytes", "Size of the database's write-ahead log.", Double(log.bytes)),
             .gauge(
                 "database_reader_age_seconds",
-                "How long the oldest reader has kept the log from being cut; 0 when none does.",
+                "How long the oldest reader has kept the log from being truncated; 0 if none does.",
                 log.heldSince.map { Double(max(0, now - $0)) / 1_000 } ?? 0),
         ]
             + (slices.isEmpty

@@ -2,7 +2,7 @@ import Jobs
 import Logging
 import PrefetchWorker
 
-/// What runs beside a worker on a command line: its database's schedules, and the notices of ended jobs.
+/// The services that a command runs beside its worker: the database's schedules, and the notices of ended jobs.
 struct RunKeepers {
     let schedules: ScheduleKeeper
     let notices: NoticeKeeper

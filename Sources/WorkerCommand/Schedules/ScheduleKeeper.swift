@@ -110,7 +110,7 @@ struct ScheduledJob {
             if let file = source.file { try Self.check(file, isIn: access.folder) }
         }
         var options = try ListOptions.parse([])
-        // One bad line is no reason to leave the others cold.
+        // A line without a usable URL is skipped, so that all other URLs are fetched.
         options.skipInvalid = true
         options.allowAddresses = access.addresses
         var source = JobIntake.Source(common: access.common, lists: options, tell: tell)

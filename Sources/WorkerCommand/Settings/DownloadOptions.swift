@@ -5,7 +5,7 @@ import PrefetchWorker
 
 enum DownloadSettings {
     static let maxBody = Setting.bytes("max-body", "64MiB", "Largest body, counted after decompression.")
-    static let maxRedirects = Setting.whole("max-redirects", 5, in: 0...50, "Most redirects to follow.")
+    static let maxRedirects = Setting.whole("max-redirects", 5, in: 0...50, "Maximum redirects to follow.")
     static let connectTimeout = Setting.time("connect-timeout", "10s", "Time to connect.", in: 1...Int64.max)
     static let silenceTimeout = Setting.time(
         "silence-timeout", "15s", "Idle timeout: longest time without a byte.", in: 1...Int64.max)

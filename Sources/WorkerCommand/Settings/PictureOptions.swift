@@ -4,12 +4,12 @@ import PrefetchWorker
 
 enum PictureSettings {
     static let maxPixels = Setting.whole(
-        "max-pixels", ImageLimits().pixels, in: 1...1_000_000_000, "Most pixels of one frame.")
+        "max-pixels", ImageLimits().pixels, in: 1...1_000_000_000, "Maximum pixels of one frame.")
     static let maxFrames = Setting.whole(
-        "max-frames", ImageLimits().frames, in: 1...1_000_000, "Most frames of an animation.")
+        "max-frames", ImageLimits().frames, in: 1...1_000_000, "Maximum frames of an animation.")
     static let maxAnimationPixels = Setting.whole(
         "max-animation-pixels", ImageLimits().animationPixels, in: 1...100_000_000_000,
-        "Most pixels of all frames of an animation together.")
+        "Maximum pixels of all frames of an animation together.")
     static let maxDecoderMemory = Setting.bytes(
         "max-decoder-memory", "\(ImageLimits().decoderBytes >> 20)MiB",
         "Memory limit for decoders that can't stream (progressive JPEG, HEIC).")

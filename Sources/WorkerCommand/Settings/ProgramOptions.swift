@@ -19,7 +19,7 @@ enum ProgramSettings {
     static let commandTimeout = Setting.time(
         "command-timeout", "30s", "Time of one command for one picture.", in: 1...Int64.max)
     static let commandOutput = Setting.bytes(
-        "command-output", "64MiB", "Most bytes that a command may print.", atLeast: 1)
+        "command-output", "64MiB", "Maximum bytes that a command may print.", atLeast: 1)
     static let delegateCommand = Setting.text(
         "delegate-command", nil, "path:hook+hook",
         "Delegate program and the hooks it handles: options, allow, request, cache-key, response, bytes, blacklist.")

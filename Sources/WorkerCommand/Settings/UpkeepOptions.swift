@@ -17,7 +17,7 @@ enum UpkeepSettings {
     static let backupKeep = Setting.whole("backup-keep", 7, in: 1...10_000, "How many copies are kept.")
     static let keepJobs = Setting.time(
         "keep-jobs", nil, "How long ended jobs and their results are kept.", standardText: "for ever")
-    static let lease = Setting.time("lease", "60s", "How long a worker that is held up keeps its items.")
+    static let lease = Setting.time("lease", "60s", "How long a worker that hangs or is suspended keeps its items.")
     static let all: [any NamedSetting] = [
         minFree, grace, collectEvery, readOnlyCache, memoryCache, backupFolder, backupEvery, backupKeep, keepJobs,
     ]

@@ -12,7 +12,8 @@ enum LogFormat: String, CaseIterable, Sendable {
     /// For systemd's journal, which reads the priority from the beginning of the line: `<4>A helper died. error=…`
     case journal
 
-    /// What suits the reader: systemd names the journal's socket in JOURNAL_STREAM, by device and inode.
+    /// `journal` if standard error is systemd's journal, whose socket JOURNAL_STREAM names by device and inode;
+    /// otherwise `text`.
     static func usual(_ environment: [String: String] = ProcessInfo.processInfo.environment) -> LogFormat {
         var info = stat()
         guard let stream = environment["JOURNAL_STREAM"], fstat(STDERR_FILENO, &info) == 0 else { return .text }

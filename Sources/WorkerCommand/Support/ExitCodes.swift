@@ -44,7 +44,7 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
 }
 
 extension WorkerError {
-    /// What a command threw, with the code that it ends with.
+    /// The error of a command, with the exit code for it.
     init(ofCommand error: any Error) {
         self =
             switch error {

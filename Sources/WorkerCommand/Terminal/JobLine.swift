@@ -8,7 +8,7 @@ struct JobLine {
     let waits: Bool
 
     private enum Part: Int {
-        // What a narrow terminal leaves out first has the highest number.
+        // A narrow terminal leaves out the part with the highest number first.
         case count, left, failed, rate, percent, bar, bytes, cached
     }
 

@@ -83,7 +83,7 @@ struct RunProgress {
 
 /// The busy jobs of a database, drawn in place: a line for each, then what waits and what failed.
 struct JobScreen {
-    private static let mostJobs = 5
+    private static let maxJobs = 5
 
     /// The only job that is shown; nil for all busy ones.
     private let job: JobID?
@@ -115,14 +115,14 @@ struct JobScreen {
         rates.note(shown, at: now)
         if now - looked >= 1, !isLast {
             looked = now
-            // That helpers have more work than they can do at once is as it should be.
+            // Only waits for hosts are shown. Waits for helpers and the like, whose names have a space, are normal.
             waits = try await store.hosts.waits(job: job).filter { !$0.host.contains(" ") }
         }
         try await countFailures(of: shown, at: now, store)
         // Those at work first, then those that wait.
         let busy = isLast ? shown : open.filter { $0.active > 0 } + open.filter { $0.active == 0 }
-        let others = busy.count - Self.mostJobs
-        var lines = busy.prefix(Self.mostJobs).map { job in
+        let others = busy.count - Self.maxJobs
+        var lines = busy.prefix(Self.maxJobs).map { job in
             JobLine(job: job, rate: rates.rate(of: job.job), waits: !waits.isEmpty).text(width: width, colours)
         }
         if others > 0 { lines.append(colours.dim(Self.cut("and \(Output.count(others, "other job"))", width))) }
@@ -146,7 +146,7 @@ struct JobScreen {
         let failed = jobs.reduce(0) { $0 + $1.failed + $1.blacklisted }
         guard failed != failedBefore, now - counted >= 5 || failedBefore <= 0 else { return }
         (failedBefore, counted) = (failed, now)
-        let ids = jobs.filter { $0.failed + $0.blacklisted > 0 }.prefix(Self.mostJobs).map(\.job)
+        let ids = jobs.filter { $0.failed + $0.blacklisted > 0 }.prefix(Self.maxJobs).map(\.job)
         failures = ids.isEmpty ? "" : try await FailureCounts(of: Array(ids), in: store).byClass
     }
 

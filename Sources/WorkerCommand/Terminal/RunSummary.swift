@@ -2,10 +2,10 @@ import ArgumentParser
 import Jobs
 import PrefetchWorker
 
-/// What a run has done.
+/// The result of a run, for its summary.
 struct RunReport {
-    /// The failures of so many jobs are counted.
-    private static let mostJobs = 20
+    /// Maximum jobs whose failures are counted.
+    private static let maxJobs = 20
 
     let summary: Worker.Summary
     /// Seconds.
@@ -18,7 +18,7 @@ struct RunReport {
     ) async throws(WorkerError) -> RunReport {
         let elapsed = RunProgress.seconds() - begun
         let summary = try result.get()
-        let failed = summary.jobs.filter(\.hasFailures).prefix(mostJobs).map(\.job)
+        let failed = summary.jobs.filter(\.hasFailures).prefix(maxJobs).map(\.job)
         // Best effort: the summary does without what can't be counted.
         let failures = failed.isEmpty || !countsFailures ? nil : try? await FailureCounts(of: Array(failed), in: store)
         return RunReport(summary: summary, elapsed: elapsed, failures: failures)

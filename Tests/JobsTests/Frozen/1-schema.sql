@@ -520,7 +520,7 @@ UNION ALL SELECT
     FROM held_items JOIN items ON items.id = held_items.item AND items.state = 'active'
     LEFT JOIN host_load ON host_load.worker = held_items.worker AND host_load.host = held_items.host
 UNION ALL SELECT
-    items.job, items.id, items.url, 'a turn apart from other items', 'It runs apart from other items, since workers died while they held it.', items.class,
+    items.job, items.id, items.url, 'a turn apart from other items', 'It runs apart from other items, since workers died while processing it.', items.class,
     items.attempts, NULL
     FROM items JOIN jobs ON jobs.id = items.job AND (jobs.state = 'queued' OR jobs.state = 'running')
     WHERE items.state = 'queued' AND items.deaths > 1

@@ -34,12 +34,12 @@ struct OrphanTests {
             let other = try JobStore(path: depot.store.path)
             let living = try await other.queue.register(host: "test", pid: 2)
             try await leave(0..<5, in: depot)
-            #expect(try await depot.collector().settleDead(myself: depot.worker) == 400)
+            #expect(try await depot.collector().reclaimDeadReservations(myself: depot.worker) == 400)
             // They may be the other's, and may be the dead one's: they stay, and so does what is set aside for them.
             #expect(try depot.bytesOnDisk() == 500)
             #expect(try await depot.store.cache.totals().reservedBytes == 500)
             try await other.queue.unregister(worker: living)
-            #expect(try await depot.collector().settleDead(myself: depot.worker) == 500)
+            #expect(try await depot.collector().reclaimDeadReservations(myself: depot.worker) == 500)
             #expect(try depot.bytesOnDisk() == 0)
             try await other.close()
         }
@@ -50,12 +50,12 @@ struct OrphanTests {
             try await leave(0..<3, in: depot)
             let collector = depot.collector()
             let mine = BlobHash(of: Depot.bytes(1, count: 100)).hex
-            collector.inHand.take([mine, mine])
-            collector.inHand.letGo([mine])
-            #expect(try await collector.settleDead(myself: depot.worker) == 900)
+            collector.publishing.take([mine, mine])
+            collector.publishing.letGo([mine])
+            #expect(try await collector.reclaimDeadReservations(myself: depot.worker) == 900)
             #expect(try depot.bytesOnDisk() == 100)
-            collector.inHand.letGo([mine])
-            #expect(collector.inHand.all == [])
+            collector.publishing.letGo([mine])
+            #expect(collector.publishing.all == [])
             _ = try await depot.collector { $0.orphanGrace = 0 }.collect()
         }
     }

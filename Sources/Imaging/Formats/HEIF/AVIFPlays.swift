@@ -8,12 +8,12 @@ import ImageFiles
 /// list. ISO/IEC 14496-12, 8.6.6, and libavif 1.0's own files: the edit list covers all frames once and is repeated until
 /// the track's duration is over.
 struct AVIFPlays {
-    /// Take the place of the file's first ``length`` bytes.
+    /// The bytes that replace the file's first ``length`` bytes.
     private(set) var bytes: [UInt8]
     /// The offset of the pixels' box in the file.
     let length: Int
 
-    /// Of the box with the edit list.
+    /// Bytes of the box with the edit list.
     private static let listLength = 44
 
     /// Nil if the boxes are not those that libavif writes.
@@ -66,7 +66,7 @@ struct AVIFPlays {
             let once = reader.big(8, at: header.lowerBound + 24)
         else { return false }
         let (all, overflow) = once.multipliedReportingOverflow(by: max(1, count))
-        // No end.
+        // All bits set mean that it plays for ever.
         let duration = count == 0 || overflow ? [UInt8](repeating: 0xFF, count: 8) : Self.big(all, 8)
         put(duration, at: header.lowerBound + 24)
         for track in tracks {
@@ -76,7 +76,7 @@ struct AVIFPlays {
         return true
     }
 
-    /// Adds to the offsets of everything behind the boxes that grow.
+    /// Increases the offsets of all data after the boxes that grow.
     private mutating func move(
         by distance: Int, _ movie: Range<Int>, _ tracks: [Range<Int>], _ reader: ByteReader,
     ) -> Bool {
@@ -113,7 +113,7 @@ struct AVIFPlays {
         return true
     }
 
-    /// Of what lies behind the copied bytes nothing is changed.
+    /// Overwrites copied bytes; an offset after them changes nothing.
     private mutating func put(_ new: [UInt8], at offset: Int) {
         guard offset + new.count <= bytes.count else { return }
         bytes.replaceSubrange(offset..<(offset + new.count), with: new)

@@ -48,7 +48,7 @@ struct TIFFDeflate {
         let samples = directory.value(of: 277) ?? 1
         let isPlanar = directory.value(of: 284) == 2
         let bits = directory.value(of: 258) ?? 1
-        guard (1...Self.mostSamples).contains(samples), (1...64).contains(bits) else { return nil }
+        guard (1...Self.maxSamples).contains(samples), (1...64).contains(bits) else { return nil }
         let part: (width: Int, height: Int)
         if let across = side(322), let down = side(323) {
             part = (across, down)
@@ -66,5 +66,5 @@ struct TIFFDeflate {
         directory.value(of: tag).flatMap { (1...10_000_000).contains($0) ? $0 : nil }
     }
 
-    private static let mostSamples = 256
+    private static let maxSamples = 256
 }
