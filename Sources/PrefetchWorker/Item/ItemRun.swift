@@ -129,8 +129,7 @@ final class ItemRun {
             }
             guard let rendered else { return nil }
             return done(rendered, original: nil, from: rendered.isFromMemory ? .memory : .disk)
-        } catch  where error.failureClass.isOfItem && plan.mustDecode(source) && !plan.options.contains(.fromCacheOnly)
-        {
+        } catch  where error.failureClass.isOfItem && plan.decodes(source) && !plan.options.contains(.fromCacheOnly) {
             // These bytes were stored without being decoded; the origin may have better ones.
             return nil
         }
@@ -215,7 +214,7 @@ final class ItemRun {
     /// The source whose validators the request may send. A 304 must suffice: the source's bytes are in the cache, or
     /// everything that the job makes of them. If the bytes have to be decoded, they must be in the cache.
     private func validators() async -> SourceRecord? {
-        guard !plan.options.contains(.fromLoaderOnly), let source = item.source, !plan.mustDecode(source) else {
+        guard !plan.options.contains(.fromLoaderOnly), let source = item.source, !plan.decodes(source) else {
             return nil
         }
         if stages.lookup.isThere(source) { return source }

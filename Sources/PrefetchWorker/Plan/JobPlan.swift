@@ -83,7 +83,7 @@ final class JobPlan: Sendable {
 
     /// Whether this job must decode a source that another job has stored: it was not decoded, or was accepted with
     /// damage.
-    func mustDecode(_ source: SourceRecord) -> Bool {
+    func decodes(_ source: SourceRecord) -> Bool {
         decodes && (source.isUnverified || source.isDamaged && !tolerance.acceptsDamage)
     }
 
@@ -123,7 +123,7 @@ final class JobPlan: Sendable {
 
     /// Whether the known facts of a source suffice for a job without variants.
     func isSatisfied(with source: SourceRecord) -> Bool {
-        source.format != nil && !mustDecode(source)
+        source.format != nil && !decodes(source)
     }
 }
 
