@@ -176,17 +176,17 @@ public final class Downloader: Sendable {
     }
 
     /// Ends the requests that wait for hosts which are given up, or blocked for longer than `time`, as
-    /// ``DownloadOutcome/crowded(_:)``.
-    public func sendAwayBlocked(longerThan time: Duration) { scheduler.sendAwayBlocked(longerThan: time) }
+    /// ``DownloadOutcome/shed(_:)``.
+    public func shedBlocked(longerThan time: Duration) { scheduler.shedBlocked(longerThan: time) }
 
-    /// Ends requests at hosts where more than `limit` wait, the least urgent first, as ``DownloadOutcome/crowded(_:)``.
+    /// Ends requests at hosts where more than `limit` wait, the least urgent first, as ``DownloadOutcome/shed(_:)``.
     ///
     /// - Returns: the number of requests that it ended.
     public func shed(over limit: Int) -> Int { scheduler.shed(over: limit) }
 
     /// Ends all waiting requests, and all requests from now on, as cancelled. Running transfers continue while they
     /// receive bytes.
-    public func cancelWaiting() { scheduler.settle() }
+    public func cancelWaiting() { scheduler.drain() }
 
     /// Ends all waiting and running requests as cancelled, and returns when the thread has freed its resources.
     /// Requests from now on are cancelled at once.

@@ -40,7 +40,7 @@ extension DownloadOutcome<BodyFile> {
     var code: FailureClass? { failure?.failureClass }
 
     /// The host that it waited for when it was sent away.
-    var crowdedHost: String? { if case .crowded(let host) = self { host } else { nil } }
+    var crowdedHost: String? { if case .shed(let host) = self { host } else { nil } }
 
     var file: BodyFile? { if case .body(let file, _) = self { file } else { nil } }
 
@@ -48,7 +48,7 @@ extension DownloadOutcome<BodyFile> {
         switch self {
         case .body(_, let response), .notModified(let response): response
         case .failed(let failure): failure.response
-        case .crowded: nil
+        case .shed: nil
         }
     }
 }

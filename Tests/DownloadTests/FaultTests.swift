@@ -147,7 +147,7 @@ import Testing
                 $0.totalTimeout = .milliseconds(800)
                 $0.maxBodyBytes = 1 << 20
                 ($0.concurrency, $0.perHost) = (16, 16)
-                $0.parking.failures = 100_000
+                $0.circuitBreaker.failures = 100_000
             }) { downloader in
                 func round(_ count: Int) async {
                     await withTaskGroup(of: Void.self) { group in

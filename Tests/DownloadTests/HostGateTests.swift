@@ -9,9 +9,9 @@ import Testing
     private let start = ContinuousClock.now
 
     private func gate(_ limits: HostLimits = HostLimits(perHost: 8)) -> HostGate {
-        var parking = ParkingRules()
-        parking.failures = 3
-        return HostGate(limits: limits, parking: parking)
+        var circuitBreaker = CircuitBreakerRules()
+        circuitBreaker.failures = 3
+        return HostGate(limits: limits, circuitBreaker: circuitBreaker)
     }
 
     private static let unreachable = HostSignal.unreachable(Failure(.connect, "It can't be reached."))
@@ -106,7 +106,7 @@ import Testing
         for _ in 0..<2 { gate.learn(Self.unreachable, start: at(0), now: at(1)) }
         #expect(gate.block == nil)
         gate.learn(Self.unreachable, start: at(0), now: at(1))
-        #expect(gate.block == .parked)
+        #expect(gate.block == .circuitOpen)
         #expect(gate.blockedUntil == at(31))
         // One that was under way then says nothing new.
         gate.learn(Self.unreachable, start: at(0), now: at(2))
@@ -134,7 +134,7 @@ import Testing
     @Test func aShorterBlockDoesNotUndoALongerOne() {
         var gate = gate()
         gate.block(until: at(60), .asked)
-        gate.block(until: at(30), .parked)
+        gate.block(until: at(30), .circuitOpen)
         #expect(gate.blockedUntil == at(60))
         #expect(gate.block == .asked)
     }
@@ -211,15 +211,15 @@ import Testing
 
     @Test func aStrangerIsGivenLessPatience() {
         let patience = Duration.seconds(8)
-        func isSilent(_ seconds: Double, isNew: Bool, hasNeverResponded: Bool) -> Bool {
-            DownloadScheduler.Quiet(time: .seconds(seconds), isNew: isNew).isSilent(
+        func isStalled(_ seconds: Double, isNew: Bool, hasNeverResponded: Bool) -> Bool {
+            DownloadScheduler.IdleTime(time: .seconds(seconds), isNew: isNew).isStalled(
                 hasNeverResponded: hasNeverResponded, patience: patience)
         }
-        #expect(isSilent(1, isNew: true, hasNeverResponded: true))
-        #expect(!isSilent(0.9, isNew: true, hasNeverResponded: true))
-        #expect(!isSilent(7.9, isNew: true, hasNeverResponded: false))
+        #expect(isStalled(1, isNew: true, hasNeverResponded: true))
+        #expect(!isStalled(0.9, isNew: true, hasNeverResponded: true))
+        #expect(!isStalled(7.9, isNew: true, hasNeverResponded: false))
         // It has begun to speak.
-        #expect(!isSilent(7.9, isNew: false, hasNeverResponded: true))
-        #expect(isSilent(8, isNew: false, hasNeverResponded: true))
+        #expect(!isStalled(7.9, isNew: false, hasNeverResponded: true))
+        #expect(isStalled(8, isNew: false, hasNeverResponded: true))
     }
 }

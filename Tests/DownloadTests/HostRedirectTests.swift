@@ -48,11 +48,11 @@ import Testing
     @Test func aTargetThatCannotBeReachedIsParkedAndNobodyElse() async throws {
         let port = try LoopbackOrigin.unusedPort()
         let origin = try LoopbackOrigin { _ in .redirect(to: "http://localhost:\(port)/") }
-        try await withDownloader(configure: { $0.parking.failures = 1 }) { downloader in
+        try await withDownloader(configure: { $0.circuitBreaker.failures = 1 }) { downloader in
             let failure = await downloader.download(DownloadRequest(url: origin.url("/a"))).failure
             #expect(failure?.failureClass == .connect)
             #expect(failure?.host == "localhost")
-            #expect(downloader.blocked("localhost")?.reason == .parked)
+            #expect(downloader.blocked("localhost")?.reason == .circuitOpen)
             #expect(downloader.blocked("127.0.0.1") == nil)
         }
     }
@@ -65,7 +65,7 @@ import Testing
             #expect(await eventually { downloader.counts.waiting == 1 && origin.requests.count == 1 })
             #expect(await downloader.download(DownloadRequest(url: origin.url("/plain"))).file != nil)
             #expect(downloader.counts.waiting == 1)
-            downloader.sendAwayBlocked(longerThan: .seconds(5))
+            downloader.shedBlocked(longerThan: .seconds(5))
             #expect(await redirected.crowdedHost == "localhost")
             #expect(origin.requests.map(\.path) == ["/a", "/plain"])
         }

@@ -157,7 +157,7 @@ import Testing
             gate.open()
             #expect(await eventually { downloader.blocked("127.0.0.1") != nil })
             #expect(downloader.blocked("127.0.0.1")?.reason == .asked)
-            downloader.sendAwayBlocked(longerThan: .seconds(5))
+            downloader.shedBlocked(longerThan: .seconds(5))
             var codes: [FailureClass: Int] = [:]
             var sentAway = 0
             for download in downloads {

@@ -70,7 +70,7 @@ struct SecureFaultTests {
                 $0.maxBodyBytes = 1 << 20
                 $0.concurrency = 64
                 $0.perHost = 64
-                $0.parking.failures = 1_000
+                $0.circuitBreaker.failures = 1_000
             }) { downloader in
                 // One after the other: on a connection that they share, one would break the others.
                 for fault in faults {
@@ -93,7 +93,7 @@ struct SecureFaultTests {
                 try await withDownloader(configure: {
                     $0.caFile = origin.caFile.string
                     $0.maxBodyBytes = 1 << 20
-                    $0.parking.failures = 10_000
+                    $0.circuitBreaker.failures = 10_000
                 }) { downloader in
                     let faults = (SecureFaultTests.handshakes + SecureFaultTests.records + SecureFaultTests.frames)
                         .filter(\.isQuick)

@@ -52,7 +52,7 @@ import Testing
         for id in UInt64(1)...3 { queue.insert(queued(id, slow, rank: Int64(id))) }
         #expect(queue.start(now: now, room: 2)?.id == 1)
         #expect(queue.start(now: now, room: 1)?.id == 2)
-        queue.changeSilent("slow.example", by: 2)
+        queue.changeStalled("slow.example", by: 2)
         #expect(queue.start(now: now, room: 2) == nil)
         queue.insert(queued(9, quick, priority: -100))
         #expect(queue.start(now: now, room: 2)?.id == 9)

@@ -16,8 +16,8 @@ struct HostPatienceTests {
         let origin = try LoopbackOrigin { _ in .ok(Pictures.jpeg) }
         let port = try LoopbackOrigin.unusedPort()
         try await withWorkplace(configure: {
-            $0.downloads.parking.patience = .seconds(3)
-            $0.downloads.parking.time = .seconds(600)
+            $0.downloads.circuitBreaker.patience = .seconds(3)
+            $0.downloads.circuitBreaker.time = .seconds(600)
             $0.retries.maxTries = 100
         }) { (place) async throws in
             let dead = try await place.enqueue((0..<100).map { "http://127.0.0.1:\(port)/\($0).jpg" })
@@ -41,7 +41,7 @@ struct HostPatienceTests {
         let isGone = Shared(false)
         let origin = try LoopbackOrigin { _ in isGone.withLock { $0 } ? .silence : .ok(Pictures.jpeg) }
         try await withWorkplace(configure: {
-            $0.downloads.parking.patience = .milliseconds(200)
+            $0.downloads.circuitBreaker.patience = .milliseconds(200)
             $0.downloads.silenceTimeout = .milliseconds(500)
             $0.retries.maxTries = 3
             $0.retries.base = 1

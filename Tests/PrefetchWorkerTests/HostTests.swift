@@ -15,9 +15,9 @@ struct HostTests {
     {
         let port = try LoopbackOrigin.unusedPort()
         try await withWorkplace(configure: {
-            $0.downloads.parking.failures = 3
-            $0.downloads.parking.time = .seconds(60)
-            $0.downloads.parking.patience = .seconds(600)
+            $0.downloads.circuitBreaker.failures = 3
+            $0.downloads.circuitBreaker.time = .seconds(60)
+            $0.downloads.circuitBreaker.patience = .seconds(600)
             $0.drains = false
         }) { (place) async throws in
             let stop = StopSignal()

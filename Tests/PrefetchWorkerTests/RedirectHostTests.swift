@@ -22,8 +22,8 @@ struct RedirectHostTests {
         }
         try await withWorkplace(configure: {
             $0.drains = false
-            $0.downloads.parking.failures = 1
-            $0.downloads.parking.time = .seconds(600)
+            $0.downloads.circuitBreaker.failures = 1
+            $0.downloads.circuitBreaker.time = .seconds(600)
         }) { (place) async throws in try await body(place, front, back) }
     }
 

@@ -61,7 +61,7 @@ struct WorkerFaultTests {
         try await withWorkplace(configure: {
             $0.downloads.concurrency = 2
             // On a slow machine it may take long until all is back.
-            $0.downloads.settlingPatience = .seconds(600)
+            $0.downloads.drainPatience = .seconds(600)
             $0.downloads.silenceTimeout = .seconds(600)
             $0.downloads.totalTimeout = .seconds(600)
             $0.grace = 600_000

@@ -19,7 +19,7 @@ final class DownloadScheduler: Sendable {
         let headRoom: Int
         var running: [UInt64: Running] = [:]
         /// Number of stalled transfers. They hold no place that another host could use.
-        var silent = 0
+        var stalled = 0
         /// Since when no place has become free.
         var fullSince: ContinuousClock.Instant?
         var unconsumed = 0
@@ -33,7 +33,7 @@ final class DownloadScheduler: Sendable {
         var bell: Bell?
         var isRung = false
         /// Since when the downloader has been settling: only running transfers may continue.
-        var settlingSince: ContinuousClock.Instant?
+        var drainingSince: ContinuousClock.Instant?
         /// No request starts before this time. Set when a request arrives at an idle queue.
         var gatherUntil: ContinuousClock.Instant?
     }
@@ -41,7 +41,7 @@ final class DownloadScheduler: Sendable {
     struct Running {
         let host: String
         let start: ContinuousClock.Instant
-        var isSilent: Bool
+        var isStalled: Bool
     }
 
     enum Phase {
@@ -55,7 +55,7 @@ final class DownloadScheduler: Sendable {
     init(configuration: DownloadConfiguration, bell: Bell?) {
         state = Mutex(
             State(
-                queue: WaitingQueue(limits: configuration.hostLimits, parking: configuration.parking),
+                queue: WaitingQueue(limits: configuration.hostLimits, circuitBreaker: configuration.circuitBreaker),
                 concurrency: configuration.concurrency,
                 maxUnconsumed: configuration.maxUnconsumedBodies,
                 headRoom: configuration.maxUnconsumedBodies - configuration.concurrency,
@@ -80,7 +80,7 @@ extension DownloadScheduler {
     /// - Parameter isCancelled: called once ``cancel(_:)`` can find the transfer, so that no cancellation is lost.
     func submit(_ queued: QueuedTransfer, isCancelled: () -> Bool) {
         let isAccepted = state.withLock { state in
-            guard case .open = state.phase, state.settlingSince == nil else { return false }
+            guard case .open = state.phase, state.drainingSince == nil else { return false }
             // The next hop of a redirect belongs to no group.
             if state.queue.count == 0, state.running.isEmpty, queued.hop.redirects == 0 {
                 state.gatherUntil = .now + Self.gathering
@@ -114,9 +114,9 @@ extension DownloadScheduler {
         }
     }
 
-    func settle() {
+    func drain() {
         let transfers = state.withLock { state in
-            state.settlingSince = state.settlingSince ?? .now
+            state.drainingSince = state.drainingSince ?? .now
             // The thread has to look for transfers that receive nothing.
             state.ring()
             return state.queue.removeWaiting()
@@ -125,15 +125,15 @@ extension DownloadScheduler {
     }
 
     /// Ends the requests that wait for hosts which are given up, or blocked for longer than `time`.
-    func sendAwayBlocked(longerThan time: Duration) {
+    func shedBlocked(longerThan time: Duration) {
         let transfers = state.withLock { $0.queue.removeHopeless(longerThan: time, now: .now) }
-        for queued in transfers { queued.answer(.crowded(queued.host)) }
+        for queued in transfers { queued.answer(.shed(queued.host)) }
     }
 
     /// Ends the last requests of the hosts where more than `limit` wait.
     func shed(over limit: Int) -> Int {
         let transfers = state.withLock { $0.queue.shed(over: limit) }
-        for queued in transfers { queued.answer(.crowded(queued.host)) }
+        for queued in transfers { queued.answer(.shed(queued.host)) }
         return transfers.count
     }
 
@@ -154,7 +154,7 @@ extension DownloadScheduler {
     var counts: DownloadCounts {
         state.withLock {
             DownloadCounts(
-                running: $0.running.count, silent: $0.silent, waiting: $0.queue.count, room: max(0, $0.room),
+                running: $0.running.count, stalled: $0.stalled, waiting: $0.queue.count, room: max(0, $0.room),
                 unconsumed: $0.unconsumed, isHeldByBodies: $0.isHeldByBodies, bytes: $0.bytes, saved: $0.saved)
         }
     }

@@ -7,7 +7,7 @@ import Core
 /// breaker. After the circuit was open, a single request probes the host.
 struct HostGate {
     private(set) var limits: HostLimits
-    let parking: ParkingRules
+    let circuitBreaker: CircuitBreakerRules
     private(set) var width = HostWindow()
     private(set) var reach = HostReach()
     private var tokens: Double
@@ -20,9 +20,9 @@ struct HostGate {
     /// This worker's share of the host's limits; nil for all of them.
     var share: HostShare?
 
-    init(limits: HostLimits, parking: ParkingRules) {
+    init(limits: HostLimits, circuitBreaker: CircuitBreakerRules) {
         self.limits = limits
-        self.parking = parking
+        self.circuitBreaker = circuitBreaker
         tokens = Double(limits.burst)
     }
 
@@ -37,7 +37,7 @@ struct HostGate {
     }
 
     /// Whether a single request probes the host.
-    var isProbed: Bool { reach.failures >= parking.failures }
+    var isProbed: Bool { reach.failures >= circuitBreaker.failures }
 
     func mayStart(running: Int) -> Bool {
         guard heldUntil == nil, blockedUntil == nil else { return false }
@@ -86,7 +86,7 @@ struct HostGate {
     /// Restores the state from before a restart.
     mutating func restore(window: Double?, circuitOpenCount: Int) {
         if let window, window < Double(limits.perHost) { width.restore(window) }
-        reach.restore(circuitOpenCount: circuitOpenCount, failures: parking.failures)
+        reach.restore(circuitOpenCount: circuitOpenCount, failures: circuitBreaker.failures)
     }
 
     /// Adopts failures that another worker has seen.
@@ -99,20 +99,20 @@ struct HostGate {
         if !reach.hasAnswered { reach.answered() }
     }
 
-    func isGivenUp(_ now: ContinuousClock.Instant) -> Bool { reach.isGivenUp(after: parking.patience, now: now) }
+    func isGivenUp(_ now: ContinuousClock.Instant) -> Bool { reach.isGivenUp(after: circuitBreaker.patience, now: now) }
 
     /// Opens the host's circuit.
-    mutating func park(_ now: ContinuousClock.Instant) {
-        let time = min(parking.longest, parking.time * (1 << reach.circuitOpenCount))
-        reach.parked()
+    mutating func openCircuit(_ now: ContinuousClock.Instant) {
+        let time = min(circuitBreaker.longest, circuitBreaker.time * (1 << reach.circuitOpenCount))
+        reach.circuitOpened()
         // A host that has never answered is probed more often while its items wait, since they are given up soon.
-        block(until: now + (reach.hasAnswered ? time : min(time, parking.probing(isGivenUp(now)))), .parked)
+        block(until: now + (reach.hasAnswered ? time : min(time, circuitBreaker.probing(isGivenUp(now)))), .circuitOpen)
     }
 
     private mutating func answered() {
         reach.answered()
         // The host is reachable, so its circuit closes.
-        if block == .parked { (block, blockedUntil) = (nil, nil) }
+        if block == .circuitOpen { (block, blockedUntil) = (nil, nil) }
     }
 
     /// Updates the state at the end of a request that began at `start`.
@@ -134,8 +134,8 @@ struct HostGate {
         case .unreachable(let failure):
             reach.failed(failure, counts: true, now: now)
             // Requests that were running when the circuit opened tell nothing new.
-            guard isProbed, block != .parked else { return }
-            park(now)
+            guard isProbed, block != .circuitOpen else { return }
+            openCircuit(now)
         }
     }
 }

@@ -25,7 +25,7 @@ struct HostReach {
         lastFailure = (now, failure)
     }
 
-    mutating func parked() { circuitOpenCount = min(circuitOpenCount + 1, 20) }
+    mutating func circuitOpened() { circuitOpenCount = min(circuitOpenCount + 1, 20) }
 
     mutating func restore(circuitOpenCount: Int, failures: Int) {
         self.circuitOpenCount = min(max(0, circuitOpenCount), 20)
@@ -40,12 +40,12 @@ struct HostReach {
     }
 
     private mutating func forgetOld(_ now: ContinuousClock.Instant) {
-        if let last = lastFailure?.at, now - last > ParkingRules.memory { failingSince = nil }
+        if let last = lastFailure?.at, now - last > CircuitBreakerRules.memory { failingSince = nil }
     }
 
     /// Whether the host has never answered, its first failure was at least `patience` ago, and its last is recent.
     func isGivenUp(after patience: Duration, now: ContinuousClock.Instant) -> Bool {
         guard !hasAnswered, let failingSince, let last = lastFailure?.at else { return false }
-        return now - last <= ParkingRules.memory && now - failingSince >= patience
+        return now - last <= CircuitBreakerRules.memory && now - failingSince >= patience
     }
 }

@@ -15,14 +15,14 @@ extension DownloadScheduler {
         /// Whether requests wait for a slot.
         var isCrowded = false
         /// Since when the downloader has been settling.
-        var settlingSince: ContinuousClock.Instant?
+        var drainingSince: ContinuousClock.Instant?
     }
 
     func takeWork(now: ContinuousClock.Instant) -> Work {
         state.withLock { state in
             state.isRung = false
             var work = Work()
-            work.settlingSince = state.settlingSince
+            work.drainingSince = state.drainingSince
             swap(&work.cancelled, &state.cancelled)
             swap(&work.withRoom, &state.withRoom)
             guard case .open = state.phase else {
@@ -55,7 +55,7 @@ extension DownloadScheduler {
     func finished(_ id: UInt64, _ signal: HostSignal, withBody: Bool, pause: Duration? = nil) {
         state.withLock { state in
             guard let ended = state.running.removeValue(forKey: id) else { return }
-            if ended.isSilent { state.changeSilent(ended.host, by: -1) }
+            if ended.isStalled { state.changeStalled(ended.host, by: -1) }
             if withBody { state.unconsumed += 1 }
             if let pause, pause > .zero { state.queue.block(ended.host, until: .now + pause, .asked) }
             state.queue.finished(host: ended.host, signal, start: ended.start, now: .now)
@@ -63,12 +63,12 @@ extension DownloadScheduler {
     }
 
     /// How long a transfer has received nothing.
-    struct Quiet {
+    struct IdleTime {
         let time: Duration
         /// Whether it has never received anything.
         let isNew: Bool
 
-        func isSilent(hasNeverResponded: Bool, patience: Duration) -> Bool {
+        func isStalled(hasNeverResponded: Bool, patience: Duration) -> Bool {
             time >= (isNew && hasNeverResponded ? patience / DownloadScheduler.newHostPatienceDivisor : patience)
         }
     }
@@ -80,17 +80,17 @@ extension DownloadScheduler {
     /// Marks transfers that have stalled, and unmarks those that receive bytes again.
     ///
     /// - Returns: whether some of them are the first of a host that has not answered yet.
-    func markStalled(_ quiet: [UInt64: Quiet], patience: Duration) -> Bool {
+    func markStalled(_ quiet: [UInt64: IdleTime], patience: Duration) -> Bool {
         state.withLock { state in
             var hasUnansweredHosts = false
             for (id, quiet) in quiet {
                 guard let running = state.running[id] else { continue }
                 let hasNeverResponded = state.queue.hasNeverResponded(running.host)
-                let isSilent = quiet.isSilent(hasNeverResponded: hasNeverResponded, patience: patience)
-                if hasNeverResponded, !isSilent { hasUnansweredHosts = true }
-                guard running.isSilent != isSilent else { continue }
-                state.running[id]?.isSilent = isSilent
-                state.changeSilent(running.host, by: isSilent ? 1 : -1)
+                let isStalled = quiet.isStalled(hasNeverResponded: hasNeverResponded, patience: patience)
+                if hasNeverResponded, !isStalled { hasUnansweredHosts = true }
+                guard running.isStalled != isStalled else { continue }
+                state.running[id]?.isStalled = isStalled
+                state.changeStalled(running.host, by: isStalled ? 1 : -1)
             }
             return hasUnansweredHosts
         }
@@ -131,44 +131,44 @@ extension DownloadScheduler.State {
     private var places: Int { max(0, min(concurrency, share ?? .max)) }
 
     /// Free places.
-    var room: Int { min(places - loud, spare) }
+    var room: Int { min(places - responding, spare) }
 
-    var isHeldByBodies: Bool { unconsumed > 0 && loud < places && spare <= 0 }
+    var isHeldByBodies: Bool { unconsumed > 0 && responding < places && spare <= 0 }
 
     /// Transfers that occupy a place.
-    private var loud: Int { running.count - silent }
+    private var responding: Int { running.count - stalled }
 
     /// How many more transfers the limits on memory allow.
     private var spare: Int {
         guard running.count < Self.maxSilentFactor * places + 64 else { return 0 }
-        return maxUnconsumed - loud - unconsumed
+        return maxUnconsumed - responding - unconsumed
     }
 
     /// How long all places must be taken before the scheduler overcommits.
     private static let overcommitAfter = Duration.seconds(1)
 
     fileprivate mutating func noteTurnover() {
-        if loud < places { fullSince = nil }
+        if responding < places { fullSince = nil }
     }
 
     /// Whether a host without a running transfer gets a place beyond the concurrency. A host that keeps sending slowly
     /// may otherwise occupy all places until the total timeout.
     fileprivate mutating func allowsOvercommit(_ now: ContinuousClock.Instant) -> Bool {
-        guard places > 0, loud >= places else { return false }
+        guard places > 0, responding >= places else { return false }
         let since = fullSince ?? now
         fullSince = since
-        return now - since >= Self.overcommitAfter && loud < places + max(1, places / 2) && spare > 0
+        return now - since >= Self.overcommitAfter && responding < places + max(1, places / 2) && spare > 0
     }
 
     fileprivate mutating func began(_ queued: QueuedTransfer, _ now: ContinuousClock.Instant) {
         // A host with stalled transfers is expected to stall again, so its next requests occupy no place either.
-        let isSilent = queue.isSilent(queued.host)
-        running[queued.id] = DownloadScheduler.Running(host: queued.host, start: now, isSilent: isSilent)
-        if isSilent { changeSilent(queued.host, by: 1) }
+        let isStalled = queue.isStalled(queued.host)
+        running[queued.id] = DownloadScheduler.Running(host: queued.host, start: now, isStalled: isStalled)
+        if isStalled { changeStalled(queued.host, by: 1) }
     }
 
-    fileprivate mutating func changeSilent(_ host: String, by change: Int) {
-        silent += change
-        queue.changeSilent(host, by: change)
+    fileprivate mutating func changeStalled(_ host: String, by change: Int) {
+        stalled += change
+        queue.changeStalled(host, by: change)
     }
 }

@@ -14,8 +14,8 @@ extension WaitingQueue {
         hosts[host]?.gate.noteAnswered()
     }
 
-    mutating func park(_ host: String, _ now: ContinuousClock.Instant) {
-        hosts[host]?.gate.park(now)
+    mutating func openCircuit(_ host: String, _ now: ContinuousClock.Instant) {
+        hosts[host]?.gate.openCircuit(now)
         noteBlock(host)
     }
 
@@ -37,9 +37,9 @@ extension WaitingQueue {
     }
 
     /// Whether the host has stalled transfers.
-    func isSilent(_ host: String) -> Bool { hosts[host]?.silent ?? 0 > 0 }
+    func isStalled(_ host: String) -> Bool { hosts[host]?.stalled ?? 0 > 0 }
 
-    mutating func changeSilent(_ host: String, by change: Int) { hosts[host]?.silent += change }
+    mutating func changeStalled(_ host: String, by change: Int) { hosts[host]?.stalled += change }
 
     /// Whether the host has never answered, as far as the queue remembers.
     func hasNeverResponded(_ host: String) -> Bool { hosts[host].map { !$0.gate.hasAnswered } ?? true }
@@ -52,7 +52,7 @@ extension WaitingQueue {
         var found: [QueuedTransfer] = []
         for (name, host) in hosts where host.live > 0 {
             let isGivenUp = host.gate.isGivenUp(now)
-            if isGivenUp, host.gate.blockedUntil == nil { park(name, now) }
+            if isGivenUp, host.gate.blockedUntil == nil { openCircuit(name, now) }
             guard isGivenUp || host.gate.blockedUntil.map({ $0 - now > time }) ?? false else { continue }
             for place in host.places.unordered where waiting[place.id]?.place == place {
                 if let queued = waiting[place.id]?.queued { found.append(queued) }

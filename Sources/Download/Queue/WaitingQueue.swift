@@ -15,15 +15,15 @@ struct WaitingQueue {
     private var named: [Int64: Set<UInt64>] = [:]
     private var limits: HostLimits
     private var limitsOfHosts: [String: HostLimits] = [:]
-    private let parking: ParkingRules
+    private let circuitBreaker: CircuitBreakerRules
     var shares: [String: HostShare]?
     /// Hosts that have answered, kept even if the queue forgets their other state.
     var answered: Set<String> = []
     private var turn = 0
 
-    init(limits: HostLimits, parking: ParkingRules = ParkingRules()) {
+    init(limits: HostLimits, circuitBreaker: CircuitBreakerRules = CircuitBreakerRules()) {
         self.limits = limits
-        self.parking = parking
+        self.circuitBreaker = circuitBreaker
     }
 
     var count: Int { waiting.count }
@@ -60,7 +60,7 @@ struct WaitingQueue {
 
     mutating func removeAll() -> [QueuedTransfer] {
         let transfers = waiting.values.map(\.queued)
-        self = WaitingQueue(limits: limits, parking: parking)
+        self = WaitingQueue(limits: limits, circuitBreaker: circuitBreaker)
         return transfers
     }
 
@@ -88,7 +88,7 @@ struct WaitingQueue {
         release(now)
         var passedOver: [Head] = []
         defer { for head in passedOver { heads.insert(head) } }
-        while let head = firstHead(), isOvercommit ? head.running > 0 : hosts[head.host]?.silent ?? 0 >= room {
+        while let head = firstHead(), isOvercommit ? head.running > 0 : hosts[head.host]?.stalled ?? 0 >= room {
             heads.removeMin()
             passedOver.append(head)
         }
@@ -164,7 +164,7 @@ extension WaitingQueue {
         /// Entries that are still valid; the heap's other entries are left-overs.
         var live = 0
         var running = 0
-        var silent = 0
+        var stalled = 0
 
         init(gate: HostGate) { self.gate = gate }
     }
@@ -206,7 +206,7 @@ extension WaitingQueue {
 
     mutating func makeHost(_ host: String) {
         guard hosts[host] == nil else { return }
-        var gate = HostGate(limits: limitsOfHosts[host] ?? limits, parking: parking)
+        var gate = HostGate(limits: limitsOfHosts[host] ?? limits, circuitBreaker: circuitBreaker)
         gate.share = shares.map { $0[host] ?? .none }
         if answered.contains(host) { gate.noteAnswered() }
         hosts[host] = Host(gate: gate)
@@ -265,7 +265,7 @@ extension WaitingQueue {
         while passedOver.count < 32, let id = ages.popMin() {
             guard let found = waiting[id] else { continue }
             let host = found.queued.host
-            if found.place.priority < priority, mayStart(host), hosts[host]?.silent ?? 0 < room { return id }
+            if found.place.priority < priority, mayStart(host), hosts[host]?.stalled ?? 0 < room { return id }
             passedOver.append(id)
         }
         return nil

@@ -11,11 +11,11 @@ public struct DownloadConfiguration: Sendable {
     /// Burst size: requests to one host that may start without a pause; only with a rate.
     public var burst = 1
     /// The circuit breaker of hosts that cannot be reached.
-    public var parking = ParkingRules()
+    public var circuitBreaker = CircuitBreakerRules()
     /// A transfer that has received nothing for this long is stalled: its place of ``concurrency`` goes to other hosts.
     public var patience = Duration.milliseconds(500)
     /// While settling, a transfer that has received nothing for this long is cancelled.
-    public var settlingPatience = Duration.seconds(3)
+    public var drainPatience = Duration.seconds(3)
     /// A transfer starts only while running transfers and unconsumed bodies together are fewer than this. The
     /// difference to ``concurrency`` stays the same when the concurrency changes.
     public var maxUnconsumedBodies = 32

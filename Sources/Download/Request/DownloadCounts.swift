@@ -13,7 +13,7 @@ public struct DownloadCounts: Sendable, Hashable {
     /// Running transfers, including stalled ones.
     public var running = 0
     /// Stalled transfers: they have received nothing for a while, and their places go to other hosts.
-    public var silent = 0
+    public var stalled = 0
     public var waiting = 0
     /// Free places for transfers; requests to busy hosts may wait even so.
     public var room = 0

@@ -7,6 +7,6 @@ public indirect enum DownloadOutcome<Body: Sendable>: Sendable {
     case body(Body, DownloadResponse)
     case notModified(DownloadResponse)
     /// The request waited for this host and was sent away, because the host is blocked or too many others wait for it.
-    case crowded(String)
+    case shed(String)
     case failed(Failure)
 }

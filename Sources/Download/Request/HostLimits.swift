@@ -31,7 +31,7 @@ public struct HostShare: Sendable, Hashable {
 }
 
 /// The circuit breaker: after which failures a host's circuit opens, and for how long.
-public struct ParkingRules: Sendable, Hashable {
+public struct CircuitBreakerRules: Sendable, Hashable {
     /// Failed connections and timeouts in a row that open the circuit.
     public var failures = 8
     /// How long the circuit is open at first; each failed probe doubles it.
@@ -55,5 +55,5 @@ public enum HostBlock: String, Sendable, Hashable {
     /// The origin sent `Retry-After`.
     case asked
     /// Its circuit is open: it could not be reached several times in a row.
-    case parked
+    case circuitOpen = "parked"
 }

@@ -116,7 +116,7 @@ final class RobotsKeeper: Sendable {
             body.markConsumed()
             return .rules(RobotsText(wholeLines(of: bytes(of: body)), agent: agent))
         case .notModified: return .rules(.allowsAll)
-        case .crowded: return .unavailable(outcome)
+        case .shed: return .unavailable(outcome)
         case .failed(let failure):
             switch failure.failureClass {
             case .http(let status) where (400...499).contains(status) && status != 429: return .rules(.allowsAll)

@@ -106,9 +106,9 @@ final class Transfer {
         return DownloadProgress(id: id, received: received, expected: assembly?.total ?? headers.contentLength)
     }
 
-    func quiet(_ now: ContinuousClock.Instant) -> DownloadScheduler.Quiet {
+    func idleTime(_ now: ContinuousClock.Instant) -> DownloadScheduler.IdleTime {
         // An established connection does not count as an answer.
-        DownloadScheduler.Quiet(
+        DownloadScheduler.IdleTime(
             time: now - (lastByte ?? hopStarted), isNew: headerBytes == 0 && redirects == queued.hop.redirects)
     }
 

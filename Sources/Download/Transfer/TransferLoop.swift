@@ -79,7 +79,7 @@ extension TransferLoop {
         expireTransfers(scheduler)
         answers.giveIfDue(isLast: running.isEmpty)
         if work.isCrowded { listen(scheduler) }
-        let nextEnd = endSilent(since: work.settlingSince, scheduler)
+        let nextEnd = endStalled(since: work.drainingSince, scheduler)
         report(scheduler)
         if hasFreedSlot { return true }
         let nextLook = work.isCrowded && !running.isEmpty ? lastLook + lookEvery : nil
@@ -222,15 +222,15 @@ extension TransferLoop {
     /// While the downloader settles, ends transfers that have received nothing for a while.
     ///
     /// - Returns: when the next of them is due.
-    private func endSilent(
+    private func endStalled(
         since start: ContinuousClock.Instant?, _ scheduler: DownloadScheduler,
     ) -> ContinuousClock.Instant? {
         guard let start else { return nil }
-        let patience = configuration.settlingPatience
+        let patience = configuration.drainPatience
         let now = ContinuousClock.now
         var next: ContinuousClock.Instant?
         for transfer in Array(running.values) {
-            let end = max(start, now - transfer.quiet(now).time) + patience
+            let end = max(start, now - transfer.idleTime(now).time) + patience
             if end <= now {
                 self.end(transfer, with: .failed(.stopped()), scheduler)
             } else {
@@ -260,7 +260,7 @@ extension TransferLoop {
         guard now - lastLook >= lookEvery else { return }
         lastLook = now
         hasUnansweredHosts = scheduler.markStalled(
-            running.mapValues { $0.quiet(now) }, patience: configuration.patience)
+            running.mapValues { $0.idleTime(now) }, patience: configuration.patience)
     }
 
     private var lookEvery: Duration {

@@ -175,8 +175,8 @@ final class ItemRun {
             throw plan.isAlone(with: failure, request) ? failure.unlisted : failure
         case .notModified(let response):
             return try await confirmed(by: response, request)
-        case .crowded(let host):
-            return try stages.hosts.ending(of: item, at: host) ?? stages.hosts.crowded(host)
+        case .shed(let host):
+            return try stages.hosts.ending(of: item, at: host) ?? stages.hosts.shed(host)
         case .body(let fetched, _):
             let source = try await stages.delegate.changed(fetched, item)
             hasFetched = true

@@ -119,7 +119,7 @@ public final class NoticeKeeper: Sendable {
         do {
             switch try await poster().download(request) {
             case .body, .notModified: return nil
-            case .crowded(let host): return Fault(message: "\(host) is busy.")
+            case .shed(let host): return Fault(message: "\(host) is busy.")
             case .failed(let failure):
                 let status = failure.response?.status
                 // 204 and 205 have no body.

@@ -15,7 +15,7 @@ struct HostKeeper: Sendable {
         init(_ downloads: DownloadConfiguration) {
             concurrency = downloads.concurrency
             ofHosts = downloads.hostLimits
-            patience = downloads.parking.patience
+            patience = downloads.circuitBreaker.patience
         }
     }
 
@@ -74,7 +74,7 @@ struct HostKeeper: Sendable {
         while !Task.isCancelled {
             do {
                 try await read(&ledger)
-                downloader.sendAwayBlocked(longerThan: BlockedHosts.longestWait)
+                downloader.shedBlocked(longerThan: BlockedHosts.longestWait)
                 try await write(&ledger)
                 try await hold(&ledger)
                 try await tell(&ledger)

@@ -35,7 +35,7 @@ final class BlockedHosts: Sendable {
         case .asked:
             return .wait(
                 until: now() + left.milliseconds, host: host, reason: "\(host) asked for a pause (Retry-After).")
-        case .parked:
+        case .circuitOpen:
             var failure = Failure(
                 .connect, "\(host) could not be reached several times in a row, and gets no requests for now.")
             failure.retryAfter = left
@@ -57,7 +57,7 @@ final class BlockedHosts: Sendable {
     }
 
     /// The ending of an item that was shed to make room for items of other hosts.
-    func crowded(_ host: String) -> ItemEnding {
+    func shed(_ host: String) -> ItemEnding {
         .wait(
             until: now() + shedHosts.delay(of: host), host: host,
             reason: "Many items wait for \(host), which is at its limits."

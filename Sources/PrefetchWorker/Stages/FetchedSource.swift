@@ -60,7 +60,7 @@ extension TryRecord {
     /// The record of a request; nil if none was made.
     init?(_ outcome: DownloadOutcome<FetchedSource>, at now: WallTime) {
         switch outcome {
-        case .crowded: return nil
+        case .shed: return nil
         case .body(_, let response), .notModified(let response): self.init(response, at: now)
         case .failed(let failure):
             if failure.failureClass == .cancelled { return nil }

@@ -123,8 +123,8 @@ final class Fetcher: Sendable {
         var request = request
         request.currentPlace = { [fetches] in fetches.place(key).map { ($0.priority, $0.rank) } }
         switch await downloader.download(request) {
-        case .crowded(let host):
-            return .crowded(host)
+        case .shed(let host):
+            return .shed(host)
         case .failed(let failure):
             // Blocks the host for this worker; other workers read the block from the database.
             await remember(failure, of: request.url)

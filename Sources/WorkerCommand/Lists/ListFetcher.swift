@@ -52,7 +52,7 @@ final class ListFetcher {
                     return file
                 }
                 return Fetched(file: file, address: response.finalURL, body: body)
-            case .notModified, .crowded(_): throw ListMistake("\(address) can't be fetched: its host is busy.")
+            case .notModified, .shed(_): throw ListMistake("\(address) can't be fetched: its host is busy.")
             case .failed(let failure):
                 guard case .retry = RetryPolicy(maxTries: Self.tries).decide(failure.failureClass, attempts: tries - 1)
                 else { throw ListMistake("\(address) can't be fetched: \(failure.shown)") }

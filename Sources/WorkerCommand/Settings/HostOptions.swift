@@ -45,8 +45,8 @@ struct HostOptions: ParsableArguments {
     func apply(to downloads: inout DownloadConfiguration, _ settings: Settings) throws(SettingsError) {
         downloads.rate = try settings.optional(HostSettings.rate, rate) ?? downloads.rate
         downloads.burst = try settings.value(HostSettings.burst, burst)
-        downloads.parking.failures = try settings.value(HostSettings.parkAfter, parkAfter)
-        downloads.parking.time = .milliseconds(try settings.value(HostSettings.parkTime, parkTime))
-        downloads.parking.patience = .milliseconds(try settings.value(HostSettings.patience, hostPatience))
+        downloads.circuitBreaker.failures = try settings.value(HostSettings.parkAfter, parkAfter)
+        downloads.circuitBreaker.time = .milliseconds(try settings.value(HostSettings.parkTime, parkTime))
+        downloads.circuitBreaker.patience = .milliseconds(try settings.value(HostSettings.patience, hostPatience))
     }
 }
