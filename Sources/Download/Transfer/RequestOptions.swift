@@ -115,10 +115,14 @@ private func receiveBodyBytes(
     bytes: UnsafeMutablePointer<CChar>?, size: Int, count: Int, context: UnsafeMutableRawPointer?,
 ) -> Int {
     let chunk = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    switch transfer(context)?.receive(body: chunk) {
+    let receiver = transfer(context)
+    receiver?.bodyBytes += Int64(chunk.count)
+    switch receiver?.receive(body: chunk) {
     case .goOn: return chunk.count
-    // https://curl.se/libcurl/c/CURLOPT_WRITEFUNCTION.html: curl_easy_pause delivers the same bytes again.
-    case .pause: return Int(ccurl_write_pause())
+    case .pause:
+        // https://curl.se/libcurl/c/CURLOPT_WRITEFUNCTION.html: curl_easy_pause delivers the same bytes again.
+        receiver?.bodyBytes -= Int64(chunk.count)
+        return Int(ccurl_write_pause())
     case .stop, nil: return -1
     }
 }

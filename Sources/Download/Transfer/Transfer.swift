@@ -18,6 +18,8 @@ final class Transfer {
     private(set) var redirects: Int
     var headers = ResponseHeaders()
     var headerBytes = 0
+    /// Bytes of the body before content decoding. libcurl 8 counts a piece only after its delivery.
+    var bodyBytes: Int64 = 0
     var phase = Phase.headers
     var guardState = GuardState.untouched
     /// Nil for a body without a content coding.
@@ -93,7 +95,7 @@ final class Transfer {
     /// Announced bytes that were not fetched because the body was refused.
     var savedBytes: Int64 {
         guard let cut, cut.failureClass.isRefusal, let length = headers.contentLength else { return 0 }
-        return min(max(0, length - easy.offset(CURLINFO_SIZE_DOWNLOAD_T)), Self.maxSavedBytes)
+        return min(max(0, length - bodyBytes), Self.maxSavedBytes)
     }
 
     /// More than an origin sends; it keeps sums of these numbers from overflowing.
@@ -102,7 +104,7 @@ final class Transfer {
     /// The progress of a request with an id.
     var progress: DownloadProgress? {
         guard let id = queued.request.id else { return nil }
-        let received = easy.offset(CURLINFO_SIZE_DOWNLOAD_T).addingSaturated(assembly?.start ?? 0)
+        let received = bodyBytes.addingSaturated(assembly?.start ?? 0)
         return DownloadProgress(id: id, received: received, expected: assembly?.total ?? headers.contentLength)
     }
 
@@ -128,17 +130,15 @@ final class Transfer {
 
     /// Repeats the request on a new connection.
     func reconnect() {
-        needsOtherConnection = false
-        usesOwnConnection = true
+        (needsOtherConnection, usesOwnConnection) = (false, true)
         beginHop()
     }
 
     private func beginHop() {
-        decoder = nil
-        openedSockets = []
+        (decoder, openedSockets) = (nil, [])
         letGoOfConnection()
         headers = ResponseHeaders()
-        headerBytes = 0
+        (headerBytes, bodyBytes) = (0, 0)
         phase = .headers
         guardState = .untouched
         lastByte = nil

@@ -125,7 +125,7 @@ extension Transfer {
         response.vary = headers.vary
         response.httpVersion = httpVersion
         response.timings = timings()
-        response.bytesReceived = easy.offset(CURLINFO_SIZE_DOWNLOAD_T)
+        response.bytesReceived = bodyBytes
         response.bytesSaved = savedBytes
         response.isWhole = isFramed
         response.announcedBytes = headers.contentLength

@@ -158,7 +158,7 @@ extension TransferLoop {
             transfer.reconnect()
             return begin(transfer, scheduler)
         }
-        scheduler.received(transfer.easy.offset(CURLINFO_SIZE_DOWNLOAD_T), saved: transfer.savedBytes)
+        scheduler.received(transfer.bodyBytes, saved: transfer.savedBytes)
         switch transfer.end(code, onConsumed: { scheduler.consumed() }) {
         case .outcome(let outcome):
             end(transfer, with: outcome, scheduler)
