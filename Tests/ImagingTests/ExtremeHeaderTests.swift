@@ -47,7 +47,7 @@ struct ExtremeHeaderTests {
         case .heic, .avif: _ = HEIFReferences(reader)
         case .webp: _ = (WebPChunk.all(in: bytes).map(\.hasAlpha), PatchedBytes(endingEarly: bytes))
         case .bmp: _ = (try? BMPHeader(reader))?.wholeRows(of: .max)
-        case .gif: _ = (PatchedBytes(stubOf: bytes), PatchedBytes(growingScreenOf: bytes))
+        case .gif: _ = (PatchedBytes(singlePixelOf: bytes), PatchedBytes(growingScreenOf: bytes))
         case .jxl: _ = JXLHeader.size(reader)
         case .qoi: _ = QOIHeader(reader)?.mayBeWhole(.max)
         }

@@ -81,7 +81,7 @@ import Testing
             child.send(signal)
             try await Task.sleep(for: .milliseconds(300))
             #expect(child.exit == nil)
-            // On a busy machine both may be noticed together, and are one wish then.
+            // On a busy machine both may be noticed together, and are one request then.
             for _ in 0..<20 where child.exit == nil {
                 child.send(signal)
                 try await Task.sleep(for: .milliseconds(300))

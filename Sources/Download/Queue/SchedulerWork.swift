@@ -80,13 +80,13 @@ extension DownloadScheduler {
     /// Marks transfers that have stalled, and unmarks those that receive bytes again.
     ///
     /// - Returns: whether some of them are the first of a host that has not answered yet.
-    func markStalled(_ quiet: [UInt64: IdleTime], patience: Duration) -> Bool {
+    func markStalled(_ idleTimes: [UInt64: IdleTime], patience: Duration) -> Bool {
         state.withLock { state in
             var hasUnansweredHosts = false
-            for (id, quiet) in quiet {
+            for (id, idleTime) in idleTimes {
                 guard let running = state.running[id] else { continue }
                 let hasNeverResponded = state.queue.hasNeverResponded(running.host)
-                let isStalled = quiet.isStalled(hasNeverResponded: hasNeverResponded, patience: patience)
+                let isStalled = idleTime.isStalled(hasNeverResponded: hasNeverResponded, patience: patience)
                 if hasNeverResponded, !isStalled { hasUnansweredHosts = true }
                 guard running.isStalled != isStalled else { continue }
                 state.running[id]?.isStalled = isStalled

@@ -11,7 +11,7 @@ struct OpenedFile {
     /// Owns the bytes if they are not the file's own.
     let patch: PatchedBytes?
     /// Owns the bytes from which the header was read, if they are neither the file's nor the patch's.
-    private let stub: PatchedBytes?
+    private let headerFile: PatchedBytes?
 
     /// - Parameter file: must stay valid as long as the picture, or one made from it, is used.
     init(
@@ -21,9 +21,9 @@ struct OpenedFile {
         let definition = format.definition
         try Self.checkCost(file, definition, limits: limits, coders: coders)
         var patch = isLenient ? definition.mended(file, limits: limits) : definition.patched(file)
-        stub = isLenient ? definition.stub(patch?.bytes ?? file) : nil
+        headerFile = isLenient ? definition.headerFile(patch?.bytes ?? file) : nil
         do throws(VipsFailure) {
-            header = try Picture(of: (stub ?? patch)?.bytes ?? file, as: definition, isLenient: isLenient)
+            header = try Picture(of: (headerFile ?? patch)?.bytes ?? file, as: definition, isLenient: isLenient)
         } catch {
             // Best effort: metadata are no reason to refuse pixels, so a failed try is followed by one without them.
             patch = definition.hidingMetadata(file)

@@ -22,12 +22,12 @@ extension Maintenance {
                 return try LostFiles.list(unlistedAt: now, limit: Self.repairsAtOnce, in: db)
             }
             guard !lost.isEmpty else { return repairs }
-            let wishes = try await gate.read { db in try LostFileRequests(for: lost, in: db) }
-            for (wish, files) in wishes.found {
-                if let job = try await enqueue(wish, files) { repairs.jobs.append(job) }
+            let requests = try await gate.read { db in try LostFileRequests(for: lost, in: db) }
+            for (request, files) in requests.found {
+                if let job = try await enqueue(request, files) { repairs.jobs.append(job) }
             }
             repairs.unknown += try await gate.write { db in
-                let unknown = try wishes.left.filter { try LostFiles.isUnqueued($0, in: db) }
+                let unknown = try requests.left.filter { try LostFiles.isUnqueued($0, in: db) }
                 for file in unknown {
                     try db.run("DELETE FROM lost_files WHERE key = ? AND variant = ?", [file.key, file.variant])
                 }
@@ -38,12 +38,12 @@ extension Maintenance {
 
     /// In one transaction, so that each file is queued exactly once, even if another repair runs.
     private func enqueue(
-        _ wish: LostFileRequest, _ files: [(file: LostFile, url: String)],
+        _ request: LostFileRequest, _ files: [(file: LostFile, url: String)],
     ) async throws(JobsError) -> JobID? {
         try await gate.write { db in
             let open = try files.filter { try LostFiles.isUnqueued($0.file, in: db) }
             guard !open.isEmpty else { return nil }
-            let job = try wish.job(Set(open.map(\.url)).sorted())
+            let job = try request.job(Set(open.map(\.url)).sorted())
             guard let id = try JobQueue.insert(job, try JobQueue.texts(of: job), in: db) else { return nil }
             for one in open {
                 try db.run(

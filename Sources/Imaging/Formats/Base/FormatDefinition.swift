@@ -78,7 +78,7 @@ protocol FormatDefinition: Sendable {
     /// A copy of a damaged file from which a library decodes the pixels before the damage.
     func mended(_ file: UnsafeRawBufferPointer, limits: ImageLimits) -> PatchedBytes?
     /// A file from which the header of a damaged file is read, if libvips cannot open that.
-    func stub(_ file: UnsafeRawBufferPointer) -> PatchedBytes?
+    func headerFile(_ file: UnsafeRawBufferPointer) -> PatchedBytes?
     /// A copy whose EXIF, XMP, IPTC and texts are renamed to blocks that no library knows; profiles stay. Nil if the
     /// format's metadata cause no failures.
     func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes?
@@ -161,7 +161,7 @@ extension FormatDefinition {
 
     func patched(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { nil }
     func mended(_ file: UnsafeRawBufferPointer, limits: ImageLimits) -> PatchedBytes? { patched(file) }
-    func stub(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { nil }
+    func headerFile(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { nil }
     func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { nil }
     func beginning(_ original: UnsafeRawBufferPointer, _ size: PixelSize) throws(VipsFailure) -> Picture? { nil }
     var emptySamples: ClosedRange<UInt8>? { nil }

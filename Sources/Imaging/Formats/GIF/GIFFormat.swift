@@ -58,7 +58,7 @@ struct GIFFormat: FormatDefinition {
 
     func patched(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { PatchedBytes(growingScreenOf: file) }
 
-    func stub(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { PatchedBytes(stubOf: file) }
+    func headerFile(_ file: UnsafeRawBufferPointer) -> PatchedBytes? { PatchedBytes(singlePixelOf: file) }
 
     let sample = """
         R0lGODlhEAAQAIAAAEdwTMhkMiH/C05FVFNDQVBFMi4wAwEAAAAh+QQFAAAAACwAAAAAEAAQAAACDoyPqcvtD6OctNqLsz4FADs=
@@ -118,7 +118,7 @@ extension PatchedBytes {
     }
 
     /// A GIF with this one's screen and colours and a single pixel, which libvips opens if it cannot open the file.
-    convenience init?(stubOf gif: UnsafeRawBufferPointer) {
+    convenience init?(singlePixelOf gif: UnsafeRawBufferPointer) {
         let reader = ByteReader(gif)
         let end = 13 + GIFBlocks.colourTable(reader.byte(at: 10) ?? 0)
         guard reader.contains(0, length: end) else { return nil }
