@@ -112,7 +112,7 @@ extension FuzzTarget {
             _ = (WebPChunk.all(in: bytes).map(\.hasAlpha), format.definition.hidingMetadata(bytes))
             _ = PatchedBytes(endingEarly: bytes)
         case .gif:
-            _ = PatchedBytes(stubOf: bytes)
+            _ = PatchedBytes(singlePixelOf: bytes)
             guard let patched = PatchedBytes(growingScreenOf: bytes) else { return }
             precondition(PatchedBytes(growingScreenOf: patched.bytes) == nil)
         case .jxl, .bmp, .qoi: break
