@@ -156,7 +156,7 @@ final class BucketRequests: Sendable {
         let isTransient =
             switch answer.status {
             case 429: true
-            // Not implemented, HTTP version.
+            // A server that does not have the call, or the version of HTTP, will not have them later.
             case 501, 505: false
             case 500...599: true
             // A slow upload, bytes that broke on the way, and two writers at once.

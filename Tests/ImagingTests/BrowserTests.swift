@@ -120,14 +120,14 @@ struct BrowserTests {
     }
 
     private static func jpeg(of tiff: [UInt8]) throws -> [UInt8] {
-        let path = "/tmp/imaging-\(UInt64.random(in: 0 ... .max))"
-        let names = ["\(path).tif", "\(path).jpg"].map { FilePath($0) }
-        defer { for name in names { _ = try? ChildProcess.run("rm", ["-f", name.string]) } }
-        let file = try FileDescriptor.open(
-            names[0], .writeOnly, options: [.create], permissions: [.ownerReadWrite])
-        try file.closeAfter { _ = try file.writeAll(tiff) }
-        #expect(try ChildProcess.run("vips", ["copy", names[0].string, "\(names[1])[Q=98,strip]"]) == 0)
-        let jpeg = try FileDescriptor.open(names[1], .readOnly)
-        return try jpeg.closeAfter { try readAll(jpeg) }
+        try withTemporaryDirectory { folder in
+            let names = ["picture.tif", "picture.jpg"].map { folder.appending($0) }
+            let file = try FileDescriptor.open(
+                names[0], .writeOnly, options: [.create], permissions: [.ownerReadWrite])
+            try file.closeAfter { _ = try file.writeAll(tiff) }
+            #expect(try ChildProcess.run("vips", ["copy", names[0].string, "\(names[1])[Q=98,strip]"]) == 0)
+            let jpeg = try FileDescriptor.open(names[1], .readOnly)
+            return try jpeg.closeAfter { try readAll(jpeg) }
+        }
     }
 }

@@ -31,6 +31,7 @@ struct AnimationEncoding {
         return order(plan.formats).map { AnimationEncoding(plan, $0) }
     }
 
+    /// The formats with animations among these; each of them has a saver for animations.
     private static func order(_ formats: [VariantSpec.Output]) -> [VariantSpec.Output] {
         [.webp, .png, .gif, .avif, .jxl].filter(formats.contains)
     }

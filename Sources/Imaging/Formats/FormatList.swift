@@ -42,6 +42,7 @@ extension Picture {
 
 extension Encoding {
     init(_ format: VariantSpec.Output, quality: Int?, _ options: VariantOptions) {
+        // The language of variants names as output only formats that have a saver.
         guard let saver = format.imageFormat.definition.saver else { preconditionFailure("\(format) isn't written") }
         self.init(format, saver, quality: quality, options)
     }

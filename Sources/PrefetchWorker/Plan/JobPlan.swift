@@ -133,6 +133,7 @@ extension VariantSpec {
         do throws(VariantSpecError) {
             return try parse("reduced=x,scale-down-large-images")
         } catch {
+            // The text is the line above, and no input.
             preconditionFailure("\(error)")
         }
     }()
