@@ -10,7 +10,8 @@ import Testing
         "https://a.example/1.jpg", "HTTP://A.example:8080/x?y#z", "https://user:secret@a.example/1.jpg",
         "http://[::1]:80/x",
         "https://bücher.example/ä.jpg", "file:///srv/a.jpg", "data:image/png;base64,AAAA", "http://a_b.example",
-        "http://a.example?x",
+        "http://a.example?x", "http://a.example:65535/x", "http://a.example:1", "http://a.example:/x",
+        "http://a.example:0000080/x",
     ]) func `These are URLs`(_ text: String) { #expect(URLCheck.verdict(text) == .good) }
 
     @Test(arguments: [
@@ -21,7 +22,8 @@ import Testing
         ("htp://a/", "Did you mean http?"), ("httpss://a/", "Did you mean https?"), ("ftp://a/", "not fetched"),
         ("https:a.example/x", "Did you mean https://a.example/x?"),
         ("https:///x", "has no host"), ("http://a b/", "space in its host"), ("http://a:0/", "no valid port"),
-        ("http://a:x/", "no valid port"),
+        ("http://a:x/", "no valid port"), ("http://a:65536/", "no valid port"), ("http://a:80x/", "no valid port"),
+        ("http://a:99999999999999999999/", "no valid port"),
         ("http://[::1/x", "not closed"), ("http://a/\u{1}", "control character"), ("http://a/\u{FFFD}", "is not UTF-8"),
         ("http://a/1 http://a/2", "two URLs"), ("~/pictures/a.jpg", "is no URL"),
         ("http://me:pw@/x", "'http://…@/x' has no host."),

@@ -48,6 +48,14 @@ public enum URLCheck {
         let host = rest.prefix { isHostByte($0) }
         guard !host.isEmpty else { return false }
         rest = rest.dropFirst(host.count)
+        if rest.first == 58 {
+            let digits = rest.dropFirst().prefix { $0 >= 48 && $0 <= 57 }
+            // Five digits can't overflow; what is longer is judged below.
+            guard digits.count <= 5, (1...65_535).contains(digits.reduce(0) { $0 * 10 + Int($1 - 48) }) else {
+                return false
+            }
+            rest = rest.dropFirst(1 + digits.count)
+        }
         guard let next = rest.first else { return true }
         guard next == 47 || next == 63 || next == 35 else { return false }
         return rest.allSatisfy { $0 > 32 && $0 < 127 }
