@@ -93,6 +93,12 @@ struct Engine: Sendable {
             + ((delegate.delegate as? CommandDelegate).map { [$0.turns] } ?? [])
     }
 
+    /// Reserves room in the cache under this worker's number from now on.
+    func reserveRoom(for worker: Int64) throws(JobsError) {
+        budget.use(by: worker)
+        helpers.lines.mark.hold(try store.queue.helperMark(of: worker))
+    }
+
     private static func downloader(
         _ configuration: WorkerConfiguration, _ cache: ContentCache, _ budget: CacheBudget, limit: Int64?,
     ) throws -> Downloader {

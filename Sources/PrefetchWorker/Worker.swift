@@ -48,7 +48,7 @@ public struct Worker: Sendable {
             worker = try await JobStore.retrying { () throws(JobsError) in
                 try await store.queue.register(host: HostNames.ofThisMachine, pid: getpid())
             }
-            engine.budget.use(by: worker)
+            try engine.reserveRoom(for: worker)
         } catch {
             throw WorkerError(any: error)
         }
@@ -128,8 +128,8 @@ public struct Worker: Sendable {
                 },
             ])
             await services.run()
-            await cache.collect(orphans: false)
-            await cache.trim()
+            if case .success(.drained) = end.withLock({ $0 }) { await engine.store.endCancelledItems(logger) }
+            await cache.end()
             return end.withLock { $0 } ?? .failure(WorkerError(.internalError, "The run was cancelled."))
         } catch {
             await engine.downloader.shutdown()

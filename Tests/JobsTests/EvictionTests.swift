@@ -1,5 +1,6 @@
 import Core
 import Synchronization
+import SystemPackage
 import Testing
 
 @testable import Jobs
@@ -277,6 +278,11 @@ struct EvictionTests {
             #expect(try await queue.store.cache.totals().reservedBytes == 7)
             let dead = try await queue.store.eviction.deadReservations(myself: queue.worker)
             #expect(dead == [77])
+            // Its helpers may still have files open that have no name.
+            let mark = try queue.store.queue.helperMark(of: 77)
+            #expect(try await queue.store.eviction.deadReservations(myself: queue.worker) == [])
+            try mark.close()
+            #expect(try await queue.store.eviction.deadReservations(myself: queue.worker) == [77])
             // What it may have left behind still takes room, and no more than that.
             #expect(try await queue.store.eviction.limitReservations(of: [77], to: 2) == 4)
             #expect(try await queue.store.cache.totals().reservedBytes == 3)

@@ -6,15 +6,11 @@ import Testing
 
 /// Jobs whose rows come one by one.
 @Suite(.timeLimit(.minutes(15))) struct ListEnqueueTests {
-    private func enqueue(_ queue: Queue, _ rows: [JobQueue.ListRow]) async throws
-        -> JobID?
-    {
-        try await queue.store.queue.enqueue(NewJob(urls: []), fallbacks: ["https://b.example/"]) { row in
-            for each in rows { try row(each) }
-        }
+    private func enqueue(_ queue: Queue, _ rows: [ListRows.Row]) async throws -> JobID? {
+        try await queue.store.queue.enqueue(NewJob(urls: []), fallbacks: ["https://b.example/"], rows: ListRows(rows))
     }
 
-    private static let rows: [JobQueue.ListRow] = [
+    private static let rows: [ListRows.Row] = [
         ("https://a.example/1.jpg", #"{"sku":7}"#), ("https://a.example/2.jpg", nil),
     ]
 
@@ -38,15 +34,11 @@ import Testing
 
     private struct Broken: Error {}
 
-    private static func breakOff(_ row: (JobQueue.ListRow) throws -> Void) throws {
-        try row(rows[0])
-        throw Broken()
-    }
-
     @Test func `An error among the rows adds nothing`() async throws {
         try await withQueue { queue in
             await #expect(throws: JobsError.self) {
-                _ = try await queue.store.queue.enqueue(NewJob(urls: [])) { row in try Self.breakOff(row) }
+                _ = try await queue.store.queue.enqueue(
+                    NewJob(urls: []), rows: ListRows(Self.rows) { if $0 == 1 { throw Broken() } })
             }
             let jobs = try await queue.store.reports.progress()
             #expect(jobs.isEmpty)

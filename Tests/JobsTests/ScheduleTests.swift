@@ -50,7 +50,7 @@ struct ScheduleTests {
 
     /// Adds the run's job, which has no URLs and is finished at once, so that the next run has one of its own.
     private func finish(_ run: ScheduleRun, in store: JobStore) async throws -> ScheduleOutcome {
-        try await store.schedules.finish(run, with: job(run)) { _ in }
+        try await store.schedules.finish(run, with: job(run), rows: ListRows([]))
     }
 
     /// The clocks of all three zones change on Sundays.
@@ -201,9 +201,7 @@ struct ScheduleTests {
             try await first.schedules.put(schedule("hourly", "@hourly"))
             clock.pass(3_600_000)
             var run = try #require(try await first.schedules.take())
-            let rows: @Sendable ((JobQueue.ListRow) throws -> Void) throws -> Void = {
-                try $0((url: "https://a.example/1.jpg", meta: nil))
-            }
+            let rows = ListRows([("https://a.example/1.jpg", nil)])
             #expect(try await first.schedules.finish(run, with: job(run), rows: rows) == .enqueued(1))
             clock.pass(3_600_000)
             run = try #require(try await first.schedules.take())

@@ -65,6 +65,69 @@ import Testing
         }
     }
 
+    @Test
+    func `An enqueue of a long list that is killed adds all of it or nothing, and the next worker removes the rest`()
+        async throws
+    {
+        try await withWorker { w in
+            try await w.run("init")
+            let count = 60_000
+            _ = try w.file("list", (0..<count).map { "http://a.example/\($0).png\n" }.joined())
+            var kills = 0
+            for round in 0..<8 {
+                let files = ChildProcess.Files(output: w.place("enqueue.out"), errors: w.place("enqueue.err"))
+                let child = try RunningProgram(
+                    TestWorker.binary, ["enqueue", "--file", w.place("list"), "--db", w.database], files: files,
+                    environment: ["PATH": "/usr/bin:/bin"])
+                // From the first of its items on, later each time.
+                let before = try await w.value("SELECT count(*) FROM jobs")
+                try await w.eventually("it adds items") {
+                    try await w.value(
+                        "SELECT (SELECT count(*) FROM job_additions) + (SELECT count(*) FROM jobs) > \(before)") == "1"
+                }
+                try await Task.sleep(for: .milliseconds(20 * round))
+                child.send(SIGKILL)
+                if try await child.wait() == .signal(SIGKILL) { kills += 1 }
+                #expect(try await w.value("SELECT count(*) FROM jobs WHERE total <> \(count)") == "0", "\(round)")
+                #expect(try await w.value(Self.recount) == "0", "\(round)")
+            }
+            #expect(kills > 0)
+            try await w.run("pause", "--all")
+            // A list that was complete is not fetched: all jobs are paused.
+            _ = try w.start()
+            try await w.eventually("the worker has removed the rest") {
+                try await w.value("SELECT count(*) FROM job_additions") == "0"
+            }
+            #expect(try await w.value("SELECT count(*) FROM items WHERE job NOT IN (SELECT id FROM jobs)") == "0")
+            #expect(
+                try await w.value("SELECT (SELECT count(*) FROM items) = (SELECT coalesce(sum(total), 0) FROM jobs)")
+                    == "1")
+        }
+    }
+
+    @Test func `Jobs that a shell has cancelled are over at the end of a run, and go with a prune`() async throws {
+        let cancelled = """
+            BEGIN;
+            WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+            INSERT INTO jobs (name) SELECT 'job ' || i FROM n;
+            INSERT INTO items (job, url) SELECT id, 'http://a.example/' || id FROM jobs;
+            COMMIT;
+            UPDATE jobs SET state = 'cancelled';
+            """
+        try await withWorker { w in
+            try await w.run("init")
+            try await w.sql(cancelled)
+            try await w.drain()
+            #expect(try await w.rows("SELECT DISTINCT state FROM items") == ["cancelled"])
+        }
+        try await withWorker { w in
+            try await w.run("init")
+            try await w.sql(cancelled)
+            try await w.run("prune", "--older-than", "0s", "--yes")
+            #expect(try await w.value("SELECT count(*) FROM jobs") == "0")
+        }
+    }
+
     @Test func `A prune that is killed fourteen times takes only what had ended, and the next finishes it`()
         async throws
     {

@@ -77,10 +77,12 @@ extension CacheEviction {
         return workers.filter { $0.id != myself && gate.lockFile.isAlive(worker: $0.id) }.map(\.startedAt).min()
     }
 
-    /// Dead workers with reservations, without `myself`.
+    /// Dead workers with reservations whose helpers have ended as well, without `myself`.
     public func deadReservations(myself: Int64?) async throws(JobsError) -> [Int64] {
         let workers = try await gate.read { db in try db.integers("SELECT worker FROM reservations") }
-        return workers.filter { $0 != myself && !gate.lockFile.isAlive(worker: $0) }
+        return workers.filter {
+            $0 != myself && !gate.lockFile.isAlive(worker: $0) && !gate.lockFile.areHelpersAlive(of: $0)
+        }
     }
 }
 

@@ -1,16 +1,21 @@
 internal import Glibc
+internal import Synchronization
 internal import SystemPackage
 
-/// `worker.db.lock`: an exclusive `flock` for the program that writes, one locked byte for every live worker, and one
-/// for every batch that `worker warm` keeps.
+/// `worker.db.lock`: an exclusive `flock` for the program that writes, and one locked byte for every live worker, for its
+/// helpers, for every batch that `worker warm` keeps, and for every job whose list is being added.
 ///
 /// The file has two purposes. The `flock` prevents the WAL-reset race of SQLite 3.7.0–3.51.2, in which a commit during
 /// a second checkpoint can be lost. The byte locks (open-file-description locks, which are independent of `flock`)
 /// distinguish a dead worker from a slow one at once: the kernel releases them when the process ends.
 final class LockFile: Sendable {
     private let descriptor: FileDescriptor
+    private let path: String
+    /// The jobs whose lists this object's program adds: the kernel does not tell a descriptor of its own locks.
+    private let additions = Mutex<Set<JobID>>([])
 
     init(path: String) throws(JobsError) {
+        self.path = path
         do {
             descriptor = try Self.open(path)
         } catch {
@@ -73,6 +78,35 @@ final class LockFile: Sendable {
         return Int32(lock.l_type) != F_UNLCK
     }
 
+    /// The bytes from here on are for the helpers of workers.
+    private static let firstHelpers: Int64 = 1 << 61
+
+    private static func byte(ofHelpersOf worker: Int64) -> Int64 { firstHelpers + (worker & (1 << 59 - 1)) }
+
+    /// A descriptor for the helpers of a worker: they count as alive until the last process closes it. The caller closes
+    /// it. It is read-only, and its lock is a shared one: a helper can do nothing else with it.
+    func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor {
+        do {
+            let mark = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
+            var lock = range(F_RDLCK, worker: Self.byte(ofHelpersOf: worker))
+            guard fcntl(mark.rawValue, Self.setLock, &lock) == 0 else {
+                let error = Errno(rawValue: errno)
+                try mark.close()
+                throw error
+            }
+            return mark
+        } catch {
+            throw JobsError(.cannotOpen, "The lock file \(path) can't be locked for helpers: \(error).")
+        }
+    }
+
+    /// Whether a helper of this worker, or the worker itself, has the descriptor of ``helperMark(of:)`` open.
+    func areHelpersAlive(of worker: Int64) -> Bool {
+        var lock = range(F_WRLCK, worker: Self.byte(ofHelpersOf: worker))
+        guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
+        return Int32(lock.l_type) != F_UNLCK
+    }
+
     /// Whether another open descriptor of the lock file holds the byte of any worker.
     var isAnyWorkerAlive: Bool {
         var lock = range(F_WRLCK, worker: 1)
@@ -91,6 +125,33 @@ final class LockFile: Sendable {
         // FNV-1a: the same key has the same byte in every process.
         let hash = key.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
         return set(F_WRLCK, worker: Self.firstBatch + Int64(hash))
+    }
+
+    /// The bytes from here on are for jobs whose lists are being added.
+    private static let firstAddition: Int64 = firstBatch + (1 << 40)
+
+    private static func byte(ofAddition job: JobID) -> Int64 { firstAddition + (job & (1 << 59 - 1)) }
+
+    /// Marks a job as being added, until ``letGo(addition:)`` or the end of this process.
+    func hold(addition job: JobID) throws(JobsError) {
+        additions.withLock { _ = $0.insert(job) }
+        guard set(F_WRLCK, worker: Self.byte(ofAddition: job)) else {
+            letGo(addition: job)
+            throw JobsError(.internalError, "Job \(job) is marked as being added by another process.")
+        }
+    }
+
+    func letGo(addition job: JobID) {
+        _ = set(F_UNLCK, worker: Self.byte(ofAddition: job))
+        additions.withLock { _ = $0.remove(job) }
+    }
+
+    /// Whether a live program is adding the job's list.
+    func isBeingAdded(_ job: JobID) -> Bool {
+        if additions.withLock({ $0.contains(job) }) { return true }
+        var lock = range(F_WRLCK, worker: Self.byte(ofAddition: job))
+        guard fcntl(descriptor.rawValue, Self.getLock, &lock) == 0 else { return true }
+        return Int32(lock.l_type) != F_UNLCK
     }
 
     private func set(_ type: Int32, worker: Int64) -> Bool {

@@ -4,6 +4,8 @@ internal import Synchronization
 
 /// Background work, done in slices between the writes of workers.
 public enum Upkeep: String, Sendable, CaseIterable {
+    /// Adding the items of a long list, and removing those of one that was not completed.
+    case enqueue
     /// Marking files for eviction.
     case marking
     /// Deleting the index rows of evicted files.
@@ -34,7 +36,7 @@ public enum Upkeep: String, Sendable, CaseIterable {
         case .urls, .prune, .links: SliceSize(rows: 64, least: 8, most: 512)
         // A row takes 4 µs, so the smallest slice takes 4 ms. With fewer rows it falls behind on a busy machine, where
         // any slice may take long.
-        case .sweep: SliceSize(rows: 2_048, least: 1_024, most: 8_192)
+        case .sweep, .enqueue: SliceSize(rows: 2_048, least: 1_024, most: 8_192)
         // Each checkpoint syncs twice, even if it moves little.
         case .checkpoint: SliceSize(rows: 64, least: 8, most: 64)
         }

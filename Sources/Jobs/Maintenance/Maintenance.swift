@@ -30,7 +30,13 @@ public struct Maintenance: Sendable {
                 OR jobs.blacklisted <> counted.blacklisted OR jobs.cancelled <> counted.cancelled))
             """
         ),
-        ("every item belongs to a job", "SELECT id FROM items WHERE job NOT IN (SELECT id FROM jobs)"),
+        (
+            "every item belongs to a job",
+            """
+            SELECT id FROM items WHERE job NOT IN (SELECT id FROM jobs)
+                AND job NOT IN (SELECT job FROM job_additions)
+            """
+        ),
         (
             "an active item has a lease",
             "SELECT id FROM items WHERE state = 'active' AND coalesce(lease, 0) NOT IN (SELECT id FROM leases)"

@@ -16,7 +16,6 @@ extension Maintenance {
                 """
                 SELECT count(*) AS jobs, coalesce(sum(total), 0) AS items FROM jobs LEFT JOIN job_ends ON job = id
                 WHERE state IN ('finished', 'cancelled', 'failed') AND coalesce(ended_at, finished_at) < ?
-                    AND queued + active + delayed = 0
                 """, [time.milliseconds])
             return Pruned(jobs: row?["jobs"] ?? 0, items: row?["items"] ?? 0)
         }
@@ -27,6 +26,9 @@ extension Maintenance {
     ///
     /// Cached files stay, and `worker get` still finds them. It works in slices and pauses between them.
     public func prune(endedBefore time: SteadyTime) async throws(JobsError) -> Pruned {
+        // A job that a shell has cancelled is not over until its items are cancelled as well.
+        try await JobControl(gate: gate).sweepCancelled()
+        try await JobQueue(gate: gate).removeBrokenAdditions()
         var pruned = Pruned()
         var sliceCount = 0
         var last: JobID = 0

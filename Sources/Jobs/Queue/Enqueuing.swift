@@ -34,16 +34,17 @@ extension JobQueue {
         !text.utf8.contains { !"0123456789.e+- \t\r\n".utf8.contains($0) }
     }
 
-    static func insert(_ job: NewJob, _ texts: Texts, in db: Database) throws -> JobID? {
+    /// - Parameter id: nil for the next free one.
+    static func insert(_ job: NewJob, _ texts: Texts, id: JobID? = nil, in db: Database) throws -> JobID? {
         if let key = job.dedupeKey, try Self.unfinishedJob(withDedupeKey: key, in: db) != nil { return nil }
         try RecipeBook.check(job.variants, in: db)
         try db.run(
             """
-            INSERT INTO jobs (name, urls, variants, options, headers, priority, execution_order, dedupe_key, notify)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO jobs (id, name, urls, variants, options, headers, priority, execution_order, dedupe_key, notify)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                job.name, texts.urls, job.variants, job.options, texts.headers, job.priority, job.order?.rawValue,
+                id, job.name, texts.urls, job.variants, job.options, texts.headers, job.priority, job.order?.rawValue,
                 job.dedupeKey, job.notify,
             ])
         let id = db.lastInsertedRowID

@@ -1,79 +1,273 @@
 internal import CSQLiteTriggers
 internal import GRDB
 
+/// The rows of a list, which are read from the first one as often as they are needed.
+package struct ListRows: Sendable {
+    /// A URL, and a JSON object for `items.meta`, both checked.
+    package typealias Row = (url: String, meta: String?)
+
+    private let rewind: @Sendable () throws -> Void
+    private let next: @Sendable () throws -> Row?
+
+    /// - Parameters:
+    ///   - rewind: goes to the first row. It is called before any row is read.
+    ///   - next: nil after the last row.
+    package init(rewind: @escaping @Sendable () throws -> Void, next: @escaping @Sendable () throws -> Row?) {
+        self.rewind = rewind
+        self.next = next
+    }
+
+    /// Calls `body` with all rows.
+    func forEach(_ body: (Row) throws -> Void) throws {
+        try rewind()
+        while let row = try next() { try body(row) }
+    }
+
+    /// Whether there are more rows than this.
+    func areMore(than count: Int) throws -> Bool {
+        try rewind()
+        for _ in 0..<count where try next() == nil { return false }
+        return try next() != nil
+    }
+
+    func begin() throws { try rewind() }
+
+    /// The next rows: at most `count`, and fewer if they are long.
+    func page(of count: Int) throws -> [Row] {
+        var page: [Row] = []
+        var bytes = 0
+        while page.count < count, bytes < Self.pageBytes, let row = try next() {
+            bytes += row.url.utf8.count + (row.meta?.utf8.count ?? 0)
+            page.append(row)
+        }
+        return page
+    }
+
+    private static let pageBytes = 1 << 20
+}
+
 /// Adds jobs of any length, row by row.
 extension JobQueue {
-    /// A URL of a list, and a JSON object for `items.meta`, both checked.
-    package typealias ListRow = (url: String, meta: String?)
-
     /// Adds a job with the rows of a list of any length, or none of them.
-    ///
-    /// The six triggers that check each inserted row take longer than SQLite takes for the row. They are off while the
-    /// rows are added, since the caller has checked the rows, unless the job needs them or a user has added triggers.
     ///
     /// - Parameters:
     ///   - job: without URLs and items.
     ///   - fallbacks: of every item: at most 16 URLs.
-    ///   - rows: calls its argument with each row, from the first, each time it is called.
     /// - Returns: the job's id; `nil` if an unfinished job has the same `dedupeKey`.
     package func enqueue(
-        _ job: NewJob, fallbacks: [String] = [], rows: @escaping @Sendable ((ListRow) throws -> Void) throws -> Void,
+        _ job: NewJob, fallbacks: [String] = [], rows: ListRows,
     ) async throws(JobsError) -> JobID? {
-        let addition = try ListAddition(job, fallbacks: fallbacks)
-        return try await gate.write { db in try addition.add(rows, in: db) }
+        try await ListAddition(job, fallbacks: fallbacks, rows: rows, gate: gate).add { id, _ in id }
+    }
+}
+
+/// Adds one job with the rows of a list.
+///
+/// A short list is added in one transaction. The rows of a long one are added in slices, between which other programs
+/// write: a million rows in one transaction would block them for longer than the five seconds that many clients wait.
+/// Until the last transaction there is no job, only its id in `job_additions`, so other programs see the job with all
+/// of its items or not at all. See ``JobQueue/removeBrokenAdditions(within:)`` for a program that ends before that.
+///
+/// The six triggers that check each inserted row take longer than SQLite takes for the row. They are off while the rows
+/// are added, since the caller has checked the rows, unless the list is short and has `only-new`, or a user has added
+/// triggers: then one transaction adds all rows, since such a trigger may read the row's job.
+struct ListAddition: Sendable {
+    private let job: NewJob
+    private let texts: JobQueue.Texts
+    private let isOnlyNew: Bool
+    /// JSON.
+    private let fallbacks: String?
+    private let rows: ListRows
+    private let gate: DatabaseGate
+    private let shortList: Int
+
+    /// - Parameter shortList: a list with at most so many rows is added in one transaction, which takes some 100 ms.
+    init(
+        _ job: NewJob, fallbacks: [String] = [], rows: ListRows, gate: DatabaseGate, shortList: Int = 20_000,
+    ) throws(JobsError) {
+        self.job = job
+        texts = JobQueue.Texts(urls: nil, headers: try JobQueue.texts(of: job).headers)
+        isOnlyNew = try JobOptions(parsing: job.options).contains(.onlyNew)
+        self.fallbacks = fallbacks.isEmpty ? nil : try JobQueue.json(fallbacks)
+        self.rows = rows
+        self.gate = gate
+        self.shortList = shortList
     }
 
-    /// A job whose rows are added in a transaction.
-    struct ListAddition: Sendable {
-        private let job: NewJob
-        private let texts: Texts
-        private let needsTriggers: Bool
-        /// JSON.
-        private let fallbacks: String?
-
-        init(_ job: NewJob, fallbacks: [String]) throws(JobsError) {
-            self.job = job
-            texts = Texts(urls: nil, headers: try JobQueue.texts(of: job).headers)
-            needsTriggers = try JobOptions(parsing: job.options).contains(.onlyNew)
-            self.fallbacks = fallbacks.isEmpty ? nil : try JobQueue.json(fallbacks)
+    /// - Parameters:
+    ///   - refusal: called in the last transaction; no job is added if it has a result.
+    ///   - end: called in the last transaction with the job's id; `nil` if an unfinished job has the same `dedupeKey`.
+    func add<R: Sendable>(
+        unless refusal: @escaping @Sendable (Database) throws -> R? = { _ in nil },
+        _ end: @escaping @Sendable (JobID?, Database) throws -> R,
+    ) async throws(JobsError) -> R {
+        guard let addition = try await addInSlices() else {
+            return try await gate.write { [self] db in
+                if let refused = try refusal(db) { return refused }
+                return try end(try addAtOnce(in: db), db)
+            }
         }
-
-        /// - Returns: nil if an unfinished job has the same `dedupeKey`.
-        func add(_ rows: ((ListRow) throws -> Void) throws -> Void, in db: Database) throws -> JobID? {
-            guard let id = try JobQueue.insert(job, texts, in: db) else { return nil }
-            // As jobs_spread does for `urls`: the items are counted once, at the end.
-            try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
-            let isPlain = try !needsTriggers && !JobQueue.hasTriggersOfUsers(db)
-            if isPlain { try JobQueue.switchTriggers(on: false, db) }
-            // If this fails, the connection adds rows without checks, which views and workers are ready for.
-            defer { if isPlain { try? JobQueue.switchTriggers(on: true, db) } }
-            let statement = try RowStatement(
-                "INSERT INTO items (job, url, meta, fallbacks) VALUES (?, ?, ?, ?)", in: db)
-            try rows { row in try statement.run(id, row.url, row.meta, fallbacks) }
-            if isPlain { try JobQueue.switchTriggers(on: true, db) }
-            try JobQueue.count(id, in: db)
-            return id
-        }
+        defer { gate.lockFile.letGo(addition: addition.id) }
+        let result: Result<(value: R, isAdded: Bool), JobsError>
+        do throws(JobsError) {
+            result = .success(
+                try await gate.write { [self] db in
+                    if let refused = try refusal(db) { return (refused, false) }
+                    let id = try publish(addition, in: db)
+                    return (try end(id, db), id != nil)
+                })
+        } catch { result = .failure(error) }
+        if (try? result.get().isAdded) != true { await remove(addition.id) }
+        return try result.get().value
     }
 
-    fileprivate static func count(_ id: JobID, in db: Database) throws {
+    // MARK: - In one transaction
+
+    /// - Returns: nil if an unfinished job has the same `dedupeKey`.
+    private func addAtOnce(in db: Database) throws -> JobID? {
+        guard let id = try JobQueue.insert(job, texts, in: db) else { return nil }
+        // As jobs_spread does for `urls`: the items are counted once, at the end.
+        try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
+        let needsTriggers = try isOnlyNew || Self.hasTriggersOfUsers(db)
+        try Self.withTriggers(needsTriggers, db) {
+            let insert = try Self.insertion(in: db)
+            try rows.forEach { row in try insert.run(id, row.url, row.meta, fallbacks) }
+        }
+        try Self.count(id, in: db)
+        return id
+    }
+
+    private static func insertion(in db: Database) throws -> RowStatement {
+        try RowStatement("INSERT INTO items (job, url, meta, fallbacks) VALUES (?, ?, ?, ?)", in: db)
+    }
+
+    private static func count(_ id: JobID, notNew: Int = 0, in db: Database) throws {
         try db.run(
             """
-            UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, revision = revision + 1
+            UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, not_new = not_new + ?2,
+                revision = revision + 1
                 FROM (SELECT (SELECT count(*) FROM items WHERE job = ?1) AS n, failed FROM spreading) AS counted
                 WHERE id = ?1
-            """, [id])
+            """, [id, notNew])
         try db.run("DELETE FROM spreading")
         try db.run("UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = ? AND queued = 0", [id])
     }
 
-    fileprivate static func hasTriggersOfUsers(_ db: Database) throws -> Bool {
+    // MARK: - In slices
+
+    struct Addition: Sendable {
+        let id: JobID
+        /// The number of URLs that `only-new` has left out.
+        var notNew = 0
+    }
+
+    /// - Returns: nil if the list is short, a user has added triggers, or an unfinished job has the same `dedupeKey`.
+    func addInSlices() async throws(JobsError) -> Addition? {
+        do {
+            guard try rows.areMore(than: shortList) else { return nil }
+        } catch {
+            throw JobsError(wrapping: error, path: gate.path)
+        }
+        try await JobQueue(gate: gate).removeBrokenAdditions()
+        guard var addition = try await begin() else { return nil }
+        do {
+            try rows.begin()
+            while true {
+                let page = try rows.page(of: gate.slices.rows(.enqueue))
+                if page.isEmpty { return addition }
+                let begun = SliceLedger.now()
+                addition.notNew += try await gate.writeSlice(.enqueue) { [self, id = addition.id] db, _ in
+                    (result: page.count - (try add(page, to: id, in: db)), handled: page.count)
+                }
+                await gate.breathe(after: SliceLedger.now() - begun)
+            }
+        } catch {
+            await remove(addition.id)
+            gate.lockFile.letGo(addition: addition.id)
+            throw JobsError(wrapping: error, path: gate.path)
+        }
+    }
+
+    /// Takes the next id of a job. Its items belong to no job as long as it is in `job_additions`.
+    private func begin() async throws(JobsError) -> Addition? {
+        try await gate.write { [self] db in
+            if let key = job.dedupeKey, try JobQueue.unfinishedJob(withDedupeKey: key, in: db) != nil { return nil }
+            guard try !Self.hasTriggersOfUsers(db) else { return nil }
+            if isOnlyNew { try db.run("INSERT INTO unnoted_urls SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM done_urls)") }
+            let id = try Self.withTriggers(false, db) {
+                try db.run("INSERT INTO jobs DEFAULT VALUES")
+                let id = db.lastInsertedRowID
+                try db.run("DELETE FROM jobs WHERE id = ?", [id])
+                return id
+            }
+            try db.run("INSERT INTO job_additions (job) VALUES (?)", [id])
+            try gate.lockFile.hold(addition: id)
+            return Addition(id: id)
+        }
+    }
+
+    /// - Returns: the number of added rows.
+    private func add(_ page: [ListRows.Row], to id: JobID, in db: Database) throws -> Int {
+        try Self.withTriggers(false, db) {
+            let insert = isOnlyNew ? try Self.insertionOfUnknown(in: db) : try Self.insertion(in: db)
+            var count = 0
+            for row in page {
+                try insert.run(id, row.url, row.meta, fallbacks)
+                count += isOnlyNew ? db.changesCount : 1
+            }
+            return count
+        }
+    }
+
+    /// As items_leave_out_known does.
+    private static func insertionOfUnknown(in db: Database) throws -> RowStatement {
+        try RowStatement(
+            """
+            INSERT INTO items (job, url, meta, fallbacks) SELECT ?1, ?2, ?3, ?4 WHERE NOT \(ItemSchema.isKnown("?2"))
+            """, in: db)
+    }
+
+    /// Makes the job of all rows.
+    ///
+    /// - Returns: nil if an unfinished job has the same `dedupeKey`.
+    private func publish(_ addition: Addition, in db: Database) throws -> JobID? {
+        guard try db.run("DELETE FROM job_additions WHERE job = ?", [addition.id]) > 0 else {
+            throw JobsError(.refused, "The list was removed from the database while it was being added. Add it again.")
+        }
+        guard let id = try JobQueue.insert(job, texts, id: addition.id, in: db) else {
+            try db.run("INSERT INTO job_additions (job) VALUES (?)", [addition.id])
+            return nil
+        }
+        try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
+        try Self.count(id, notNew: addition.notNew, in: db)
+        return id
+    }
+
+    private func remove(_ id: JobID) async {
+        gate.lockFile.letGo(addition: id)
+        // Best effort: the next worker removes what is left.
+        _ = try? await JobQueue(gate: gate).removeBrokenAdditions()
+    }
+
+    // MARK: - Triggers
+
+    private static func hasTriggersOfUsers(_ db: Database) throws -> Bool {
         let names = try db.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'items'")
             .map { $0["name"] as String }
         return !Schema.ownTriggers.isSuperset(of: names)
     }
 
-    fileprivate static func switchTriggers(on isOn: Bool, _ db: Database) throws {
+    private static func withTriggers<R>(_ areOn: Bool, _ db: Database, _ body: () throws -> R) throws -> R {
+        if areOn { return try body() }
+        try switchTriggers(on: false, db)
+        // If this fails, the connection adds rows without checks, which views and workers are ready for.
+        defer { try? switchTriggers(on: true, db) }
+        let result = try body()
+        try switchTriggers(on: true, db)
+        return result
+    }
+
+    private static func switchTriggers(on isOn: Bool, _ db: Database) throws {
         guard let connection = db.sqliteConnection else { return }
         let code = csqlite_switch_triggers(UnsafeMutableRawPointer(connection), isOn ? 1 : 0)
         guard code == 0 else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }

@@ -153,8 +153,11 @@ public struct JobReports: Sendable {
         let reading = gate.reading
         return try await gate.read { db in
             let now = try reading.moment(in: db)
-            return try db.rows("SELECT * FROM items WHERE url = ? ORDER BY id DESC LIMIT ?", [url, limit])
-                .map { ItemRecord(row: $0, now) }
+            return try db.rows(
+                "SELECT * FROM items WHERE url = ? AND job NOT IN (SELECT job FROM job_additions) ORDER BY id DESC LIMIT ?",
+                [url, limit]
+            )
+            .map { ItemRecord(row: $0, now) }
         }
     }
 

@@ -157,23 +157,22 @@ public struct ScheduleBook: Sendable {
     ///
     /// - Parameters:
     ///   - job: with a `dedupeKey`, without URLs and items.
-    ///   - rows: as of ``JobQueue/enqueue(_:fallbacks:rows:)``.
     package func finish(
         _ run: ScheduleRun, with job: NewJob,
-        rows: @escaping @Sendable ((JobQueue.ListRow) throws -> Void) throws -> Void,
+        rows: ListRows,
     ) async throws(JobsError) -> ScheduleOutcome {
         let now = gate.now()
-        let addition = try JobQueue.ListAddition(job, fallbacks: [])
-        return try await gate.write { db in
-            guard try Self.isOurs(run, in: db) else { return .lost }
-            if let id = try addition.add(rows, in: db) {
-                try Self.end(run, "enqueued", job: id, nil, at: now, in: db)
-                return .enqueued(id)
-            }
-            let id = try JobQueue.unfinishedJob(withDedupeKey: job.dedupeKey ?? "", in: db) ?? 0
-            try Self.end(run, "joined", job: id, nil, at: now, in: db)
-            return .joined(id)
-        }
+        return try await ListAddition(job, rows: rows, gate: gate).add(
+            unless: { db in try Self.isOurs(run, in: db) ? nil : .lost },
+            { id, db in
+                if let id {
+                    try Self.end(run, "enqueued", job: id, nil, at: now, in: db)
+                    return .enqueued(id)
+                }
+                let id = try JobQueue.unfinishedJob(withDedupeKey: job.dedupeKey ?? "", in: db) ?? 0
+                try Self.end(run, "joined", job: id, nil, at: now, in: db)
+                return .joined(id)
+            })
     }
 
     /// Ends a run whose sources could not be read.

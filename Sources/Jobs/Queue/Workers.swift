@@ -1,5 +1,6 @@
 internal import Core
 internal import GRDB
+public import SystemPackage
 
 /// Registers workers, extends their leases, and reclaims the items of dead workers.
 extension JobQueue {
@@ -23,6 +24,13 @@ extension JobQueue {
             try lockFile.hold(worker: worker)
             return worker
         }
+    }
+
+    /// A descriptor for the helpers of a worker. As long as one of them has it open, space that the worker has reserved is
+    /// not given to others, even if the worker is dead: a helper may still have a file open that has no name. The caller
+    /// closes it.
+    public func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor {
+        try gate.lockFile.helperMark(of: worker)
     }
 
     /// Removes a worker, and queues its active items again.

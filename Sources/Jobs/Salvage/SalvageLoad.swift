@@ -17,7 +17,7 @@ struct SalvageLoad {
         ("host_failures", ["host", "class"], false), ("key_rules", ["rule", "key"], false),
         ("suspension", ["id"], true), ("pin_urls", ["url", "key"], false), ("quarantined", ["name"], false),
         ("schedules", ["name"], false), ("schedule_runs", ["schedule", "due_at"], false),
-        ("recipes", ["name"], false), ("notices", ["job"], true),
+        ("recipes", ["name"], false), ("notices", ["job"], true), ("job_additions", ["job"], true),
         // Last, since triggers count the rows.
         ("cache_totals", ["id"], true),
     ]
@@ -139,6 +139,12 @@ struct SalvageLoad {
     }
 
     private mutating func mendQueue() throws {
+        // Lists that were not completed.
+        try new.execute(
+            sql: """
+                DELETE FROM items WHERE job IN (SELECT job FROM job_additions);
+                DELETE FROM job_additions;
+                """)
         // Items with an unreadable job get a paused job that says so, since their variants are unknown.
         try new.execute(
             sql: """

@@ -37,12 +37,14 @@ enum ItemSchema {
     private static let isNoURL =
         "(typeof(NEW.url) <> 'text' OR NEW.url NOT GLOB '*[^0-9.e+ \t\n\r-]*')"
 
-    /// The condition that an item with the same URL is done. A row of `done_urls` alone is no proof: a program that
+    /// The condition that an item with this URL is done. A row of `done_urls` alone is no proof: a program that
     /// switches triggers off may have deleted its item.
-    private static let isKnown = """
-        EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
-                    WHERE done_urls.url = NEW.url AND items.state = 'done')
+    static func isKnown(_ url: String) -> String {
         """
+        EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
+                    WHERE done_urls.url = \(url) AND items.state = 'done')
+        """
+    }
 
     static let triggers = """
         CREATE TRIGGER items_check_insert BEFORE INSERT ON items
@@ -68,11 +70,11 @@ enum ItemSchema {
         WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
                 AND \(Schema.optionWords) LIKE '%,only-new,%') BEGIN
             INSERT INTO unnoted_urls SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM done_urls);
-            UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job AND \(isKnown);
+            UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job AND \(isKnown("NEW.url"));
             UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = NEW.job
                 AND queued = 0 AND active = 0 AND delayed = 0 AND \(Schema.isOpen())
-                AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) AND \(isKnown);
-            SELECT RAISE(IGNORE) WHERE \(isKnown);
+                AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) AND \(isKnown("NEW.url"));
+            SELECT RAISE(IGNORE) WHERE \(isKnown("NEW.url"));
         END;
         CREATE TRIGGER items_keep_job BEFORE UPDATE OF id, rowid, oid, _rowid_, job, url ON items
         WHEN OLD.id <> NEW.id OR OLD.job <> NEW.job OR OLD.url IS NOT NEW.url BEGIN

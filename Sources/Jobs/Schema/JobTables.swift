@@ -105,6 +105,10 @@ extension Schema {
         -- added to a job with only-new, which adds what is done; from then on it has the row ('', 0).
         CREATE TABLE done_urls (url TEXT NOT NULL, item INTEGER NOT NULL, PRIMARY KEY (url, item)) WITHOUT ROWID;
 
+        -- The ids of jobs whose items are being added in several transactions. The job comes with the last of them, so all
+        -- other programs see it with all its items or not at all. Where the program has ended before that, the items are
+        -- removed by the next worker.
+        CREATE TABLE job_additions (job INTEGER PRIMARY KEY);
         -- Holds a job for as long as a trigger spreads its urls, within that one statement; failed: those that are none.
         CREATE TABLE spreading (job INTEGER PRIMARY KEY, failed INTEGER NOT NULL DEFAULT 0);
         -- The moves that a worker adds up itself, once a group, in the same transaction: counting them row by row cost

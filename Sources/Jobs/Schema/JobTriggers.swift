@@ -61,8 +61,11 @@ extension Schema {
                 ELSE 0 END
             WHERE id = NEW.id;
         END;
+        -- The items of a job that is gone need not be counted one by one.
         CREATE TRIGGER jobs_delete AFTER DELETE ON jobs BEGIN
+            INSERT INTO moving (item, state) VALUES (-OLD.id, 'deleted');
             DELETE FROM items WHERE job = OLD.id;
+            DELETE FROM moving WHERE item = -OLD.id AND state = 'deleted';
         END;
         CREATE TRIGGER jobs_end AFTER UPDATE OF finished_at ON jobs BEGIN
             DELETE FROM job_ends WHERE job = NEW.id;
@@ -87,6 +90,8 @@ extension Schema {
             SELECT RAISE(ABORT, 'a job can''t be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first')
                 WHERE EXISTS (SELECT 1 FROM replacing WHERE job = NEW.id OR job NOT IN (SELECT id FROM jobs));
             SELECT RAISE(ABORT, 'the id of a job is a positive number; leave it out of the INSERT') WHERE NEW.id < 1;
+            SELECT RAISE(ABORT, 'this id belongs to a job whose list is being added; leave the id out of the INSERT')
+                WHERE EXISTS (SELECT 1 FROM job_additions WHERE job = NEW.id);
             DELETE FROM replacing;
         END;
         CREATE TRIGGER jobs_keep_id BEFORE UPDATE OF id, rowid, oid, _rowid_ ON jobs WHEN OLD.id <> NEW.id BEGIN

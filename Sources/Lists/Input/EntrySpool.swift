@@ -4,7 +4,7 @@ internal import SystemPackage
 /// Entries in a temporary file without a name, so that a list of any length needs little memory and leaves no file
 /// behind. A short list needs no file.
 ///
-/// `@unchecked`, since the command that fills it has ended before the transaction that reads it begins.
+/// `@unchecked`, since the command that fills it has ended before its entries are read, one after the other.
 public final class EntrySpool: @unchecked Sendable {
     private let folder: String
     private var file: FileDescriptor?

@@ -117,7 +117,7 @@ struct CacheMaintenance: Sendable {
         }
     }
 
-    func collect(orphans: Bool) async {
+    private func collect(orphans: Bool) async {
         do {
             let report = try await collector.collect(orphans: orphans, myself: worker)
             if let trouble = report.trouble {
@@ -130,7 +130,13 @@ struct CacheMaintenance: Sendable {
         }
     }
 
-    func trim() async {
+    /// Collects once more, and gives back the room that is still reserved.
+    func end() async {
+        await collect(orphans: false)
+        await trim()
+    }
+
+    private func trim() async {
         do {
             try await budget.trim()
         } catch {

@@ -27,6 +27,28 @@ final class HelperPlace: Sendable {
     }
 }
 
+/// The descriptor that tells other workers of this worker's helpers: each helper has it open, also one that outlives the
+/// worker. See ``JobQueue/helperMark(of:)``.
+final class HelperMark: Sendable {
+    private let state = Mutex<FileDescriptor?>(nil)
+
+    deinit { close() }
+
+    /// Nil for a program that has reserved no space.
+    var descriptor: FileDescriptor? { state.withLock { $0 } }
+
+    /// Gives the descriptor to each helper that starts from now on, and closes it at the end.
+    func hold(_ descriptor: FileDescriptor) { state.withLock { $0 = descriptor } }
+
+    func close() {
+        state.withLock { descriptor in
+            // Best effort: the kernel releases the lock in any case.
+            try? descriptor?.close()
+            descriptor = nil
+        }
+    }
+}
+
 /// The sockets of running helpers, so that all can be closed at once. A helper ends when its socket closes, even during
 /// an image, and the callers that wait for its answer get a failure.
 final class HelperConnections: Sendable {
@@ -36,6 +58,7 @@ final class HelperConnections: Sendable {
     }
 
     private let state = Mutex(State())
+    let mark = HelperMark()
 
     var areCut: Bool { state.withLock { $0.areCut } }
 

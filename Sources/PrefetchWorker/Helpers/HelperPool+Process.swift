@@ -55,6 +55,14 @@ extension HelperPool {
 
     /// Starts a helper, passes it to `body`, and waits for its end.
     func withHelper<R: Sendable>(_ body: (RunningHelper) async throws -> R) async throws -> R {
+        // A helper prints nothing, so its standard output can be the mark, which it can't write to.
+        guard let mark = lines.mark.descriptor else { return try await start(output: .discarded, body) }
+        return try await start(output: .fileDescriptor(mark, closeAfterSpawningProcess: false), body)
+    }
+
+    private func start<R: Sendable, Output: OutputProtocol>(
+        output: Output, _ body: (RunningHelper) async throws -> R,
+    ) async throws -> R where Output.OutputType == Void {
         let (ours, theirs) = try DescriptorSocket.pair()
         let socket = DescriptorSocket(owning: ours)
         var platform = PlatformOptions()
@@ -64,7 +72,7 @@ extension HelperPool {
             .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments),
             environment: .inherit.updating(Self.allocation), platformOptions: platform,
             input: .fileDescriptor(theirs, closeAfterSpawningProcess: true),
-            output: .discarded,
+            output: output,
             error: .fileDescriptor(.standardError, closeAfterSpawningProcess: false),
         ) { execution in
             // A helper ends when its socket closes.

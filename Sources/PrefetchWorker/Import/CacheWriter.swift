@@ -51,7 +51,10 @@ public struct CacheWriter: Sendable {
         let worker =
             isTrial || policy.maxBytes == nil
             ? nil : try await store.queue.register(host: HostNames.ofThisMachine, pid: getpid(), fetches: false)
-        if let worker { budget.use(by: worker) }
+        if let worker {
+            budget.use(by: worker)
+            helpers.lines.mark.hold(try store.queue.helperMark(of: worker))
+        }
         let result = await withTaskGroup(of: Void.self) { group in
             group.addTask { await helpers.run() }
             group.addTask { await writer.publisher.run() }

@@ -53,3 +53,16 @@ final class DrainWatch: Sendable {
         if isNews, !sentence.isEmpty { logger.notice("Waiting: \(sentence)") }
     }
 }
+
+extension JobStore {
+    /// Called at the end of a draining run, which waits for no item of a cancelled job: such items may be left, and the job
+    /// could not be pruned then.
+    func endCancelledItems(_ logger: Logger) async {
+        do {
+            try await control.sweepCancelled()
+        } catch {
+            // The next run does it.
+            logger.warning("Could not end the items of cancelled jobs.", metadata: ["error": "\(error)"])
+        }
+    }
+}

@@ -46,6 +46,9 @@ struct Housekeeper: Sendable {
         await attempt("sweep cancelled jobs") { () throws(JobsError) in
             _ = try await store.control.sweepCancelled(within: 2_000)
         }
+        await attempt("remove lists that were not completed") { () throws(JobsError) in
+            _ = try await store.queue.removeBrokenAdditions(within: 2_000)
+        }
         await attempt("checkpoint") { () throws(JobsError) in try await store.maintenance.checkpoint() }
     }
 

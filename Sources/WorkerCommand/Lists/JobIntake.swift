@@ -53,11 +53,10 @@ struct JobIntake {
 
     /// - Returns: nil if an unfinished job has the same key.
     func add(to store: JobStore, fallbacks: [String] = []) async throws -> JobID? {
-        try await store.queue.enqueue(job, fallbacks: fallbacks) { row in
-            try spool.rewind()
-            while let entry = try spool.next() { try row(entry) }
-        }
+        try await store.queue.enqueue(job, fallbacks: fallbacks, rows: rows)
     }
+
+    var rows: ListRows { ListRows(rewind: spool.rewind, next: spool.next) }
 
     private static func folder(of path: String) -> String {
         path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."

@@ -146,9 +146,6 @@ struct ScheduledJob {
 extension JobIntake {
     /// Adds the job of a schedule's run, and ends the run with it.
     func finish(_ run: ScheduleRun, in store: JobStore) async throws -> ScheduleOutcome {
-        try await store.schedules.finish(run, with: job) { row in
-            try spool.rewind()
-            while let entry = try spool.next() { try row(entry) }
-        }
+        try await store.schedules.finish(run, with: job, rows: rows)
     }
 }

@@ -82,6 +82,7 @@ CREATE TABLE items (
 INSERT INTO items VALUES(1,1,'https://a.example/1.jpg#part','done',NULL,0,NULL,NULL,NULL,NULL,0,0,'aa',NULL,NULL,5,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 INSERT INTO items VALUES(2,1,'https://a.example/2.jpg','queued',NULL,0,NULL,NULL,NULL,NULL,0,0,NULL,NULL,NULL,NULL,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE done_urls (url TEXT NOT NULL, item INTEGER NOT NULL, PRIMARY KEY (url, item)) WITHOUT ROWID;
+CREATE TABLE job_additions (job INTEGER PRIMARY KEY);
 CREATE TABLE spreading (job INTEGER PRIMARY KEY, failed INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE moving (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, state TEXT NOT NULL);
 CREATE TABLE replacing (job INTEGER PRIMARY KEY);
@@ -625,7 +626,9 @@ CREATE TRIGGER jobs_priority_options AFTER INSERT ON jobs WHEN NEW.priority = 0 
     WHERE id = NEW.id;
 END;
 CREATE TRIGGER jobs_delete AFTER DELETE ON jobs BEGIN
+    INSERT INTO moving (item, state) VALUES (-OLD.id, 'deleted');
     DELETE FROM items WHERE job = OLD.id;
+    DELETE FROM moving WHERE item = -OLD.id AND state = 'deleted';
 END;
 CREATE TRIGGER jobs_end AFTER UPDATE OF finished_at ON jobs BEGIN
     DELETE FROM job_ends WHERE job = NEW.id;
@@ -649,6 +652,8 @@ CREATE TRIGGER jobs_refuse_replacing AFTER INSERT ON jobs BEGIN
     SELECT RAISE(ABORT, 'a job can''t be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first')
         WHERE EXISTS (SELECT 1 FROM replacing WHERE job = NEW.id OR job NOT IN (SELECT id FROM jobs));
     SELECT RAISE(ABORT, 'the id of a job is a positive number; leave it out of the INSERT') WHERE NEW.id < 1;
+    SELECT RAISE(ABORT, 'this id belongs to a job whose list is being added; leave the id out of the INSERT')
+        WHERE EXISTS (SELECT 1 FROM job_additions WHERE job = NEW.id);
     DELETE FROM replacing;
 END;
 CREATE TRIGGER jobs_keep_id BEFORE UPDATE OF id, rowid, oid, _rowid_ ON jobs WHEN OLD.id <> NEW.id BEGIN

@@ -1,6 +1,8 @@
 import ContentCache
 import Core
+import ImageFiles
 import Jobs
+import Logging
 import TestSupport
 import Testing
 
@@ -42,6 +44,27 @@ struct OrphanTests {
             #expect(try await depot.collector().reclaimDeadReservations(myself: depot.worker) == 500)
             #expect(try depot.bytesOnDisk() == 0)
             try await other.close()
+        }
+    }
+
+    /// It may have a file open that has no name, which takes room until the helper ends.
+    @Test func `Its room stays reserved until its last helper has ended`() async throws {
+        try await withDepot { depot in
+            try await leave(0..<2, in: depot)
+            let configuration = HelperConfiguration(
+                count: 1, executable: "/bin/sh", arguments: ["-c", "exec sleep 1000"])
+            let pool = HelperPool(
+                configuration: configuration, limits: ImageLimits(), cache: depot.cache,
+                logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
+            pool.lines.mark.hold(try depot.store.queue.helperMark(of: Self.dead))
+            try await pool.withHelper { helper in
+                // As the kernel does when the worker is killed.
+                pool.lines.mark.close()
+                let released = try await depot.collector().reclaimDeadReservations(myself: depot.worker)
+                #expect(released == 0)
+                helper.kill()
+            }
+            #expect(try await depot.collector().reclaimDeadReservations(myself: depot.worker) == 900)
         }
     }
 
