@@ -26,6 +26,8 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     public var isListed: Bool?
     /// The setting of this worker that refused the URL. The URL stays listed only while the setting is the same.
     public var setting: String?
+    /// Whether the limit of the cache leaves no space now, and its disk may have some: see ``cacheIsFull(_:)``.
+    public private(set) var isAtCacheLimit = false
     /// When the host's block ends; nil if the host announced no time.
     public var blocksHostUntil: WallTime?
 
@@ -52,6 +54,13 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     /// decides whether it may.
     public static func stopped(_ message: String = "The worker is stopping.") -> Failure {
         Failure(.cancelled, message)
+    }
+
+    /// The cache's limit leaves no space for a file at this moment.
+    public static func cacheIsFull(_ reason: String) -> Failure {
+        var failure = Failure(.diskFull, reason)
+        failure.isAtCacheLimit = true
+        return failure
     }
 
     public var description: String { message }

@@ -11,6 +11,8 @@ import Testing
         var named: Int64 = 0
         var unnamed: Int64 = 0
         var total: Int64 { named + unnamed }
+        /// Milliseconds since the kill; nil before it.
+        var sinceKill: Int64?
     }
 
     /// A file at the moment that it was looked at. An inode's number is used again as soon as its file is gone, so
@@ -112,19 +114,25 @@ import Testing
             var processes = w.processes
             let clock = ContinuousClock()
             let end = clock.now + .seconds(90)
+            var killedAt: ContinuousClock.Instant?
             while clock.now < end, children.contains(where: { $0.exit == nil }) {
                 if count % 25 == 0 { processes = w.processes }
-                let sample = Self.sample(cache, of: processes)
+                var sample = Self.sample(cache, of: processes)
+                sample.sinceKill = killedAt.map { Int64(($0.duration(to: clock.now)) / .milliseconds(1)) }
                 if sample.total > worst.total { worst = sample }
                 count += 1
                 if count == 60 {
                     children[0].send(SIGKILL)
+                    killedAt = clock.now
                     _ = try await children[0].wait()
                     children[0] = try w.start(TestWorker.quick + arguments)
                 }
                 try await clock.sleep(for: .milliseconds(20))
             }
-            #expect(worst.total <= limit, "\(worst.named) named and \(worst.unnamed) unnamed of \(limit)")
+            #expect(
+                worst.total <= limit,
+                "\(worst.named) named and \(worst.unnamed) unnamed, \(worst.sinceKill.map { "\($0) ms after" } ?? "before") the kill"
+            )
             // The samples do see what is there: the cache fills up.
             #expect(worst.total > limit / 4, "\(worst.total) of \(limit)")
             #expect(count > 20)

@@ -133,6 +133,8 @@ final class BodyReceiver {
     private func onDisk<R>(_ body: () throws -> R) throws(Failure) -> R {
         do {
             return try body()
+        } catch let failure as Failure {
+            throw failure
         } catch {
             let errno = error as? Errno ?? .ioError
             if errno == .fileTooLarge {

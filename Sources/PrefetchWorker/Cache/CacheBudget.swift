@@ -122,7 +122,7 @@ final class CacheBudget: Sendable {
         } catch {
             throw Failure(.diskError, "Space in the cache can't be reserved: \(error)")
         }
-        if case .full(let reason) = answer { throw Failure(.diskFull, reason) }
+        if case .full(let reason) = answer { throw Failure.cacheIsFull(reason) }
         return (0..<count).map { _ in CacheReservation(self, bytes: bytes) }
     }
 

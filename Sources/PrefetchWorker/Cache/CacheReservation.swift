@@ -1,4 +1,5 @@
 internal import ContentCache
+internal import Core
 internal import Dispatch
 internal import Download
 internal import Synchronization
@@ -44,8 +45,6 @@ final class CacheReservation: SpaceReservation, BlobReservation {
     }
 
     var bytes: Int64 { state.withLock { $0.bytes } }
-    /// Why the last request was refused.
-    var reason: String { state.withLock { $0.reason } }
 
     /// The index counts the bytes from now on.
     func handOver() -> Int64 {
@@ -72,7 +71,7 @@ final class CacheReservation: SpaceReservation, BlobReservation {
             case .waiting: return false
             case .refused:
                 state.asked = .nothing
-                throw Errno.noSpace
+                throw Failure.cacheIsFull(state.reason)
             case .granted(let sum):
                 // The next chunk may be larger or smaller than the one for which space was requested.
                 state.asked = .nothing

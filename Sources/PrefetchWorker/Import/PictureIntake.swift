@@ -169,8 +169,10 @@ struct PictureIntake: Sendable {
             try file.room?.growWaiting(by: Int(clamping: bytes))
         } catch let error as Errno where error == .fileTooLarge {
             throw Failure(.tooLarge, "The file is larger than the cache may be (--cache-max-size).")
+        } catch let failure as Failure {
+            throw failure
         } catch {
-            throw Failure(.diskFull, "The cache has no space for the file. \(file.room?.reason ?? "\(error)")")
+            throw Failure(.diskFull, "The cache has no space for the file: \(error)")
         }
     }
 }

@@ -33,7 +33,7 @@ final class FailurePolicy: Sendable {
             failure.failureClass, attempts: failure.isFinal ? .max - 1 : item.attempts, retryAfter: retryAfter)
         switch decision {
         case .putBack:
-            return putBack(failure.message)
+            return putBack(failure)
         case .end:
             return .failed(settings.limits.explained(record))
         case .retry where failure.failureClass.isUnreachable && downloader.givenUp(host) != nil:
@@ -48,10 +48,11 @@ final class FailurePolicy: Sendable {
     }
 
     /// The ending of an item that cannot go on because of the disk or the cache. It uses up no try.
-    private func putBack(_ reason: String) -> ItemEnding {
-        let shortage = budget.reasonOfShortage
+    private func putBack(_ failure: Failure) -> ItemEnding {
+        // Another file may have got space since, so the shortage may be over.
+        let shortage = budget.reasonOfShortage ?? (failure.isAtCacheLimit ? failure.message : nil)
         if let shortage, !budget.isStuck, !disk.isInTrouble { return budget.putOff(shortage, now: settings.now()) }
-        disk.report(shortage ?? reason)
+        disk.report(shortage ?? failure.message)
         return .release
     }
 }

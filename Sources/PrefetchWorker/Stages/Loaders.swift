@@ -182,6 +182,8 @@ private final class ArrivingBody: LoaderBody {
         do {
             try file.room?.growWaiting(by: bytes.count)
             try file.descriptor.writeAll(bytes)
+        } catch let failure as Failure {
+            throw failure
         } catch {
             throw Failure(.diskFull, "The loader's bytes can't be stored: \(error)")
         }

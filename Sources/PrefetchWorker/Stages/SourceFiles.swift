@@ -58,8 +58,8 @@ struct SourceFiles: Sendable {
             return file
         } catch let error as Errno where error == .fileTooLarge {
             throw Failure(.tooLarge, "The source is \(bytes) bytes, more than the cache may hold.")
-        } catch let error as Errno {
-            throw Failure(.diskFull, "The cache has no space for \(bytes) bytes. \(room?.reason ?? "\(error)")")
+        } catch let failure as Failure {
+            throw failure
         } catch {
             throw Failure(.diskError, "The source can't be stored: \(error)")
         }

@@ -1,4 +1,5 @@
 import ContentCache
+import Core
 import Jobs
 import SystemPackage
 import TestSupport
@@ -48,7 +49,9 @@ struct CacheReservationTests {
                 let room = try #require(budget.newRoom())
                 #expect(try await !grow(room, by: 300))
                 #expect(try await !grow(room, by: 800))
-                await #expect(throws: Errno.noSpace) { try await grow(room, by: 800) }
+                let refusal = await #expect(throws: Failure.self) { try await grow(room, by: 800) }
+                #expect(refusal?.failureClass == .diskFull && refusal?.isAtCacheLimit == true)
+                #expect(refusal?.message.contains("--cache-max-size") == true, "\(refusal?.message ?? "")")
                 #expect(room.bytes == 0)
                 #expect(budget.takeSpare(300))
             }
