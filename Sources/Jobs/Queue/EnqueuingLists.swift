@@ -1,4 +1,3 @@
-internal import CSQLiteTriggers
 internal import GRDB
 
 /// The rows of a list, which are read from the first one as often as they are needed.
@@ -128,8 +127,8 @@ struct ListAddition: Sendable {
         guard let id = try JobQueue.insert(job, texts, in: db) else { return nil }
         // As jobs_spread does for `urls`: the items are counted once, at the end.
         try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
-        let needsTriggers = try isOnlyNew || Self.hasTriggersOfUsers(db)
-        try Self.withTriggers(needsTriggers, db) {
+        let needsTriggers = try isOnlyNew || TriggerSwitch.hasTriggersOfUsers(db)
+        try TriggerSwitch.withTriggers(needsTriggers, db) {
             let insert = try Self.insertion(in: db)
             try rows.forEach { row in try insert.run(id, row.url, row.meta, fallbacks) }
         }
@@ -175,6 +174,8 @@ struct ListAddition: Sendable {
             while true {
                 let page = try rows.page(of: gate.slices.rows(.enqueue))
                 if page.isEmpty { return addition }
+                // A worker that stops adds no list of a schedule.
+                try Task.checkCancellation()
                 let begun = SliceLedger.now()
                 addition.notNew += try await gate.writeSlice(.enqueue) { [self, id = addition.id] db, _ in
                     (result: page.count - (try add(page, to: id, in: db)), handled: page.count)
@@ -192,9 +193,9 @@ struct ListAddition: Sendable {
     private func begin() async throws(JobsError) -> Addition? {
         try await gate.write { [self] db in
             if let key = job.dedupeKey, try JobQueue.unfinishedJob(withDedupeKey: key, in: db) != nil { return nil }
-            guard try !Self.hasTriggersOfUsers(db) else { return nil }
+            guard try !TriggerSwitch.hasTriggersOfUsers(db) else { return nil }
             if isOnlyNew { try db.run("INSERT INTO unnoted_urls SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM done_urls)") }
-            let id = try Self.withTriggers(false, db) {
+            let id = try TriggerSwitch.withTriggers(false, db) {
                 try db.run("INSERT INTO jobs DEFAULT VALUES")
                 let id = db.lastInsertedRowID
                 try db.run("DELETE FROM jobs WHERE id = ?", [id])
@@ -208,7 +209,7 @@ struct ListAddition: Sendable {
 
     /// - Returns: the number of added rows.
     private func add(_ page: [ListRows.Row], to id: JobID, in db: Database) throws -> Int {
-        try Self.withTriggers(false, db) {
+        try TriggerSwitch.withTriggers(false, db) {
             let insert = isOnlyNew ? try Self.insertionOfUnknown(in: db) : try Self.insertion(in: db)
             var count = 0
             for row in page {
@@ -247,29 +248,5 @@ struct ListAddition: Sendable {
         gate.lockFile.letGo(addition: id)
         // Best effort: the next worker removes what is left.
         _ = try? await JobQueue(gate: gate).removeBrokenAdditions()
-    }
-
-    // MARK: - Triggers
-
-    private static func hasTriggersOfUsers(_ db: Database) throws -> Bool {
-        let names = try db.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'items'")
-            .map { $0["name"] as String }
-        return !Schema.ownTriggers.isSuperset(of: names)
-    }
-
-    private static func withTriggers<R>(_ areOn: Bool, _ db: Database, _ body: () throws -> R) throws -> R {
-        if areOn { return try body() }
-        try switchTriggers(on: false, db)
-        // If this fails, the connection adds rows without checks, which views and workers are ready for.
-        defer { try? switchTriggers(on: true, db) }
-        let result = try body()
-        try switchTriggers(on: true, db)
-        return result
-    }
-
-    private static func switchTriggers(on isOn: Bool, _ db: Database) throws {
-        guard let connection = db.sqliteConnection else { return }
-        let code = csqlite_switch_triggers(UnsafeMutableRawPointer(connection), isOn ? 1 : 0)
-        guard code == 0 else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
     }
 }

@@ -72,10 +72,13 @@ public struct JobControl: Sendable {
                 if try list.has(row["url"], takesOff: takesOffBlacklist) {
                     listed.wrappingAdd(1, ordering: .relaxed)
                 }
-                try update.run(row["id"] as Int64)
                 let isListed: Bool = row["blacklisted"]
                 let isCancelled = row["state"] as String == ItemState.cancelled.rawValue
                 moves.count(job, from: isCancelled ? .cancelled : isListed ? .blacklisted : .failed, to: .queued)
+            }
+            // Each item moves from an ended state, the job is open again, and the batch counts the moves.
+            try TriggerSwitch.withTriggers(TriggerSwitch.hasTriggersOfUsers(db), db) {
+                for row in meant { try update.run(row["id"] as Int64) }
             }
             try moves.addUp(in: db)
             return meant.count

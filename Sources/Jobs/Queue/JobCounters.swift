@@ -132,12 +132,15 @@ extension JobControl {
             var moves = try JobCounterBatch(in: db)
             var count = 0
             var end: JobID?
-            for job in jobs {
-                let id: JobID = job["id"]
-                count += try Self.sweep(id, job["reason"], now: now, atMost: rows - count, &moves, in: db)
-                // The last job may have more items than the slice allows.
-                end = count < rows ? id : id - 1
-                if count >= rows { break }
+            // Each item moves from an open state, and the batch counts it.
+            try TriggerSwitch.withTriggers(TriggerSwitch.hasTriggersOfUsers(db), db) {
+                for job in jobs {
+                    let id: JobID = job["id"]
+                    count += try Self.sweep(id, job["reason"], now: now, atMost: rows - count, &moves, in: db)
+                    // The last job may have more items than the slice allows.
+                    end = count < rows ? id : id - 1
+                    if count >= rows { break }
+                }
             }
             try moves.addUp(in: db)
             return ((count, end), max(count, jobs.count))

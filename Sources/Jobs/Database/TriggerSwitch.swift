@@ -1,0 +1,31 @@
+internal import CSQLiteTriggers
+internal import GRDB
+
+/// Switches this connection's triggers off for statements on `items` that change a thousand rows.
+///
+/// The triggers check what a person types, and count the rows. Where this program has checked the rows and counts them
+/// itself, they only cost time: more than the change of the row.
+enum TriggerSwitch {
+    /// Whether a user has added triggers to `items`, which must see each row.
+    static func hasTriggersOfUsers(_ db: Database) throws -> Bool {
+        let names = try db.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'items'")
+            .map { $0["name"] as String }
+        return !Schema.ownTriggers.isSuperset(of: names)
+    }
+
+    static func withTriggers<R>(_ areOn: Bool, _ db: Database, _ body: () throws -> R) throws -> R {
+        if areOn { return try body() }
+        try set(on: false, db)
+        // If this fails, the connection changes rows without checks, which views and workers are ready for.
+        defer { try? set(on: true, db) }
+        let result = try body()
+        try set(on: true, db)
+        return result
+    }
+
+    private static func set(on isOn: Bool, _ db: Database) throws {
+        guard let connection = db.sqliteConnection else { return }
+        let code = csqlite_switch_triggers(UnsafeMutableRawPointer(connection), isOn ? 1 : 0)
+        guard code == 0 else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+    }
+}
