@@ -3,8 +3,10 @@ import SystemPackage
 
 /// A browser without a window, for what is to be shown as browsers show it.
 public enum Chromium {
-    /// `nil` where none is installed; Debian's package is chromium-headless-shell.
-    public static let program = ["chromium-headless-shell", "chromium"].first { ChildProcess.find($0) != nil }
+    /// `nil` where none is installed; Debian's package is chromium-headless-shell. What that installs on the path is a
+    /// script that waits for the browser: a signal would end the script alone.
+    public static let program = ["/usr/lib/chromium/chromium-headless-shell", "chromium-headless-shell", "chromium"]
+        .first { ChildProcess.find($0) != nil }
     public static let missing = "Chromium is not installed (chromium-headless-shell)."
 
     /// Opens a page and ends the browser when the condition holds.
