@@ -60,11 +60,13 @@ def measure(name, work):
     for client in (reader, writer):
         client.start()
     start = time.monotonic()
-    work()
-    took = time.monotonic() - start
-    for client in (reader, writer):
-        client.is_over.set()
-        client.join()
+    try:
+        work()
+    finally:
+        took = time.monotonic() - start
+        for client in (reader, writer):
+            client.is_over.set()
+            client.join()
     print(
         f"{name:<34} {took:7.2f} s   reader waited {reader.longest:5.2f} s ({reader.errors} failed of {reader.count})"
         f"   writer {writer.longest:5.2f} s ({writer.errors} failed of {writer.count})",

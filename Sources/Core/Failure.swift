@@ -26,7 +26,7 @@ public struct Failure: Error, Sendable, Equatable, CustomStringConvertible {
     public var isListed: Bool?
     /// The setting of this worker that refused the URL. The URL stays listed only while the setting is the same.
     public var setting: String?
-    /// Whether the limit of the cache leaves no space now, and its disk may have some: see ``cacheIsFull(_:)``.
+    /// Whether the limit of the cache leaves no space now, although its disk may still have space: ``cacheIsFull(_:)``.
     public private(set) var isAtCacheLimit = false
     /// When the host's block ends; nil if the host announced no time.
     public var blocksHostUntil: WallTime?

@@ -143,6 +143,35 @@ import Testing
         }
     }
 
+    @Test func `Items that a shell changes before the job is there are counted as they are`() async throws {
+        try await withQueue { queue in
+            let other = try DatabaseQueue(path: queue.path)
+            let rows = ListRows(Self.urls()) { row in
+                guard row == Self.inTheMiddle else { return }
+                try other.write {
+                    try $0.execute(
+                        sql: "UPDATE items SET state = 'cancelled', class = 'cancelled', finished_at = 1 WHERE id <= 7")
+                }
+            }
+            let job = try #require(try await Self.addition(queue, rows).add { id, _ in id })
+            let progress = try await queue.progress(job)
+            #expect(progress.queued == Self.count - 7 && progress.cancelled == 7)
+            try other.close()
+        }
+    }
+
+    @Test func `A list whose mark a person deletes ends with an error and leaves nothing`() async throws {
+        try await withQueue { queue in
+            let other = try DatabaseQueue(path: queue.path)
+            let rows = ListRows(Self.urls()) { row in
+                if row == Self.inTheMiddle { try other.write { try $0.execute(sql: "DELETE FROM job_additions") } }
+            }
+            await #expect(throws: JobsError.self) { _ = try await Self.addition(queue, rows).add { id, _ in id } }
+            try await Self.expectNothingLeft(queue)
+            try other.close()
+        }
+    }
+
     @Test func `What a dead program has left is removed by the next, and the list of a live one stays`() async throws {
         try await withTemporaryQueue { queue in
             let dying = try JobStore(path: queue.path)
@@ -152,7 +181,7 @@ import Testing
             #expect(try await queue.store.queue.removeBrokenAdditions() == 0)
             #expect(try await dying.queue.removeBrokenAdditions() == 0)
             #expect(try await Self.items(queue) == Int64(Self.count))
-            // Its rules hold meanwhile, and nobody takes its id.
+            // Its rules hold meanwhile, and its id can't be taken.
             #expect(try await queue.store.maintenance.inconsistencies() == [])
             await #expect(throws: JobsError.self) {
                 try await queue.store.database.write { db in

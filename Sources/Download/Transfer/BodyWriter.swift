@@ -22,7 +22,7 @@ final class BodyWriter {
     /// Reserves space for the bytes that are written next.
     ///
     /// - Returns: false if there is no space yet; `onAnswer` is called when there is.
-    /// - Throws: the `Errno` of the reservation.
+    /// - Throws: the error of the reservation.
     func makeRoom(for bytes: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool {
         try room?.grow(by: bytes, onAnswer: onAnswer) ?? true
     }

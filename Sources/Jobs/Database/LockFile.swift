@@ -84,7 +84,7 @@ final class LockFile: Sendable {
     private static func byte(ofHelpersOf worker: Int64) -> Int64 { firstHelpers + (worker & (1 << 59 - 1)) }
 
     /// A descriptor for the helpers of a worker: they count as alive until the last process closes it. The caller closes
-    /// it. It is read-only, and its lock is a shared one: a helper can do nothing else with it.
+    /// it. It is read-only, its lock is a shared one, and the helper's sandbox allows no call that locks files.
     func helperMark(of worker: Int64) throws(JobsError) -> FileDescriptor {
         do {
             let mark = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
@@ -133,12 +133,12 @@ final class LockFile: Sendable {
     private static func byte(ofAddition job: JobID) -> Int64 { firstAddition + (job & (1 << 59 - 1)) }
 
     /// Marks a job as being added, until ``letGo(addition:)`` or the end of this process.
-    func hold(addition job: JobID) throws(JobsError) {
+    ///
+    /// - Returns: false if another process has marked it, or this user may only read the lock file.
+    func hold(addition job: JobID) -> Bool {
+        guard set(F_WRLCK, worker: Self.byte(ofAddition: job)) else { return false }
         additions.withLock { _ = $0.insert(job) }
-        guard set(F_WRLCK, worker: Self.byte(ofAddition: job)) else {
-            letGo(addition: job)
-            throw JobsError(.internalError, "Job \(job) is marked as being added by another process.")
-        }
+        return true
     }
 
     func letGo(addition job: JobID) {

@@ -1,10 +1,10 @@
 internal import CSQLiteTriggers
 internal import GRDB
 
-/// Switches this connection's triggers off for statements on `items` that change a thousand rows.
+/// Switches this connection's triggers off while statements of this program change many rows of `items`.
 ///
 /// The triggers check what a person types, and count the rows. Where this program has checked the rows and counts them
-/// itself, they only cost time: more than the change of the row.
+/// itself, the triggers only cost time: to run them takes longer than to change the row.
 enum TriggerSwitch {
     /// Whether a user has added triggers to `items`, which must see each row.
     static func hasTriggersOfUsers(_ db: Database) throws -> Bool {

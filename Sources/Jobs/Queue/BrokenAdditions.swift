@@ -27,6 +27,11 @@ extension JobQueue {
         return try await gate.writeSlice(.enqueue) { db, rows in
             let all = try db.integers("SELECT job FROM job_additions ORDER BY job LIMIT 1000")
             guard let job = all.first(where: { !lockFile.isBeingAdded($0) }) else { return ((0, false), 0) }
+            // A row that damage has brought back.
+            if try db.exists("SELECT 1 FROM jobs WHERE id = ?", [job]) {
+                try db.run("DELETE FROM job_additions WHERE job = ?", [job])
+                return ((0, true), 1)
+            }
             // The items have no job whose counters change.
             let moves = try JobCounterBatch(in: db)
             try moves.announceAll(of: job, to: "deleted")

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Synchronization
 
 /// The rows of a list, which are read from the first one as often as they are needed.
 package struct ListRows: Sendable {
@@ -67,9 +68,10 @@ extension JobQueue {
 /// Until the last transaction there is no job, only its id in `job_additions`, so other programs see the job with all
 /// of its items or not at all. See ``JobQueue/removeBrokenAdditions(within:)`` for a program that ends before that.
 ///
-/// The six triggers that check each inserted row take longer than SQLite takes for the row. They are off while the rows
-/// are added, since the caller has checked the rows, unless the list is short and has `only-new`, or a user has added
-/// triggers: then one transaction adds all rows, since such a trigger may read the row's job.
+/// The six triggers that check each inserted row take longer than SQLite takes for the row. The caller has checked the
+/// rows, so the triggers are off while rows are added. There are two exceptions: a short list with `only-new`, whose
+/// known URLs a trigger leaves out; and a database in which a user has added triggers to `items`. They may read the row's
+/// job, so one transaction adds the job and all rows, however many there are.
 struct ListAddition: Sendable {
     private let job: NewJob
     private let texts: JobQueue.Texts
@@ -140,14 +142,13 @@ struct ListAddition: Sendable {
         try RowStatement("INSERT INTO items (job, url, meta, fallbacks) VALUES (?, ?, ?, ?)", in: db)
     }
 
-    private static func count(_ id: JobID, notNew: Int = 0, in db: Database) throws {
+    private static func count(_ id: JobID, in db: Database) throws {
         try db.run(
             """
-            UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, not_new = not_new + ?2,
-                revision = revision + 1
+            UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, revision = revision + 1
                 FROM (SELECT (SELECT count(*) FROM items WHERE job = ?1) AS n, failed FROM spreading) AS counted
                 WHERE id = ?1
-            """, [id, notNew])
+            """, [id])
         try db.run("DELETE FROM spreading")
         try db.run("UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = ? AND queued = 0", [id])
     }
@@ -176,6 +177,7 @@ struct ListAddition: Sendable {
                 if page.isEmpty { return addition }
                 // A worker that stops adds no list of a schedule.
                 try Task.checkCancellation()
+                try gate.checkFile()
                 let begun = SliceLedger.now()
                 addition.notNew += try await gate.writeSlice(.enqueue) { [self, id = addition.id] db, _ in
                     (result: page.count - (try add(page, to: id, in: db)), handled: page.count)
@@ -191,7 +193,23 @@ struct ListAddition: Sendable {
 
     /// Takes the next id of a job. Its items belong to no job as long as it is in `job_additions`.
     private func begin() async throws(JobsError) -> Addition? {
+        let held = Held()
+        do {
+            return try await begin(held)
+        } catch {
+            // The transaction may have failed at its end.
+            held.id.withLock { $0 }.map(gate.lockFile.letGo(addition:))
+            throw error
+        }
+    }
+
+    private final class Held: Sendable {
+        let id = Mutex<JobID?>(nil)
+    }
+
+    private func begin(_ held: Held) async throws(JobsError) -> Addition? {
         try await gate.write { [self] db in
+            try RecipeBook.check(job.variants, in: db)
             if let key = job.dedupeKey, try JobQueue.unfinishedJob(withDedupeKey: key, in: db) != nil { return nil }
             guard try !TriggerSwitch.hasTriggersOfUsers(db) else { return nil }
             if isOnlyNew { try db.run("INSERT INTO unnoted_urls SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM done_urls)") }
@@ -201,15 +219,18 @@ struct ListAddition: Sendable {
                 try db.run("DELETE FROM jobs WHERE id = ?", [id])
                 return id
             }
+            // A user who may only read the lock file can't mark the list as being added, and adds it at once.
+            guard gate.lockFile.hold(addition: id) else { return nil }
+            held.id.withLock { $0 = id }
             try db.run("INSERT INTO job_additions (job) VALUES (?)", [id])
-            try gate.lockFile.hold(addition: id)
             return Addition(id: id)
         }
     }
 
     /// - Returns: the number of added rows.
     private func add(_ page: [ListRows.Row], to id: JobID, in db: Database) throws -> Int {
-        try TriggerSwitch.withTriggers(false, db) {
+        guard try db.exists("SELECT 1 FROM job_additions WHERE job = ?", [id]) else { throw Self.isGone }
+        return try TriggerSwitch.withTriggers(false, db) {
             let insert = isOnlyNew ? try Self.insertionOfUnknown(in: db) : try Self.insertion(in: db)
             var count = 0
             for row in page {
@@ -233,20 +254,35 @@ struct ListAddition: Sendable {
     /// - Returns: nil if an unfinished job has the same `dedupeKey`.
     private func publish(_ addition: Addition, in db: Database) throws -> JobID? {
         guard try db.run("DELETE FROM job_additions WHERE job = ?", [addition.id]) > 0 else {
-            throw JobsError(.refused, "The list was removed from the database while it was being added. Add it again.")
+            throw Self.isGone
         }
         guard let id = try JobQueue.insert(job, texts, id: addition.id, in: db) else {
             try db.run("INSERT INTO job_additions (job) VALUES (?)", [addition.id])
             return nil
         }
-        try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
-        try Self.count(id, notNew: addition.notNew, in: db)
+        try db.run("UPDATE jobs SET not_new = ?, revision = revision + 1 WHERE id = ?", [addition.notNew, id])
+        // Counted by their states, since a shell may have changed some of them meanwhile.
+        _ = try JobControl.mend(id, in: db)
+        try db.run(
+            """
+            UPDATE jobs SET state = 'finished', finished_at = \(Schema.now)
+            WHERE id = ? AND state = 'queued' AND queued + active + delayed = 0
+            """, [id])
         return id
     }
 
     private func remove(_ id: JobID) async {
         gate.lockFile.letGo(addition: id)
+        // A worker that stops leaves the items to the next one.
+        if Task.isCancelled { return }
         // Best effort: the next worker removes what is left.
+        _ = try? await gate.write { db in
+            // A person may have deleted the row, and the items would belong to no job for ever.
+            try db.run("INSERT OR IGNORE INTO job_additions SELECT ?1 WHERE ?1 NOT IN (SELECT id FROM jobs)", [id])
+        }
         _ = try? await JobQueue(gate: gate).removeBrokenAdditions()
     }
+
+    private static let isGone = JobsError(
+        .refused, "The list was removed from the database while it was being added. Add it again.")
 }

@@ -170,8 +170,10 @@ extension JobReports {
         let reading = gate.reading
         return try await gate.read { db in
             let now = try reading.moment(in: db)
-            return try db.row("SELECT *, \(Self.shown) AS shown FROM items WHERE id = ?", [id])
-                .map { ItemLine(row: $0, now) }
+            return try db.row(
+                "SELECT *, \(Self.shown) AS shown FROM items WHERE id = ? AND job IN (SELECT id FROM jobs)", [id]
+            )
+            .map { ItemLine(row: $0, now) }
         }
     }
 }

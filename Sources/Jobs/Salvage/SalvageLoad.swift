@@ -142,9 +142,11 @@ struct SalvageLoad {
         // Lists that were not completed.
         try new.execute(
             sql: """
+                DELETE FROM job_additions WHERE job IN (SELECT id FROM jobs);
                 DELETE FROM items WHERE job IN (SELECT job FROM job_additions);
-                DELETE FROM job_additions;
                 """)
+        report.items -= new.changesCount
+        try new.execute(sql: "DELETE FROM job_additions")
         // Items with an unreadable job get a paused job that says so, since their variants are unknown.
         try new.execute(
             sql: """

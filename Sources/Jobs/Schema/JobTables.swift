@@ -106,12 +106,12 @@ extension Schema {
         CREATE TABLE done_urls (url TEXT NOT NULL, item INTEGER NOT NULL, PRIMARY KEY (url, item)) WITHOUT ROWID;
 
         -- The ids of jobs whose items are being added in several transactions. The job comes with the last of them, so all
-        -- other programs see it with all its items or not at all. Where the program has ended before that, the items are
-        -- removed by the next worker.
+        -- other programs see it with all its items or not at all. Where the program has ended before that, a worker, a
+        -- prune or the next long list removes the items.
         CREATE TABLE job_additions (job INTEGER PRIMARY KEY);
         -- Holds a job for as long as a trigger spreads its urls, within that one statement; failed: those that are none.
         CREATE TABLE spreading (job INTEGER PRIMARY KEY, failed INTEGER NOT NULL DEFAULT 0);
-        -- The moves that a worker adds up itself, once a group, in the same transaction: counting them row by row cost
+        -- The moves that a worker adds up itself, once a group, in the same transaction, and the deletion of a whole job: counting them row by row cost
         -- more than everything else that is done with a row. A negative number stands for all items of that job. Every
         -- other move, such as one that a trigger of the user's makes of it, is counted by items_count_update.
         CREATE TABLE moving (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, state TEXT NOT NULL);

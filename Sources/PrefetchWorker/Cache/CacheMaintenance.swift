@@ -130,7 +130,7 @@ struct CacheMaintenance: Sendable {
         }
     }
 
-    /// Collects once more, and gives back the room that is still reserved.
+    /// Collects once more, and gives back the room that is reserved and not used.
     func end() async {
         await collect(orphans: false)
         await trim()

@@ -13,15 +13,13 @@ final class CacheReservation: SpaceReservation, BlobReservation {
         case waiting
         /// The space for all bytes that were requested.
         case granted(Int64)
-        case refused
+        case refused(Failure)
     }
 
     private struct State {
         var bytes: Int64
         /// The space that was requested beyond `bytes`, while the body pauses.
         var asked = Asked.nothing
-        /// Why there was no space.
-        var reason = "No space left."
     }
 
     private let budget: CacheBudget
@@ -69,9 +67,9 @@ final class CacheReservation: SpaceReservation, BlobReservation {
             if budget.isTooLarge(state.bytes + count) { throw Errno.fileTooLarge }
             switch state.asked {
             case .waiting: return false
-            case .refused:
+            case .refused(let failure):
                 state.asked = .nothing
-                throw Failure.cacheIsFull(state.reason)
+                throw failure
             case .granted(let sum):
                 // The next chunk may be larger or smaller than the one for which space was requested.
                 state.asked = .nothing
@@ -106,10 +104,7 @@ final class CacheReservation: SpaceReservation, BlobReservation {
         Task { [self] in
             let refusal = await budget.refusal(of: count - sum, for: item)
             if refusal != nil { budget.giveBack(sum) }
-            self.state.withLock { state in
-                state.asked = refusal == nil ? .granted(count) : .refused
-                state.reason = refusal ?? state.reason
-            }
+            self.state.withLock { $0.asked = refusal.map(Asked.refused) ?? .granted(count) }
             onAnswer()
         }
         return false
@@ -119,13 +114,13 @@ final class CacheReservation: SpaceReservation, BlobReservation {
 extension CacheBudget {
     /// Takes space for a file in flight.
     ///
-    /// - Returns: why there is none; nil if there is. An error of the database counts as no space.
-    fileprivate func refusal(of bytes: Int64, for item: Int64?) async -> String? {
+    /// - Returns: why there is none; nil if there is.
+    fileprivate func refusal(of bytes: Int64, for item: Int64?) async -> Failure? {
         do {
             guard case .full(let reason) = try await waitForRoom(bytes, for: item) else { return nil }
-            return reason
+            return .cacheIsFull(reason)
         } catch {
-            return "Space can't be reserved: \(error)"
+            return Failure(.diskError, "Space in the cache can't be reserved: \(error)")
         }
     }
 }

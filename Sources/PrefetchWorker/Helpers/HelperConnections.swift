@@ -27,8 +27,8 @@ final class HelperPlace: Sendable {
     }
 }
 
-/// The descriptor that tells other workers of this worker's helpers: each helper has it open, also one that outlives the
-/// worker. See ``JobQueue/helperMark(of:)``.
+/// The descriptor that shows other workers that helpers of this worker live: each helper has it open, also one that
+/// outlives the worker. See ``JobQueue/helperMark(of:)``.
 final class HelperMark: Sendable {
     private let state = Mutex<FileDescriptor?>(nil)
 

@@ -55,8 +55,8 @@ final class DrainWatch: Sendable {
 }
 
 extension JobStore {
-    /// Called at the end of a draining run, which waits for no item of a cancelled job: such items may be left, and the job
-    /// could not be pruned then.
+    /// Called at the end of a draining run, which waits for no item of a cancelled job: such items may be left, and would
+    /// stay open until the next run or prune.
     func endCancelledItems(_ logger: Logger) async {
         do {
             try await control.sweepCancelled()
