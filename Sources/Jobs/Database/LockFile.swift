@@ -11,7 +11,7 @@ internal import SystemPackage
 final class LockFile: Sendable {
     private let descriptor: FileDescriptor
     private let path: String
-    /// The jobs whose lists this object's program adds: the kernel does not tell a descriptor of its own locks.
+    /// The jobs whose lists are added through this object: fcntl(2) reports only the locks of other descriptors.
     private let additions = Mutex<Set<JobID>>([])
 
     init(path: String) throws(JobsError) {

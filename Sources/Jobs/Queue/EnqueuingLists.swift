@@ -1,12 +1,12 @@
 internal import GRDB
 internal import Synchronization
 
-/// The rows of a list, which are read from the first one as often as they are needed.
+/// The rows of a list, which can be read several times.
 package struct ListRows: Sendable {
     /// A URL, and a JSON object for `items.meta`, both checked.
     package typealias Row = (url: String, meta: String?)
 
-    private let rewind: @Sendable () throws -> Void
+    let rewind: @Sendable () throws -> Void
     private let next: @Sendable () throws -> Row?
 
     /// - Parameters:
@@ -29,8 +29,6 @@ package struct ListRows: Sendable {
         for _ in 0..<count where try next() == nil { return false }
         return try next() != nil
     }
-
-    func begin() throws { try rewind() }
 
     /// The next rows: at most `count`, and fewer if they are long.
     func page(of count: Int) throws -> [Row] {
@@ -171,7 +169,7 @@ struct ListAddition: Sendable {
         try await JobQueue(gate: gate).removeBrokenAdditions()
         guard var addition = try await begin() else { return nil }
         do {
-            try rows.begin()
+            try rows.rewind()
             while true {
                 let page = try rows.page(of: gate.slices.rows(.enqueue))
                 if page.isEmpty { return addition }
@@ -275,9 +273,9 @@ struct ListAddition: Sendable {
         gate.lockFile.letGo(addition: id)
         // A worker that stops leaves the items to the next one.
         if Task.isCancelled { return }
-        // Best effort: the next worker removes what is left.
+        // Best effort, both: a worker removes later what they leave.
         _ = try? await gate.write { db in
-            // A person may have deleted the row, and the items would belong to no job for ever.
+            // A person may have deleted the row, and then no worker would find the items.
             try db.run("INSERT OR IGNORE INTO job_additions SELECT ?1 WHERE ?1 NOT IN (SELECT id FROM jobs)", [id])
         }
         _ = try? await JobQueue(gate: gate).removeBrokenAdditions()

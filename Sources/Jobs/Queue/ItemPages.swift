@@ -171,7 +171,8 @@ extension JobReports {
         return try await gate.read { db in
             let now = try reading.moment(in: db)
             return try db.row(
-                "SELECT *, \(Self.shown) AS shown FROM items WHERE id = ? AND job IN (SELECT id FROM jobs)", [id]
+                "SELECT *, \(Self.shown) AS shown FROM items WHERE id = ? AND job NOT IN (SELECT job FROM job_additions)",
+                [id]
             )
             .map { ItemLine(row: $0, now) }
         }

@@ -111,9 +111,10 @@ extension Schema {
         CREATE TABLE job_additions (job INTEGER PRIMARY KEY);
         -- Holds a job for as long as a trigger spreads its urls, within that one statement; failed: those that are none.
         CREATE TABLE spreading (job INTEGER PRIMARY KEY, failed INTEGER NOT NULL DEFAULT 0);
-        -- The moves that a worker adds up itself, once a group, in the same transaction, and the deletion of a whole job: counting them row by row cost
-        -- more than everything else that is done with a row. A negative number stands for all items of that job. Every
-        -- other move, such as one that a trigger of the user's makes of it, is counted by items_count_update.
+        -- The moves that a worker adds up itself, once a group, in the same transaction, and the deletions of the items of
+        -- a job that is deleted. Counting them row by row cost more than everything else that is done with a row. A
+        -- negative number stands for all items of that job. Every other move, such as one that a trigger of the user's
+        -- makes of it, is counted by items_count_update.
         CREATE TABLE moving (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, state TEXT NOT NULL);
         -- Holds, within one INSERT, the jobs that an OR REPLACE would delete: SQLite runs no DELETE trigger for them
         -- unless recursive_triggers is on, so their items would be stranded.
