@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Synchronization
 import TestSupport
@@ -135,6 +136,26 @@ import Testing
             child.send(SIGTERM)
             #expect(try await child.wait() == .code(0))
             #expect(clock.now - told < .seconds(1))
+        }
+    }
+
+    /// The rows that were added belong to no job, and the next worker removes them.
+    @Test func `An enqueue that is interrupted says that nothing was enqueued`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let list = try w.file("list", (0..<400_000).map { "http://a.example/\($0).png\n" }.joined())
+            let files = ChildProcess.Files(output: w.place("enqueue.out"), errors: w.place("enqueue.err"))
+            let child = try RunningProgram(
+                TestWorker.binary, ["enqueue", "--file", list, "--db", w.database], files: files,
+                environment: ["PATH": "/usr/bin:/bin"])
+            try await w.eventually("it adds items") { try await w.value("SELECT count(*) FROM job_additions") == "1" }
+            child.send(SIGINT)
+            #expect(try await child.wait() == .code(130))
+            let errors = try String(contentsOfFile: w.place("enqueue.err"), encoding: .utf8)
+            #expect(errors.contains("Interrupted: nothing was enqueued."), "\(errors)")
+            #expect(try await w.value("SELECT count(*) FROM jobs") == "0")
+            try await w.drain()
+            #expect(try await w.value("SELECT count(*) FROM items") == "0")
         }
     }
 }

@@ -31,11 +31,13 @@ package struct ListRows: Sendable {
     }
 
     /// The next rows: at most `count`, and fewer if they are long.
-    func page(of count: Int) throws -> [Row] {
+    ///
+    /// - Parameter bytes: of each item's other columns.
+    func page(of count: Int, withOther other: Int) throws -> [Row] {
         var page: [Row] = []
         var bytes = 0
         while page.count < count, bytes < Self.pageBytes, let row = try next() {
-            bytes += row.url.utf8.count + (row.meta?.utf8.count ?? 0)
+            bytes += other + row.url.utf8.count + (row.meta?.utf8.count ?? 0)
             page.append(row)
         }
         return page
@@ -171,7 +173,8 @@ struct ListAddition: Sendable {
         do {
             try rows.rewind()
             while true {
-                let page = try rows.page(of: gate.slices.rows(.enqueue))
+                let page = try rows.page(
+                    of: gate.slices.rows(.enqueue), withOther: fallbacks?.utf8.count ?? 0)
                 if page.isEmpty { return addition }
                 // A worker that stops adds no list of a schedule.
                 try Task.checkCancellation()

@@ -109,7 +109,7 @@ struct EnqueueCommand: AsyncParsableCommand {
     }
 
     private func add(_ intake: JobIntake, to store: JobStore) async throws {
-        guard let id = try await intake.add(to: store, fallbacks: fallback) else {
+        guard let id = try await addedUnlessInterrupted(intake, to: store) else {
             let key = intake.job.dedupeKey ?? ""
             let running = try await store.queue.unfinishedJob(withDedupeKey: key)
             Terminal.error(
@@ -120,6 +120,20 @@ struct EnqueueCommand: AsyncParsableCommand {
             Terminal.error("\(ListIntake.urls(count)) were done by earlier jobs, and are skipped.")
         }
         Terminal.print(json ? #"{"job":\#(id),"urls":\#(intake.spool.count)}"# : "\(id)")
+    }
+
+    /// A long list takes seconds, and nothing of it is left where a signal interrupts that.
+    private func addedUnlessInterrupted(_ intake: JobIntake, to store: JobStore) async throws -> JobID? {
+        let work = Task { [fallback] in try await intake.add(to: store, fallbacks: fallback) }
+        let (added, interruption) = try await stoppable { stop in
+            stop.whenRequested { work.cancel() }
+            return await work.result
+        }
+        if case .failure = added, let interruption {
+            Terminal.error("worker: Interrupted: nothing was enqueued.")
+            throw interruption
+        }
+        return try added.get()
     }
 
     private func newJob(_ manifest: Manifest?) throws -> NewJob {

@@ -4,7 +4,7 @@ import Lists
 import PrefetchWorker
 
 /// A job whose URLs were taken from arguments and lists, and checked, and that is not added yet.
-struct JobIntake {
+struct JobIntake: Sendable {
     /// Without its URLs, which are in ``spool``.
     let job: NewJob
     let spool: EntrySpool
