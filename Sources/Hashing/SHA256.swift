@@ -7,11 +7,14 @@ public final class SHA256 {
     /// Bytes of a digest.
     public static let size = 32
 
+    /// Fetched once: `EVP_sha256()` stands for an algorithm that OpenSSL would look up under a lock for each digest.
+    nonisolated(unsafe) private static let algorithm: OpaquePointer = succeeded(EVP_MD_fetch(nil, "SHA256", nil))
+
     private let context: OpaquePointer
 
     public init() {
         context = succeeded(EVP_MD_CTX_new())
-        succeeded(EVP_DigestInit_ex(context, EVP_sha256(), nil))
+        succeeded(EVP_DigestInit_ex(context, Self.algorithm, nil))
     }
 
     deinit { EVP_MD_CTX_free(context) }
@@ -40,7 +43,7 @@ public final class SHA256 {
     /// The HMAC-SHA256 of a message (RFC 2104).
     public static func authenticationCode(of message: [UInt8], key: [UInt8]) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-            _ = succeeded(HMAC(EVP_sha256(), key, CInt(key.count), message, message.count, buffer.baseAddress, nil))
+            _ = succeeded(HMAC(algorithm, key, CInt(key.count), message, message.count, buffer.baseAddress, nil))
             count = size
         }
     }
