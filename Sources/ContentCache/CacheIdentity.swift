@@ -74,7 +74,7 @@ public struct CacheIdentity: Sendable {
     }
 
     private func unnamed(_ error: any Error) -> CacheError {
-        CacheError((error as? Errno) ?? .ioError, "The cache \(directory) can't be given a name")
+        CacheError((error as? Errno) ?? .ioError, "CACHE_ID or CACHE_OWNER of the cache \(directory) can't be written")
     }
 
     private func writeOnce(_ name: String, _ publish: (String) -> Bool) throws {

@@ -8,6 +8,7 @@ internal import PrefetchWorker
 struct DashboardActions: Sendable {
     let store: JobStore
     let host: any DashboardHost
+    let shown: ShownURLs
 
     /// - Parameters:
     ///   - path: of the request, without `api`.
@@ -106,19 +107,20 @@ struct DashboardActions: Sendable {
 
     private struct Unlisting: Decodable {
         var url: String?
+        var handle: String?
         var host: String?
         var failure: String?
 
         enum CodingKeys: String, CodingKey {
-            case url, host
+            case url, handle, host
             case failure = "class"
         }
     }
 
     private func unlist(_ wanted: Unlisting) async throws -> String {
         let selection: Blacklist.Selection
-        if let url = wanted.url {
-            selection = .url(url)
+        if wanted.url != nil || wanted.handle != nil {
+            selection = .url(try url(wanted.url, wanted.handle))
         } else if let host = wanted.host {
             selection = .host(host)
         } else if let failure = wanted.failure.flatMap(FailureClass.init(rawValue:)) {
@@ -131,16 +133,30 @@ struct DashboardActions: Sendable {
     }
 
     private struct Pin: Decodable {
-        let url: String
+        let url: String?
+        let handle: String?
         let pinned: Bool
     }
 
     private func pin(_ wanted: Pin) async throws -> String {
+        let url = try url(wanted.url, wanted.handle)
         if wanted.pinned {
-            try await store.cache.pin([wanted.url])
+            try await store.cache.pin([url])
             return "Its files stay in the cache."
         }
-        return try await store.cache.unpin([wanted.url]) > 0 ? "Its files may be evicted." : "It wasn't pinned."
+        return try await store.cache.unpin([url]) > 0 ? "Its files may be evicted." : "It wasn't pinned."
+    }
+
+    /// Buttons send the handle of a shown URL, programs the URL itself.
+    private func url(_ url: String?, _ handle: String?) throws(Refusal) -> String {
+        guard let handle else {
+            if let url { return url }
+            throw Refusal(.badRequest, "Name a url.")
+        }
+        guard let url = shown.url(of: handle) else {
+            throw Refusal(.conflict, "This page is out of date; load it again.")
+        }
+        return url
     }
 
     // MARK: - Schedules

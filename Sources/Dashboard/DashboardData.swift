@@ -14,12 +14,14 @@ struct DashboardData: Sendable {
     /// The cache's folder on this machine; the pages show the free space of its disk.
     private let folder: String
     private let redaction: Redaction
+    private let shown: ShownURLs
     private let files: OpenCache
 
-    init(store: JobStore, cache: CacheLocation, redaction: Redaction) {
+    init(store: JobStore, cache: CacheLocation, redaction: Redaction, shown: ShownURLs) {
         self.store = store
         folder = cache.folder
         self.redaction = redaction
+        self.shown = shown
         files = OpenCache(cache)
     }
 
@@ -201,15 +203,30 @@ struct DashboardData: Sendable {
         Hosts(hosts: try await store.hosts.statuses(limit: 500), limits: try await store.hosts.limits())
     }
 
-    func blacklist() async throws(JobsError) -> [BlacklistEntry] {
-        try await store.blacklist.entries(limit: 500).map { $0.hidden(by: redaction) }
+    struct ListedURL: Encodable {
+        let entry: BlacklistEntry
+        let handle: String
+
+        private enum CodingKeys: CodingKey { case handle }
+
+        func encode(to encoder: any Encoder) throws {
+            try entry.encode(to: encoder)
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(handle, forKey: .handle)
+        }
+    }
+
+    func blacklist() async throws(JobsError) -> [ListedURL] {
+        try await store.blacklist.entries(limit: 500).map {
+            ListedURL(entry: $0.hidden(by: redaction), handle: shown.handle(of: $0.url))
+        }
     }
 
     struct CacheReport: Encodable {
         let totals: CacheTotals
         let diskFree: Int64?
         let formats: [CacheIndex.CacheShare]
-        let pinned: [String]
+        let pinned: [ShownURLs.Shown]
         /// The files that would be evicted first.
         let next: [Next]
     }
@@ -218,6 +235,7 @@ struct DashboardData: Sendable {
         let size: Int64
         /// One of the URLs that use the file.
         let url: String?
+        let handle: String?
         let variant: String?
     }
 
@@ -225,15 +243,15 @@ struct DashboardData: Sendable {
         CacheReport(
             totals: try await store.cache.totals(), diskFree: diskFree,
             formats: try await store.cache.shares(by: .format),
-            pinned: try await store.cache.pinned(limit: 100).map(redaction.shown), next: try await next())
+            pinned: try await store.cache.pinned(limit: 100).map(shown.callAsFunction), next: try await next())
     }
 
     private func next() async throws(JobsError) -> [Next] {
         var next: [Next] = []
         for candidate in try await store.eviction.candidates(nil, by: .used, limit: 10).page {
             let entry = try await store.cache.entries(ofBlob: candidate.hash, limit: 1).first
-            next.append(
-                Next(size: candidate.size, url: entry.map { redaction.shown($0.key) }, variant: entry?.variant))
+            let url = entry.map { shown($0.key) }
+            next.append(Next(size: candidate.size, url: url?.url, handle: url?.handle, variant: entry?.variant))
         }
         return next
     }

@@ -59,10 +59,11 @@ public final class DashboardServer: Sendable {
 
     public init(_ options: Options, store: JobStore, host: any DashboardHost) {
         self.options = options
+        let shown = ShownURLs(options.redaction)
         responder = DashboardResponder(
             access: AccessGuard(token: options.token),
-            data: DashboardData(store: store, cache: options.cache, redaction: options.redaction),
-            actions: DashboardActions(store: store, host: host), host: host)
+            data: DashboardData(store: store, cache: options.cache, redaction: options.redaction, shown: shown),
+            actions: DashboardActions(store: store, host: host, shown: shown), host: host)
     }
 
     /// Serves until its task is cancelled.

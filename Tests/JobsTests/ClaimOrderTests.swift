@@ -1,5 +1,7 @@
-import Jobs
+import GRDB
 import Testing
+
+@testable import Jobs
 
 @Suite("The order of claims", .timeLimit(.minutes(15)))
 struct ClaimOrderTests {
@@ -88,6 +90,21 @@ struct ClaimOrderTests {
             _ = try await queue.job(name: "urgent", priority: 6, order: .fifo)
             _ = try await queue.job(name: "newest", priority: 5, order: .lifo)
             #expect(try await urls(queue, above: place) == ["urgent.example/0.jpg", "newest.example/0.jpg"])
+        }
+    }
+
+    @Test func `A job whose items all have priorities of their own hides no other job from an urgent claim`()
+        async throws
+    {
+        try await withQueue { queue in
+            let middle = try await queue.job(name: "middle", priority: 5, order: .fifo)
+            let place = Precedence(priority: 5, order: .fifo, job: middle)
+            let first = try await queue.job(name: "first", priority: 7, order: .fifo)
+            try await queue.store.database.write { db in
+                try db.execute(sql: "UPDATE items SET priority = -50 WHERE job = \(first)")
+            }
+            _ = try await queue.job(name: "urgent", priority: 6, order: .fifo)
+            #expect(try await urls(queue, above: place) == ["urgent.example/0.jpg"])
         }
     }
 

@@ -151,6 +151,21 @@ struct EvictionTests {
         }
     }
 
+    @Test func `Nor does the file of the fallback that an item at work asks`() async throws {
+        try await withQueue { queue in
+            let items = try await queue.fill(2, NamesOnly())
+            var item = NewItem(url: "https://gone.example/1.jpg")
+            item.fallbacks = [items[0].url]
+            var job = NewJob(urls: [])
+            job.items = [item]
+            _ = try await queue.store.queue.enqueue(job)
+            let failing = try #require(try await queue.claim().first)
+            try await queue.end(failing, .fallBack(Failure(.http(404), "It is gone.")))
+            _ = try #require(try await queue.claim().first)
+            #expect(try await queue.candidates() == [ClaimedItem.hash(of: items[1].id)])
+        }
+    }
+
     @Test func `A worker that wants a dying file and holds it revives it`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()

@@ -76,6 +76,19 @@ struct LoaderTests {
         }
     }
 
+    @Test func `A body that is larger than the whole cache may be is too large, and no full disk`() async throws {
+        let box = Box(["box:a": Pictures.jpeg + [UInt8](repeating: 0, count: 200_000)])
+        try await withWorkplace(configure: {
+            $0.loaders = [box]
+            $0.cachePolicy.maxBytes = 100_000
+        }) { (place) async throws in
+            let job = try await place.enqueue(["box:a"])
+            try await place.drain()
+            let row = try await place.store.reports.results(job: job, after: 0, limit: 10).first
+            #expect(row?.failure == "too-large", "\(String(describing: row?.message))")
+        }
+    }
+
     @Test func `The last one that was registered is asked first`() async throws {
         let first = Box(["box:a": Pictures.png])
         let last = Box(["box:a": Pictures.jpeg])

@@ -142,6 +142,39 @@ import Testing
         }
     }
 
+    /// A page shows a URL without its secrets, and its buttons name the URL all the same.
+    @Test func `Buttons work on URLs whose secrets the pages hide`() async throws {
+        try await withWorker { w in
+            let url = w.url("/missing?token=geheim")
+            try await w.enqueue(url, w.url("/missing?token=other"))
+            try await w.drain(expecting: 2)
+            let base = try await dashboard(w)
+            let csrf = try await secret(w, base)
+            func act(_ path: String, _ body: String) async throws -> String {
+                try await ask(w, base + path, "-X", "POST", "-H", "X-CSRF-Token: \(csrf)", "-d", body).body
+            }
+            func handles(_ path: String) async throws -> [String] {
+                let page = try await ask(w, base + path).body
+                #expect(!page.contains("geheim"))
+                return page.matches(of: /"handle":"([0-9a-f]+)"/).map { String($0.1) }
+            }
+            for handle in try await handles("/api/blacklist") {
+                #expect(try await act("/api/blacklist/remove", #"{"handle":"\#(handle)"}"#).contains("1 URL is off"))
+            }
+            #expect(try await w.value("SELECT count(*) FROM blacklist") == "0")
+            try await w.run("cache", "pin", url)
+            let pinned = try await handles("/api/cache")
+            #expect(pinned.count == 1)
+            for handle in pinned {
+                #expect(
+                    try await act("/api/pin", #"{"handle":"\#(handle)","pinned":false}"#).contains("may be evicted"))
+            }
+            #expect(try await w.value("SELECT count(*) FROM pins") == "0")
+            #expect(try await act("/api/pin", #"{"handle":"abc","pinned":true}"#).contains("out of date"))
+            try await w.stopAll()
+        }
+    }
+
     @Test(arguments: [
         ("/api/jobs/1/retry", #"{"class":"http-404"}"#, "200", "1 item goes back"),
         ("/api/jobs/1/retry", #"{"class":"nonsense"}"#, "400", "no class"),

@@ -124,6 +124,15 @@ import Testing
         }
     }
 
+    @Test func waitingForAJobWithACancelledItemIsAFailure() async throws {
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"), w.url("/2.png"))
+            try await w.run("cancel", "1", "--url", w.url("/2.png"))
+            try await w.drain()
+            try await w.run("wait", "1", expecting: 2)
+        }
+    }
+
     @Test func waitEndsWithTheJob() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))

@@ -100,7 +100,7 @@ import Testing
             try await w.drain()
             #expect(
                 try await w.run("status", "1").output.contains(
-                    "notice not taken after 1 try: 127.0.0.1 answered with status 410"))
+                    "notice not accepted after 1 attempt: 127.0.0.1 answered with status 410"))
         }
     }
 

@@ -283,7 +283,7 @@ function blacklist(main) {
     const entries = await get("/api/blacklist");
     list.replaceChildren(table(["URL", "Class", "Message", n("Times", "n hide"), "Until", ""], entries.map((entry) => h("tr", {},
       cell("url", entry.url), cell("", entry.failure ?? entry.class), cell("url", entry.message ?? "–"), cell("n hide", number(entry.count)), cell("", time(entry.expires_at)),
-      cell("n", h("button", { type: "button", class: "quiet", title: "The next job that wants this URL asks for it again", onclick: () => act("/api/blacklist/remove", { url: entry.url }) }, "Take off")))), "No URL is on the blacklist."));
+      cell("n", h("button", { type: "button", class: "quiet", title: "The next job that wants this URL asks for it again", onclick: () => act("/api/blacklist/remove", { handle: entry.handle }) }, "Take off")))), "No URL is on the blacklist."));
   };
   return { title: "Blacklist", update };
 }
@@ -298,8 +298,8 @@ function cache(main) {
         .map(([name, value]) => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value)))),
       h("h2", {}, "By format"), table(["Format", n("Files"), n("Size")], data.formats.map((share) => h("tr", {}, cell("", share.name), cell("n", number(share.files)), cell("n", bytes(share.bytes)))), "The cache is empty."),
       h("h2", {}, "Goes next"), table(["URL", "Variant", n("Size"), ""], data.next.map((file) => h("tr", {}, cell("url", file.url ?? "belongs to no URL any longer"), cell("", file.variant ?? "–"), cell("n", bytes(file.size)),
-        cell("n", file.url && h("button", { type: "button", class: "quiet", title: "The files of this URL are never evicted", onclick: () => act("/api/pin", { url: file.url, pinned: true }) }, "Keep")))), "Nothing would be evicted."),
-      h("h2", {}, "Kept always"), table(["URL", ""], data.pinned.map((url) => h("tr", {}, cell("url", url), cell("n", h("button", { type: "button", class: "quiet", title: "The files of this URL may be evicted again", onclick: () => act("/api/pin", { url, pinned: false }) }, "No longer")))), "No URL is pinned."));
+        cell("n", file.url && h("button", { type: "button", class: "quiet", title: "The files of this URL are never evicted", onclick: () => act("/api/pin", { handle: file.handle, pinned: true }) }, "Keep")))), "Nothing would be evicted."),
+      h("h2", {}, "Kept always"), table(["URL", ""], data.pinned.map(({ url, handle }) => h("tr", {}, cell("url", url), cell("n", h("button", { type: "button", class: "quiet", title: "The files of this URL may be evicted again", onclick: () => act("/api/pin", { handle, pinned: false }) }, "No longer")))), "No URL is pinned."));
   };
   return { title: "Cache", update };
 }

@@ -250,7 +250,7 @@ public struct CacheEviction: Sendable {
     private static func leasedSources(in db: Database) throws -> Set<String> {
         let items = try db.rows(
             """
-            SELECT items.url, CASE WHEN jobs.options LIKE '%cache-key=%' THEN jobs.options END
+            SELECT \(ItemSchema.askedURL("items")), CASE WHEN jobs.options LIKE '%cache-key=%' THEN jobs.options END
             FROM items CROSS JOIN jobs ON jobs.id = items.job WHERE items.state = 'active'
             """)
         var rules: [String: CacheKeyRule] = [:]

@@ -28,7 +28,9 @@ public struct PictureFilter: Hashable, Sendable {
         let known = ranges[quantity] ?? 0...Self.most
         let (least, most) = isLeast ? (number, known.upperBound) : (known.lowerBound, number)
         guard least <= most else {
-            throw JobsError(.refused, "No picture has a \(quantity.rawValue) of at least \(least) and at most \(most).")
+            throw JobsError(
+                .refused,
+                "No picture has a \(quantity.rawValue) of at least \(Self.text(least)) and at most \(Self.text(most)).")
         }
         ranges[quantity] = least...most
         return true

@@ -73,10 +73,12 @@ public struct JobQueue: Sendable {
             ORDER BY \(eldest ? "" : "priority DESC, coalesce(execution_order, ?2) DESC,")
                 CASE coalesce(execution_order, ?2) WHEN 'lifo' THEN \(eldest ? "" : "-")id ELSE id END LIMIT ?3
             """, in: db)
-        var queues = try statement.all(above?.priority ?? -100, order.rawValue, limit) {
+        let own = try ownPriorities(order: order, in: db)
+        // Where items have priorities of their own, the first jobs may have no other items.
+        var queues = try statement.all(above?.priority ?? -100, order.rawValue, own.isEmpty ? limit : max(limit, 1_000))
+        {
             ClaimQueue(job: definition($0, order: order), priority: nil)
         }
-        let own = try ownPriorities(order: order, in: db)
         if !own.isEmpty { queues = try queues.filter { try $0.hasUsualItems(in: db) } + own }
         if eldest { return own.isEmpty ? queues : queues.sorted { $0.job.id < $1.job.id } }
         return queues.filter { queue in above.map { queue.precedence > $0 } ?? true }

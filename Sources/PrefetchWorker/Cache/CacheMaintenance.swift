@@ -44,6 +44,10 @@ struct CacheMaintenance: Sendable {
     func begin() async {
         do {
             try await collector.removeDrafts()
+        } catch {
+            logger.warning("The drafts of dead workers can't be deleted.", metadata: ["error": "\(error)"])
+        }
+        do {
             _ = try await collector.reclaimDeadReservations(myself: worker)
         } catch {
             logger.warning("The reservations of dead workers can't be read.", metadata: ["error": "\(error)"])

@@ -116,8 +116,9 @@ public struct ExportNames: Sendable, Hashable {
 
     /// A name that neither leads out of its folder nor is hidden, and fits.
     private static func name(_ text: String) -> String {
-        var name = text.hasPrefix(".") ? "_" + text.dropFirst() : text
+        var name = text
         while name.utf8.count > maxName { name.removeFirst() }
+        if name.hasPrefix(".") { name = "_" + name.dropFirst() }
         while let last = name.last, last == "." || last == " " { name.removeLast() }
         return name.isEmpty ? "_" : name
     }

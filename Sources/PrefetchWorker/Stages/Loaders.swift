@@ -184,8 +184,11 @@ private final class ArrivingBody: LoaderBody {
             try file.descriptor.writeAll(bytes)
         } catch let failure as Failure {
             throw failure
+        } catch let error as Errno where error == .fileTooLarge {
+            throw Failure(.tooLarge, "The loader's body is larger than the whole cache may be (--cache-max-size).")
         } catch {
-            throw Failure(.diskFull, "The loader's bytes can't be stored: \(error)")
+            let isFull = [.noSpace, .diskQuotaExceeded].contains(error as? Errno)
+            throw Failure(isFull ? .diskFull : .diskError, "The loader's bytes can't be stored: \(error)")
         }
         state.withLock { state in
             state.file = file

@@ -130,7 +130,7 @@ struct StatusCommand: AsyncParsableCommand {
         let reason = notice.message.map { ": \(Terminal.safe($0))" } ?? ""
         return switch notice.state {
         case .sent: "notice sent"
-        case .failed: "notice not taken after \(Output.count(notice.attempts, "try"))\(reason)"
+        case .failed: "notice not accepted after \(Output.count(notice.attempts, "attempt"))\(reason)"
         case .waiting: "notice due at \(notice.dueAt.map(Output.time) ?? "?")\(reason)"
         }
     }

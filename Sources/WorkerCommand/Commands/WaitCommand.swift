@@ -6,8 +6,8 @@ struct WaitCommand: AsyncParsableCommand {
         commandName: "wait",
         abstract: "Waits until jobs have ended.",
         discussion: """
-            It ends with 0 when every item of every job is done, with 2 when some have failed or a job was cancelled, and with \
-            75 when the time is over. A worker must run meanwhile; this command starts none.
+            It exits with 0 when every item of every job is done, with 2 when an item has failed or an item or a job was \
+            cancelled, and with 75 when --timeout is over. A worker must run meanwhile; this command starts none.
 
             EXAMPLES:
               worker wait 7
@@ -57,7 +57,7 @@ struct WaitCommand: AsyncParsableCommand {
 
     private func tell(_ jobs: [JobProgress]) throws {
         jobs.forEach(Self.show)
-        if jobs.contains(where: { $0.state != .finished || $0.failed + $0.blacklisted > 0 }) {
+        if jobs.contains(where: { $0.state != .finished || $0.failed + $0.blacklisted + $0.cancelled > 0 }) {
             throw ExitCode.someFailed
         }
     }

@@ -19,8 +19,8 @@ struct ScheduleKeeper {
     func run() async {
         for look in 0... {
             guard !Task.isCancelled else { return }
-            // At the start and every hour. Best effort: what is planned stays as it is.
-            if look.isMultiple(of: 3_600) { try? await store.schedules.planAnew() }
+            // At the start and every hour. Best effort: if it fails, the planned times stay.
+            if look.isMultiple(of: 1_800) { try? await store.schedules.planAnew() }
             await startAllDue()
             // Cancellation ends the sleep.
             try? await Task.sleep(for: Self.interval)
@@ -105,7 +105,8 @@ struct ScheduledJob {
     }
 
     private func intake(_ tell: @escaping (String) -> Void) async throws -> JobIntake {
-        let manifest = try Manifest(parsing: run.manifest, run.origin ?? "of the schedule '\(run.schedule)'")
+        let manifest = try Manifest(
+            parsing: run.manifest, run.origin ?? "the manifest of the schedule '\(run.schedule)'")
         for source in manifest.sources {
             if let file = source.file { try Self.check(file, isIn: access.folder) }
         }
