@@ -38,7 +38,7 @@ extension ContentCache {
     /// Only then may a worker record that a blob exists. Blobs that exist already are not written again. If there are
     /// many files or folders, one call syncs their whole file system.
     ///
-    /// - Returns: the error of each blob. A failed sync is final for its files: the kernel has dropped the pages, so a
+    /// - Returns: the error of each blob that failed, and the files that are held. A failed sync is final for its files: the kernel has dropped the pages, so a
     ///   second sync of the same descriptor would succeed without the data.
     public func publish(_ group: [PendingBlob]) -> Publication {
         var outcome = Publication(errors: group.map { _ in nil })

@@ -42,7 +42,7 @@ public struct Moment: Hashable, Sendable {
 }
 
 extension ClockTime {
-    /// Within 100,000 years, so that a date can be made of it.
+    /// Within some 140,000 years (2⁵² ms), so that a date can be made of it.
     public init(clamping milliseconds: Int64) {
         self.init(milliseconds: Swift.min(Swift.max(milliseconds, -1 << 52), 1 << 52))
     }

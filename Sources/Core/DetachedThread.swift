@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Threads of their own for code that blocks. They get no signals, which are for the program's own threads, and nothing waits
+/// Runs blocking code on threads of its own. They get no signals, which are for the program's own threads, and nothing waits
 /// for their end.
 public enum DetachedThread {
     /// Calls a C function with an argument that it owns from then on.

@@ -81,7 +81,9 @@ public enum FailureClass: Hashable, Sendable {
             Row(self, "forbidden-address", Self.aWeek, .setting, "the host has an address that isn't allowed")
         case .tooLarge: Row(self, "too-large", Self.aWeek, .setting, "the body is larger than allowed")
         case .tooManyPixels:
-            Row(self, "too-many-pixels", Self.aWeek, .setting, "the picture has more pixels than allowed")
+            Row(
+                self, "too-many-pixels", Self.aWeek, .setting,
+                "the picture has more pixels or frames, or needs more memory, than allowed")
         case .notAnImage: Row(self, "not-an-image", Self.aWeek, .answer, "the bytes are of no known image format")
         case .badImage: Row(self, "bad-image", Self.aWeek, .answer, "the picture is damaged")
         case .decoderCrash:
@@ -90,18 +92,27 @@ public enum FailureClass: Hashable, Sendable {
             Row(
                 self, "truncated", .retryThenBlacklist(milliseconds: Self.day), .answer,
                 "the body or the picture ends too early")
-        case .transform: Row(self, "transform", .end, .worker, "an effect or a transform command failed")
-        case .delegate: Row(self, "delegate", .end, .worker, "the delegate failed")
+        case .transform:
+            Row(
+                self, "transform", .end, .worker,
+                "the variant can't be made: an effect failed, or its watermark can't be read")
+        case .delegate:
+            Row(
+                self, "delegate", .end, .worker,
+                "a delegate, a transform command, or a transform or loader of the embedding program failed")
         case .encode: Row(self, "encode", .end, .worker, "the variant can't be encoded")
         case .notCached:
             Row(self, "not-cached", .end, .setting, "not in the cache, and the job may not use the network")
         case .cancelled: Row(self, "cancelled", .end, .worker, "the job or the item was cancelled")
-        case .denied: Row(self, "denied", .end, .setting, "the delegate refused the URL")
+        case .denied:
+            Row(
+                self, "denied", .end, .setting,
+                "the delegate refused the URL, or it is a file: or data: URL that isn't allowed")
         case .checksum:
-            Row(self, "checksum", .end, .setting, "the body isn't the one that the item's sha256 or size says")
+            Row(self, "checksum", .end, .setting, "the body doesn't match the item's sha256 or size")
         case .filtered: Row(self, "filtered", .end, .setting, "the job's filter refuses the picture")
         case .invalidItem: Row(self, "invalid-item", .end, .worker, "the item's own variants or headers can't be used")
-        case .optOut: Row(self, "opt-out", .end, .setting, "robots.txt or X-Robots-Tag refuses it to machines")
+        case .optOut: Row(self, "opt-out", .end, .setting, "robots.txt or X-Robots-Tag forbids fetching or using it")
         case .workerCrash:
             Row(self, "worker-crash", Self.aDay, .worker, "three workers died while this was their only item")
         case .diskFull: Row(self, "disk-full", .putBack, .worker, "the cache's disk is full")

@@ -4,7 +4,7 @@ internal import Hashing
 internal import Hummingbird
 internal import Synchronization
 
-/// Decides who may see and change what.
+/// Decides which requests may read data, and which may change it.
 ///
 /// Without a token all users of this machine may. A page of another site in their browser must not: its requests have
 /// another `Host` if its name was rebound to this machine, another `Origin`, and no secret.

@@ -157,7 +157,7 @@ struct DashboardResponder: HTTPResponder {
     }
 }
 
-/// A request that is not answered as it was asked.
+/// The refusal of a request: its HTTP status and a sentence.
 struct Refusal: Error {
     let status: HTTPResponse.Status
     /// A sentence for the user.

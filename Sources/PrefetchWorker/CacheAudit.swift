@@ -125,7 +125,7 @@ public struct CacheAudit: Sendable, Encodable {
                 case .unreadable(let reason): unreadable.append(reason)
                 case .missing:
                     // Most often it was evicted after the page was read.
-                    guard try await store.cache.use(of: hex) != nil else { continue }
+                    guard try await store.cache.lastUse(of: hex) != nil else { continue }
                     missing.append(hex)
                     lost.append(blob)
                 case .damaged:

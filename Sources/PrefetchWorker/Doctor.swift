@@ -10,7 +10,8 @@ internal import Logging
 internal import SystemPackage
 internal import Variants
 
-/// Checks everything that a worker needs, and reports on each part. It makes and changes nothing.
+/// Checks everything that a worker needs, and reports on each part. It removes the temporary files that it makes,
+/// and changes nothing else.
 public struct Doctor: Sendable {
     public enum Verdict: String, Sendable, Encodable { case ok, warning, failure }
 

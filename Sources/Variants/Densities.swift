@@ -43,7 +43,7 @@ struct Densities: Equatable {
 }
 
 extension VariantSpec {
-    /// A spec for each density: itself for 1, `NAME@2x` of twice as many pixels for 2.
+    /// A spec for each density: itself for 1, `NAME@2x` with twice the width and height for 2.
     func at(_ densities: Densities?) throws(VariantSpecError) -> [VariantSpec] {
         guard let densities else { return [self] }
         guard width != nil || height != nil else {

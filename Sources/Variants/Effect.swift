@@ -48,8 +48,9 @@ public struct Effect: Hashable, Sendable {
 
     /// The short form with every parameter's name in its place.
     static func usage(of kind: EffectKind) -> String {
-        ([kind.rawValue] + kind.parameters.map { $0.fallback == nil ? $0.name.uppercased() : "[\($0.name)]" })
-            .joined(separator: ":")
+        kind.parameters.reduce(into: kind.rawValue) { usage, parameter in
+            usage += parameter.fallback == nil ? ":\(parameter.name.uppercased())" : "[:\(parameter.name)]"
+        }
     }
 }
 

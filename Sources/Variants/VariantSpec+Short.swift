@@ -50,7 +50,7 @@ extension VariantSpec {
         let sides = size.split(separator: "x", omittingEmptySubsequences: false)
         guard sides.count == 2 else {
             throw VariantSpecError(
-                "'\(VariantSpecError.quoted(size))' is no size; write WIDTHxHEIGHT, as in 320x240, 320x or x240")
+                "'\(VariantSpecError.quoted(size))' is not a size; write WIDTHxHEIGHT, as in 320x240, 320x or x240")
         }
         return (try number(sides[0], in: size), try number(sides[1], in: size))
     }

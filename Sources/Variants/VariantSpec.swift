@@ -172,7 +172,7 @@ extension VariantSpec {
             throw VariantSpecError("variant '\(name)' has 'coder:\(coderName)' and '\(other)'; leave one of them out")
         }
         for option in options.values.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
-            guard let who = whoIgnores(option) else { continue }
+            guard let who = encoderIgnoring(option) else { continue }
             throw VariantSpecError(
                 "variant '\(name)' has '\(option.rawValue)', which means nothing for \(who); leave it out")
         }
@@ -187,7 +187,7 @@ extension VariantSpec {
     }
 
     /// The encoder that would ignore the option; nil if none does, or if the encoder is not known.
-    private func whoIgnores(_ option: VariantOption) -> String? {
+    private func encoderIgnoring(_ option: VariantOption) -> String? {
         if let coderName { return option.appliesToCoders ? nil : "the coder '\(coderName)'" }
         guard let formats = format.map({ [$0] }) ?? options.candidates else { return nil }
         guard !formats.contains(where: option.applies) else { return nil }

@@ -36,11 +36,11 @@ import Testing
 
         try first.sendByte()
         #expect(poll(toFirst.socket))
-        guard case .bytes = known.unasked(on: a, isSecure: false) else {
+        guard case .bytes = known.unsolicited(on: a, isSecure: false) else {
             Issue.record("The late byte on the first connection was not seen.")
             return
         }
-        guard case .nothing = known.unasked(on: b, isSecure: false) else {
+        guard case .nothing = known.unsolicited(on: b, isSecure: false) else {
             Issue.record("The late byte was taken for the second connection's.")
             return
         }

@@ -48,7 +48,7 @@ struct DelegateTests {
         let refusal = Change { _, _ in nil }
         for (spec, words) in [
             ("20x,delegate:change:mondays", "The transform 'change' failed: not mondays"),
-            ("20x,delegate:other", "There is no transform of the name 'other'"),
+            ("20x,delegate:other", "There is no transform named 'other'"),
         ] {
             let error = #expect(throws: Failure.self) { try Self.made(spec, [refusal]) }
             #expect(error?.failureClass == .delegate && error?.message.contains(words) == true)

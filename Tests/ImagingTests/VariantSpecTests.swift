@@ -60,7 +60,7 @@ struct VariantSpecTests {
         ("thumb=320x,wepb", "thumb=320x,wepb: unknown part 'wepb'; did you mean webp?"),
         ("a=320x240,covr", "a=320x240,covr: unknown part 'covr'; did you mean cover?"),
         ("a=x", "a=x: variant 'a' has neither a width nor a height; give at least one, as in 320x"),
-        ("a=320", "a=320: '320' is no size; write WIDTHxHEIGHT, as in 320x240, 320x or x240"),
+        ("a=320", "a=320: '320' is not a size; write WIDTHxHEIGHT, as in 320x240, 320x or x240"),
         ("a=0x5", "a=0x5: variant 'a' has width 0; it must be between 1 and 65535"),
         ("a=20000x,webp", "a=20000x,webp: variant 'a' has width 20000; it must be between 1 and 16383 for webp"),
         ("a=5x,q101", "a=5x,q101: variant 'a' has quality 101; it must be between 1 and 100"),

@@ -159,7 +159,7 @@ struct GuardedQueueTests {
             let items = try await queue.claim()
             try await queue.end(items[0], items[0].completion(clock: queue.clock))
             try await queue.end(items[1], .failed(.notAnImage))
-            let sentence = "what an item ended with stays as it is; retry it instead"
+            let sentence = "the result of an ended item cannot be changed; retry the item instead"
             #expect(try queue.shell.run("UPDATE items SET cached = 1;").complaint == sentence)
             #expect(try queue.shell.run("UPDATE items SET blacklisted = 1 WHERE id = 2;").complaint == sentence)
             try queue.shell.expect("UPDATE items SET state = 'queued', finished_at = NULL WHERE id = 2;")

@@ -93,7 +93,7 @@ struct CachingTests {
     }
 
     @Test(arguments: ["http-cache", "max-age=30d"])
-    func `A clock that is set costs one request, and no source stays unasked about for years`(
+    func `A clock that is set costs one request, and no source stays unsolicited about for years`(
         _ options: String
     ) async throws {
         let origin = try LoopbackOrigin { request in

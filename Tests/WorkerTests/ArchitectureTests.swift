@@ -11,7 +11,7 @@ struct ArchitectureTests {
     private func way() throws -> [String] {
         let page = try text("docs/architecture.md")
         let lines = page.split(separator: "\n", omittingEmptySubsequences: false)
-        let start = try #require(lines.firstIndex(of: "## The way of one JPEG"))
+        let start = try #require(lines.firstIndex(of: "## The path of a JPEG"))
         return lines[(start + 1)...].prefix { !$0.hasPrefix("## ") }
             .compactMap { $0.firstMatch(of: /^\d+\. `(Sources\/[^`]+)`/).map { String($0.output.1) } }
     }

@@ -93,9 +93,9 @@ struct BucketTests {
             let key = "blobs/sha256/\(hash.prefix(2))/\(hash)"
             try await bucket.bucket.put(key, Array("not these bytes".utf8))
             // The folder has the right ones.
-            #expect(try await w.run("cache", "verify").output.hasPrefix("1 blobs are good"))
+            #expect(try await w.run("cache", "verify").output.hasPrefix("1 blob is good"))
             try await bucket.bucket.delete([key])
-            #expect(try await w.run("cache", "verify", "--quick").output.hasPrefix("1 blobs are good"))
+            #expect(try await w.run("cache", "verify", "--quick").output.hasPrefix("1 blob is good"))
             unlink(path)
             try await bucket.bucket.put(key, Array("not these bytes".utf8))
             let verified = try await w.run("cache", "verify", expecting: 74)

@@ -149,7 +149,7 @@ import Testing
             let run = try await w.run(["run", "--drain", "--json"] + TestWorker.quick, expecting: 2)
             #expect(try run.json(Summary.self).bytesSaved > 4_000_000)
             #expect(try await w.value("SELECT saved > 4000000 FROM tries") == "1")
-            #expect(try await w.run("explain", w.url("/page.png")).output.contains("not waited for"))
+            #expect(try await w.run("explain", w.url("/page.png")).output.contains("rejected before they came"))
         }
     }
 
@@ -185,7 +185,7 @@ import Testing
             try await w.enqueue(w.url("/1.png"))
             _ = try await w.startRegistered("--silence-timeout", "600s", "--total-timeout", "600s")
             try await w.eventually("the second leaves it to the first") {
-                try await w.value("SELECT reason FROM waiting") == "Another worker has this URL in hand."
+                try await w.value("SELECT reason FROM waiting") == "Another worker is fetching this URL."
             }
             #expect(kill(first.pid, SIGCONT) == 0)
             gate.open()

@@ -281,7 +281,8 @@ import Testing
             let before = try await w.value(state)
             let refused = try await w.run(words, expecting: 64)
             #expect(
-                refused.errors.contains("Without a terminal that needs --yes; --dry-run only shows it."),
+                refused.errors.contains(
+                    "There is no terminal to ask on: add --yes to do it, or --dry-run to only show it."),
                 "\(refused.errors)")
             let shown = try await w.run(words + ["--dry-run"])
             #expect(shown.output.hasSuffix("Nothing was changed.\n"))

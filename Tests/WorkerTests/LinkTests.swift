@@ -30,7 +30,7 @@ struct LinkTests {
             try await w.drain("--links", "tree")
             #expect(access(link, R_OK) == 0)
             #expect(unlink(link) == 0)
-            #expect(try await w.run("cache", "verify", "--repair").output.contains("1 links were corrected"))
+            #expect(try await w.run("cache", "verify", "--repair").output.contains("1 link was corrected"))
             #expect(access(link, R_OK) == 0)
             // A crash came before the last link was removed.
             try await w.sql("DELETE FROM cache_properties WHERE name LIKE 'links%'")

@@ -11,7 +11,7 @@ struct QuarantineTests {
             try await w.drain()
             try w.flipByte(of: try await w.path(w.url("/1.png")))
             let found = try await w.run("cache", "verify", "--repair", expecting: 74)
-            #expect(found.output.contains("1 files are in quarantine"), "\(found.output)")
+            #expect(found.output.contains("1 file is in quarantine"), "\(found.output)")
             try await w.run("cache", "gc")
             try await w.run("cache", "gc", "--quarantine-age", "never")
             try await w.run("cache", "clear", "--yes")

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What people are told of items that wait, and of those that stand on the blacklist.
+/// What people are told of items that wait, and of those whose URLs are on the blacklist.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct WaitingCommandTests {
     @Test func whatWaitsForAHostsPlacesIsToldByEveryCommand() async throws {
         let gate = Gate()
@@ -93,7 +93,7 @@ import Testing
             isThere.turnOn()
             let listed = try await w.run("retry", "1").errors
             #expect(listed.contains("2 items go back into the queue."))
-            #expect(listed.contains("2 of them stand on the blacklist"))
+            #expect(listed.contains("2 of their URLs are on the blacklist"))
             try await w.drain(expecting: 2)
             #expect(w.origin.requests.count == 2)
             #expect(try await w.run("retry", "1", "--retry-failed").errors.contains("2 of their URLs were taken off"))

@@ -106,7 +106,7 @@ extension DownloadScheduler {
     }
 
     /// Resumes a transfer that paused for lack of disk space.
-    func hasRoom(_ id: UInt64) {
+    func resumePaused(_ id: UInt64) {
         state.withLock { state in
             guard state.running[id] != nil else { return }
             state.withRoom.append(id)

@@ -33,7 +33,7 @@ public struct HostWait: Sendable, Hashable {
 
 /// The failures of a host, which may never have answered.
 public struct HostSilence: Sendable, Hashable {
-    /// Time since the first failure without an answer after it.
+    /// Time since the first failure after the host's last answer.
     public let since: Duration
     /// Time since the last failure.
     public let last: Duration

@@ -17,7 +17,7 @@ struct RobotsText: Sendable, Equatable {
     /// - Parameter agent: the product's name, in lower case.
     init(_ bytes: some Sequence<UInt8>, agent: String) {
         var ours: [Rule] = []
-        var everybodys: [Rule] = []
+        var rulesForAll: [Rule] = []
         var hasOurs = false
         // Consecutive user-agent lines begin one group.
         var (isOurs, isEverybodys, isInNames) = (false, false, false)
@@ -39,12 +39,12 @@ struct RobotsText: Sendable, Equatable {
                 guard !value.isEmpty else { continue }
                 let rule = Rule(pattern: Self.normal(value), isAllowed: name == "allow")
                 if isOurs { ours.append(rule) }
-                if isEverybodys { everybodys.append(rule) }
+                if isEverybodys { rulesForAll.append(rule) }
             // Other records belong to no group, and do not end one (RFC 9309, section 2.2.4).
             default: break
             }
         }
-        rules = hasOurs ? ours : everybodys
+        rules = hasOurs ? ours : rulesForAll
     }
 
     /// Whether the rules allow a path with its query. The longest matching rule decides; of two equally long rules the

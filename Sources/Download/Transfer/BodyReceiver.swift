@@ -113,12 +113,12 @@ final class BodyReceiver {
     private func inspect(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
         guard let seen = beginning else { return }
         // Most bodies are decided by their first chunk, which then need not be copied.
-        if seen.isEmpty { return try judge(UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.inspected))) }
+        if seen.isEmpty { return try applyVerdict(on: UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.inspected))) }
         let all = seen + bytes.prefix(Self.inspected - seen.count)
-        try all.withUnsafeBytes { prefix in Result { () throws(Failure) in try judge(prefix) } }.get()
+        try all.withUnsafeBytes { prefix in Result { () throws(Failure) in try applyVerdict(on: prefix) } }.get()
     }
 
-    private func judge(_ prefix: UnsafeRawBufferPointer) throws(Failure) {
+    private func applyVerdict(on prefix: UnsafeRawBufferPointer) throws(Failure) {
         switch tools.inspect(prefix) {
         case .accept: beginning = nil
         case .acceptAs(let kind): (beginning, self.kind) = (nil, kind)

@@ -75,12 +75,12 @@ final class KnownConnections {
     }
 
     /// Checks a host's idle connections for unsolicited bytes. It must run before libcurl uses them: libcurl 8 reads
-    /// such bytes and closes the connection, so ``unasked(on:isSecure:)`` would find nothing.
+    /// such bytes and closes the connection, so ``unsolicited(on:isSecure:)`` would find nothing.
     func lookAtIdle(of host: String, isSecure: Bool) {
         guard let open = byHost[host]?.filter(isOpen) else { return }
         byHost[host] = open.isEmpty ? nil : open
         for connection in open {
-            if case .bytes = unasked(on: connection, isSecure: isSecure) { distrust(host) }
+            if case .bytes = unsolicited(on: connection, isSecure: isSecure) { distrust(host) }
         }
     }
 
@@ -97,7 +97,7 @@ final class KnownConnections {
 
     /// - Parameter isSecure: whether the connection uses TLS. The records are encrypted, and a session ticket, which
     ///   may come at any time, looks like a short answer. So only more bytes than that count.
-    func unasked(on connection: Connection, isSecure: Bool) -> Unasked {
+    func unsolicited(on connection: Connection, isSecure: Bool) -> Unasked {
         guard connection.users == 0, !connection.isMultiplexed else { return .nothing }
         var byte: UInt8 = 0
         guard recv(connection.socket, &byte, 1, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT)) > 0 else { return .nothing }

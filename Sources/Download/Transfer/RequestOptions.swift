@@ -8,7 +8,7 @@ extension EasyHandle {
         let isUsual = transfer.isUsual
         if !isUsual || !isSetUp {
             try reset()
-            try setHabits(transfer.configuration)
+            try setCommonOptions(transfer.configuration)
             try setSecurity(transfer)
             try setCallbacks()
         }
@@ -49,7 +49,7 @@ extension EasyHandle {
             CURLOPT_COPYPOSTFIELDS)
     }
 
-    private func setHabits(_ configuration: DownloadConfiguration) throws(OptionError) {
+    private func setCommonOptions(_ configuration: DownloadConfiguration) throws(OptionError) {
         try set(CURLOPT_NOSIGNAL, 1)
         // Removing a transfer must not wait for a slow name server: its resolver thread ends by itself.
         try set(CURLOPT_QUICK_EXIT, 1)
@@ -83,7 +83,7 @@ extension EasyHandle {
         try Self.check(ccurl_set_data_callback(pointer, CURLOPT_HEADERFUNCTION, receiveHeaderLine))
         try Self.check(ccurl_set_data_callback(pointer, CURLOPT_WRITEFUNCTION, receiveBodyBytes))
         try Self.check(ccurl_set_socket_callback(pointer, openSocket))
-        try Self.check(ccurl_set_request_callback(pointer, judgeConnection))
+        try Self.check(ccurl_set_request_callback(pointer, checkConnection))
     }
 
     private func setContext(_ transfer: Transfer) throws(OptionError) {
@@ -136,7 +136,7 @@ private func openSocket(
 }
 
 /// https://curl.se/libcurl/c/CURLOPT_PREREQFUNCTION.html: called before each request, on reused connections too.
-private func judgeConnection(
+private func checkConnection(
     context: UnsafeMutableRawPointer?, remote: UnsafeMutablePointer<CChar>?, local: UnsafeMutablePointer<CChar>?,
     remotePort: CInt, localPort: CInt,
 ) -> CInt {

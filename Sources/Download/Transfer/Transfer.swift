@@ -85,7 +85,7 @@ final class Transfer {
         hop = queued.url
         started = now - queued.hop.spent
         hopStarted = now
-        // Without TLS, libcurl leaves such bytes in the socket, where ``take(_:)`` finds them.
+        // Looks for unsolicited bytes. Without TLS, libcurl leaves them in the socket, where ``take(_:)`` finds them.
         if speaksTLS { connections.lookAtIdle(of: queued.host, isSecure: true) }
         usesOwnConnection = connections.distrusts(queued.host)
     }
@@ -151,13 +151,14 @@ extension Transfer {
     /// - Returns: whether it may be used. Bytes that came before the request would be taken for its answer.
     func take(_ connection: KnownConnections.Connection) -> Bool {
         // On a new connection the server may send first, as TLS and HTTP/2 do.
-        let unasked = openedSockets.isEmpty ? connections.unasked(on: connection, isSecure: speaksTLS) : .nothing
-        if case .nothing = unasked {
+        let unsolicited =
+            openedSockets.isEmpty ? connections.unsolicited(on: connection, isSecure: speaksTLS) : .nothing
+        if case .nothing = unsolicited {
             connections.use(connection, for: queued.host)
             self.connection = connection
             return true
         }
-        if case .bytes = unasked { connections.distrust(queued.host) }
+        if case .bytes = unsolicited { connections.distrust(queued.host) }
         needsOtherConnection = true
         return false
     }

@@ -35,7 +35,8 @@ extension Transfer {
         isPaused = false
         switch phase {
         case .headers:
-            // The body of a challenge that the worker will not answer.
+            // The body of a digest challenge that libcurl does not answer, since the server has already rejected the
+            // credentials.
             guard isChallenged else { return .stop }
             phase = .draining(bytes: bytes.count, until: .now + Self.drainTime)
             return bytes.count <= Self.drainBytes ? .goOn : .stop

@@ -78,7 +78,7 @@ extension TransferLoop {
         finishTransfers(scheduler)
         expireTransfers(scheduler)
         answers.giveIfDue(isLast: running.isEmpty)
-        if work.isCrowded { listen(scheduler) }
+        if work.isCrowded { findStalled(scheduler) }
         let nextEnd = endStalled(since: work.drainingSince, scheduler)
         report(scheduler)
         if hasFreedSlot { return true }
@@ -105,7 +105,7 @@ extension TransferLoop {
                 resume: queued.request.hasValidators || queued.request.takesBeginning
                     ? nil : partials.take(PartialKey(queued)),
                 now: .now)
-            transfer.onRoom = { [id = queued.id] in scheduler.hasRoom(id) }
+            transfer.onRoom = { [id = queued.id] in scheduler.resumePaused(id) }
             running[queued.id] = transfer
             hasUnansweredHosts = true
             begin(transfer, scheduler)
@@ -255,7 +255,7 @@ extension TransferLoop {
     }
 
     /// Looks for transfers that hold a place and receive nothing.
-    private func listen(_ scheduler: DownloadScheduler) {
+    private func findStalled(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
         guard now - lastLook >= lookEvery else { return }
         lastLook = now

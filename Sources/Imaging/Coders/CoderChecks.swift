@@ -12,7 +12,7 @@ extension AnimationCoder {
         do {
             found = try animation(in: bytes)
         } catch {
-            throw failure(error, "The \(name) can't be right")
+            throw failure(error, "The frames of the \(name) cannot be read")
         }
         guard let found else { return nil }
         guard found.frames > 0 else {

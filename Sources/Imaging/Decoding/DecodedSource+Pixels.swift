@@ -125,7 +125,7 @@ extension DecodedSource {
             let watch = DecodeWatch(isAlone: isAlone)
             // Pixels can be read once, from the top; a second decode opens the file again.
             let loaded =
-                try scale == .full && opening.isFirst()
+                try scale == .full && opening.take()
                 ? header : Picture(of: bytes, as: format, scale: scale, isLenient: isLenient)
             pictures = try loaded.resized(toEach: sizes) { () throws(VipsFailure) in
                 try Picture(of: bytes, as: format, scale: scale, isLenient: isLenient)
@@ -133,7 +133,7 @@ extension DecodedSource {
             let isMended = isLenient && format.emptySamples != nil
             damage = isMended ? nil : format.damage(after: watch, loaded, bytes)
         } catch {
-            throw judged(format.error(error, bytes))
+            throw blamingMemory(format.error(error, bytes))
         }
         if let damage { throw damage }
         if isLenient, let empty = format.emptySamples, let picture = pictures.first, try picture.consists(of: empty) {
@@ -146,7 +146,7 @@ extension DecodedSource {
     final class Opening {
         private var isTaken = false
 
-        func isFirst() -> Bool {
+        func take() -> Bool {
             defer { isTaken = true }
             return !isTaken
         }

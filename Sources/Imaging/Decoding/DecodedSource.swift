@@ -98,7 +98,7 @@ struct DecodedSource {
             do throws(Failure) {
                 if let frames = try format.frames(bytes, limits: limits, isLenient: isLenient) { return frames }
             } catch {
-                throw judged(error)
+                throw blamingMemory(error)
             }
         }
         throw Failure(.transform, "Animated \(facts.formatName) is not supported.")
@@ -115,7 +115,7 @@ struct DecodedSource {
         do throws(VipsFailure) {
             return try AnimationMetadata(of: Picture(of: bytes, as: format), policy)
         } catch {
-            throw judged(format.error(error, bytes))
+            throw blamingMemory(format.error(error, bytes))
         }
     }
 
@@ -147,7 +147,7 @@ struct DecodedSource {
     }
 
     /// Replaces a failure that lack of memory may have caused by the failure of our own limit.
-    func judged(_ error: Failure) -> Failure {
+    func blamingMemory(_ error: Failure) -> Failure {
         guard error.failureClass == .badImage, case .library(let format, _) = reading else { return error }
         let cost = format.cost(ByteReader(bytes), limits: limits).bytes
         let size = PixelSize(width: facts.width, height: facts.height)

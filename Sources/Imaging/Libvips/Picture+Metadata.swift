@@ -113,7 +113,7 @@ extension MetadataPolicy {
     fileprivate func forbids(_ name: String) -> Bool {
         if name == VIPS_META_ICC_NAME { return !keepsProfile }
         if Picture.copyright.contains(name) { return !keepsCopyright }
-        if Self.saysWhose(name) { return !keepsCopyright || !keepsAll }
+        if Self.namesAuthor(name) { return !keepsCopyright || !keepsAll }
         if keepsAll { return false }
         if Picture.written.contains(name) { return true }
         return name.hasPrefix("exif-") || name.hasPrefix("png-comment")
@@ -122,7 +122,7 @@ extension MetadataPolicy {
 
     /// Whether it is one of a PNG's texts (libvips calls them `png-comment-`, their number, and their key) for which
     /// EXIF has tags, or EXIF itself, as some programs write it.
-    private static func saysWhose(_ name: String) -> Bool {
+    private static func namesAuthor(_ name: String) -> Bool {
         guard name.hasPrefix("png-comment-") else { return false }
         let key = name.split(separator: "-", maxSplits: 3).last?.lowercased() ?? ""
         return ["artist", "author", "copyright", "raw profile type exif", "raw profile type app1"].contains(key)

@@ -18,8 +18,8 @@ struct VipsFailure: Error {
     /// Clears libvips' error buffer.
     static func forget() { vips_error_clear() }
 
-    /// Whether libvips' error buffer has messages; if no call has failed, of a warning.
-    static var hasWords: Bool { vips_error_buffer().pointee != 0 }
+    /// Whether libvips' error buffer has text. If no call has failed, it is a warning.
+    static var hasMessage: Bool { vips_error_buffer().pointee != 0 }
 
     /// A sentence with our own beginning that quotes libvips.
     func error(_ code: FailureClass, _ what: String) -> Failure {
@@ -45,7 +45,7 @@ struct DecodeWatch {
     }
 
     /// Whether there was a warning, or another thread may have had one.
-    var mayHaveWarned: Bool { !isAlone || VipsFailure.hasWords }
+    var mayHaveWarned: Bool { !isAlone || VipsFailure.hasMessage }
 
     /// Whether libjpeg warned of a picture inside the file. If other threads use libvips too, this is unknown, and
     /// false.

@@ -43,7 +43,7 @@ struct EffectRunner {
         case .resize: picture
         case .crop, .trim, .rotate, .flip, .pad, .flatten, .round: try shaped(effect, picture)
         case .watermark: try watermarked(effect, picture)
-        case .delegate, .command: throw VipsFailure(text: "it is not for a helper")
+        case .delegate, .command: throw VipsFailure(text: "it does not run in a helper")
         case .tint, .blur, .sharpen, .greyscale, .invert, .brightness, .contrast, .saturation, .gamma:
             try coloured(effect, picture)
         }
@@ -125,7 +125,7 @@ extension EffectRunner {
     func delegated(_ effect: Effect, _ picture: Picture) throws(Failure) -> Picture {
         let name = effect.word("name")
         guard let transform = extensions.transform(named: name) else {
-            throw Failure(.delegate, "There is no transform of the name '\(name)'.")
+            throw Failure(.delegate, "There is no transform named '\(name)'.")
         }
         do throws(VipsFailure) {
             guard let image = try RGBAImage(picture) else { throw VipsFailure(text: "it has no pixels") }

@@ -12,7 +12,7 @@ public enum Counter: String, CaseIterable, Sendable {
     case retries
     /// Renditions that were made; the label is the format.
     case transforms
-    /// Helpers that were started in place of one that had died.
+    /// Helpers that died, or were killed because they took too long.
     case helperRestarts = "helper_restarts"
     /// Time from the request to the last byte.
     case fetching = "fetch_seconds"

@@ -140,7 +140,7 @@ public struct CacheIndex: Sendable {
     static func save(
         _ source: SourceRecord, replacing old: SourceRecord?, now: SteadyTime, in statements: RowStatements,
     ) throws {
-        if source == old, try use(key: source.key, now: now, in: statements) { return }
+        if source == old, try noteUse(ofKey: source.key, now: now, in: statements) { return }
         if let old, try confirm(source, replacing: old, now: now, in: statements) { return }
         try save(source, now: now, in: statements)
     }

@@ -86,7 +86,7 @@ extension CacheIndex {
         }
     }
 
-    /// Saves uses in the background. If another process holds the write lock, they are dropped.
+    /// Saves uses without waiting for the write lock; drops them if another process holds it.
     public func noteUses(_ uses: [BlobUse]) async throws(JobsError) {
         guard !uses.isEmpty else { return }
         let reading = gate.reading
@@ -99,13 +99,13 @@ extension CacheIndex {
                     UPDATE blobs SET used_at = max(used_at, ?), verified = coalesce(?, verified)
                     WHERE hash = ? AND dying = 0
                     """, [time.milliseconds, use.verified, use.hash])
-                if let key = use.key { _ = try Self.use(key: key, now: time, in: statements) }
+                if let key = use.key { _ = try Self.noteUse(ofKey: key, now: time, in: statements) }
             }
         }
     }
 
     /// A blob's last use, by this key if one is given, and its file's stamp at the last verification.
-    public func use(
+    public func lastUse(
         of hash: String, by key: String? = nil,
     ) async throws(JobsError) -> (usedAt: Int64, verified: String?)? {
         try await gate.read { db in
@@ -128,7 +128,7 @@ extension CacheIndex {
     }
 
     /// - Returns: whether the URL is known.
-    static func use(key: String, now: SteadyTime, in statements: RowStatements) throws -> Bool {
+    static func noteUse(ofKey key: String, now: SteadyTime, in statements: RowStatements) throws -> Bool {
         let select = try statements("SELECT used_at FROM sources WHERE key = ?")
         guard let known = try select.first(key, read: { $0.integer(0) }) else { return false }
         if known < (now - useResolution).milliseconds {

@@ -80,7 +80,7 @@ struct IndexRecord {
         let hasSome = try hasLostFiles ?? LostFiles.exist(in: db)
         hasLostFiles = hasSome
         guard hasSome else { return }
-        try LostFiles.found(names, of: key, in: db)
+        try LostFiles.markRestored(names, of: key, in: db)
     }
 
     /// Adds or updates a blob. A dying blob is revived, since it is used again.

@@ -83,7 +83,7 @@ public struct LostFiles: Sendable {
     }
 
     /// Takes restored files off the list.
-    static func found(_ variants: [String], of key: String, in db: Database) throws {
+    static func markRestored(_ variants: [String], of key: String, in db: Database) throws {
         for variant in variants { try db.run("DELETE FROM lost_files WHERE key = ? AND variant = ?", [key, variant]) }
     }
 }

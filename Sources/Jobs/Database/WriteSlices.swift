@@ -26,7 +26,7 @@ public enum Upkeep: String, Sendable, CaseIterable {
     /// syncs.
     var isDurable: Bool { self == .marking }
 
-    /// The initial and the maximum number of rows of a slice.
+    /// The initial, the minimum and the maximum number of rows of a slice.
     fileprivate var slice: SliceSize {
         switch self {
         case .marking: SliceSize(rows: 64, most: 256)

@@ -27,7 +27,7 @@ public struct CacheTotals: Hashable, Sendable, Codable {
     public var bytes: Int64
     /// Bytes that live workers have reserved, or had reserved when they died.
     public var reservedBytes: Int64
-    /// Items that ended without a download, and with one.
+    /// Items whose source's bytes came from the cache, and all others.
     public var hits: Int64
     public var misses: Int64
     /// Of the hits, those whose source was read from memory; of the misses, those that a loader or a file delivered.
@@ -97,7 +97,7 @@ public struct IndexedBlob: Hashable, Sendable {
 /// clock was set.
 ///
 /// Within one boot, the kernel's uptime tells how much time has passed. Across boots that is unknown: a step back, or
-/// forward by more than a year, counts as no time, so files stay too long rather than too short.
+/// forward by more than 400 days, counts as no time, so files stay too long rather than too short.
 struct CacheClock: Codable, Hashable, Sendable {
     var boot: String
     /// Milliseconds since the boot, including suspended time.

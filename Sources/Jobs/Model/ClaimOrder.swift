@@ -43,8 +43,8 @@ struct ClaimQueue {
 /// Which stalled jobs to pass over: jobs of which a worker already holds many items that make no progress.
 public struct StalledJobPolicy: Sendable {
     public enum Otherwise: Sendable {
-        /// Claims from them as usual if no other job of the same priority has items.
-        case asEver
+        /// Claims from them as usual if no other job of the highest priority has items.
+        case asUsual
         /// Jobs of lower priority go before them, too. If there are only stalled jobs, the one with the fewest items in
         /// flight goes first.
         case least
@@ -56,7 +56,7 @@ public struct StalledJobPolicy: Sendable {
     public let inFlight: [JobID: Int]
     public let otherwise: Otherwise
 
-    public init(_ inFlight: [JobID: Int] = [:], otherwise: Otherwise = .asEver) {
+    public init(_ inFlight: [JobID: Int] = [:], otherwise: Otherwise = .asUsual) {
         self.inFlight = inFlight
         self.otherwise = otherwise
     }
@@ -66,7 +66,7 @@ public struct StalledJobPolicy: Sendable {
         let others = all.filter { inFlight[$0.job.id] == nil }
         switch otherwise {
         case .nothing: return others
-        case .asEver:
+        case .asUsual:
             let equals = others.filter { $0.precedence.priority == highest }
             return equals.isEmpty ? all : equals
         case .least:

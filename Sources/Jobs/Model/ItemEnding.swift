@@ -9,7 +9,7 @@ public struct Completion: Sendable {
     public var newVariants: [VariantRecord]
     /// Where the source's bytes came from.
     public var origin: SourceOrigin
-    /// Whether all of it was cached, so that nothing was fetched.
+    /// Whether the source's bytes came from the cache. Its origin may have confirmed them with a 304.
     public var isCached: Bool { origin.isCache }
     /// The failure that this result replaces; it still counts among the host's failures.
     public var concealed: Failure?

@@ -146,7 +146,7 @@ public struct TryRecord: Hashable, Sendable, Codable {
     public var message: String?
     /// Bytes of the body as transferred.
     public var received: Int64?
-    /// Announced bytes for which the worker did not wait.
+    /// Announced bytes that the worker did not download, since it rejected the file early.
     public var saved: Int64?
     public var redirects: Int?
     public var address: String?

@@ -10,7 +10,7 @@ public enum SourceOrigin: String, Hashable, Sendable, Codable, CaseIterable {
     /// The worker's cache in memory.
     case memory
 
-    /// Whether the source was cached, so that nothing was fetched.
+    /// Whether the source's bytes came from the cache. Its origin may have confirmed them with a 304.
     public var isCache: Bool { self == .disk || self == .memory }
 
     /// The value of `items.bytes_from`; nil for network and disk, which follow from `items.cached`.

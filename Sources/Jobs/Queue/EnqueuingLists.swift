@@ -176,7 +176,7 @@ struct ListAddition: Sendable {
                 let page = try rows.page(
                     of: gate.slices.rows(.enqueue), withOther: fallbacks?.utf8.count ?? 0)
                 if page.isEmpty { return addition }
-                // A worker that stops adds no list of a schedule.
+                // When a worker stops, it cancels the task that adds a schedule's list.
                 try Task.checkCancellation()
                 try gate.checkFile()
                 let begun = SliceLedger.now()

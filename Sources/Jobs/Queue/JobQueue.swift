@@ -123,7 +123,7 @@ public struct JobQueue: Sendable {
             do {
                 headers = try Self.headers(json)
             } catch {
-                problem = "The job's headers aren't text that can be sent; they have to be a JSON object of strings."
+                problem = "The job's headers must be a JSON object of strings."
             }
         }
         return JobDefinition(
@@ -178,7 +178,7 @@ extension JobQueue {
         try db.run(
             """
             UPDATE items SET state = 'delayed', lease = NULL, run_at = ?, waits_for = NULL,
-                message = 'Another worker has this URL in hand.' WHERE id = ?
+                message = 'Another worker is fetching this URL.' WHERE id = ?
             """, [time.milliseconds, item])
     }
 }

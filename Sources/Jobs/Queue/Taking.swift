@@ -124,7 +124,7 @@ struct Taking {
                 own: own))
     }
 
-    /// Writes the counters. It must be the transaction's last statement.
+    /// Writes the counters. Called after all changes that they count: from then on, the triggers count changes themselves.
     func claim(_ jobs: [JobID: JobDefinition], in db: Database) throws -> Claim {
         try moves.addUp(in: db)
         if items.isEmpty {

@@ -88,7 +88,8 @@ extension JobQueue {
             let now = try reading.moment(in: db)
             var count = 0
             var guilty: [JobID] = []
-            // Checked again under the write lock: a worker may have come alive since, but a number is never used twice.
+            // Checked again under the write lock. Numbers of workers are never reused, so a dead worker's number cannot belong
+            // to a new one.
             for worker in dead where !lockFile.isAlive(worker: worker) {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, in: db)
             }

@@ -100,7 +100,7 @@ struct SalvageLoad {
             return
         }
         if let failure = outcome.failure {
-            report.unreadable.append("Of the table \(table) \(outcome.rows) rows could be read: \(failure)")
+            report.unreadable.append("Only \(outcome.rows) rows of the table \(table) could be read: \(failure)")
         }
         if refused > 0 { report.unreadable.append("\(refused) rows of the table \(table) were invalid.") }
         if outcome.failure != nil || refused > 0 { gaps.insert(table) }

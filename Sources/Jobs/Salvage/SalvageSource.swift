@@ -25,7 +25,7 @@ struct SalvageSource {
         let missing = try padded()
         if missing == nil { try refuseOtherVersion(DatabaseGate.readOnlyName(of: path)) }
         if let missing {
-            unreadable.append("\(path) ends \(missing) bytes too early; the rows on them are lost.")
+            unreadable.append("\(path) is \(missing) bytes too short; the rows in the missing part are lost.")
             database = lenient(copy, isReadOnly: false)
         } else {
             database = try locked() ?? unlocked()

@@ -41,7 +41,7 @@ enum CacheSchema {
         ) WITHOUT ROWID;
         CREATE INDEX sources_by_hash ON sources (hash);
         CREATE INDEX sources_by_use ON sources (used_at);
-        -- What the pixels of a source told. It belongs to the bytes and not to the URL they came from: the same file at
+        -- Facts computed from a source's pixels. It belongs to the bytes and not to the URL they came from: the same file at
         -- two URLs is decoded once, and results of an old job keep theirs after a URL has changed its picture.
         CREATE TABLE source_facts (
             id INTEGER PRIMARY KEY,
@@ -104,7 +104,7 @@ enum CacheSchema {
         ) WITHOUT ROWID;
         CREATE INDEX key_rules_by_key ON key_rules (key);
 
-        -- Files that were asked for and are missing or damaged, until they are there again. The index forgets such a
+        -- Requested files that are missing or damaged, until they are restored. The index forgets such a
         -- file at once, so that no item gets it; this table remembers what has to be fetched again.
         CREATE TABLE lost_files (
             key TEXT NOT NULL,

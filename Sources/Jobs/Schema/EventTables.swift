@@ -5,7 +5,7 @@
 /// after the last id that it has seen misses no event and gets none twice.
 extension Schema {
     static let eventTables = """
-        -- detail is a JSON array of arrays: item (null for a job), job, what became of it, and the class of a failure.
+        -- detail is a JSON array of arrays: item (null for a job), job, its new state, and the class of a failure.
         CREATE TABLE event_log (
             id INTEGER PRIMARY KEY AUTOINCREMENT
                 CONSTRAINT "the id of an event is left to the database" CHECK (id BETWEEN 1 AND 4503599627370496),

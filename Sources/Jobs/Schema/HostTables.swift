@@ -44,7 +44,7 @@ extension Schema {
             PRIMARY KEY (host, class)
         ) WITHOUT ROWID;
         -- reason and until: why a worker's requests to a host wait, and until when, where that is known. share:
-        -- requests at once that a worker keeps to, of those that all may have together; the row '*' is for all hosts.
+        -- how many of the concurrent requests allowed for all workers this worker may have; the row '*' is for all hosts.
         CREATE TABLE host_load (
             worker INTEGER NOT NULL,
             host TEXT NOT NULL,

@@ -65,7 +65,8 @@ enum ItemSchema {
             INSERT INTO done_urls VALUES ('', 0);
             INSERT INTO done_urls SELECT url, id FROM items WHERE state = 'done' ORDER BY url, id;
         END;
-        -- A feed can be enqueued whole each time: what is known costs a look, and no row. A job of nothing else is finished.
+        -- Leaves out URLs that are done already, so that a whole feed can be enqueued each time. A job with no
+        -- other URLs is finished.
         CREATE TRIGGER items_leave_out_known BEFORE INSERT ON items
         WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
                 AND \(Schema.optionWords) LIKE '%,only-new,%') BEGIN
@@ -148,7 +149,7 @@ enum ItemSchema {
             ELSE (\(Schema.isIllegalMove(ItemState.self) { $0.canMove(to: $1) }))
                 OR (NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
                     AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued')) END BEGIN
-            SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead') WHERE OLD.state = NEW.state;
+            SELECT RAISE(ABORT, 'the result of an ended item cannot be changed; retry the item instead') WHERE OLD.state = NEW.state;
             SELECT RAISE(ABORT, 'the states of an item are \(ItemState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case')
                 WHERE NOT (\(Schema.isState("NEW.state", ItemState.self)));
             SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make')

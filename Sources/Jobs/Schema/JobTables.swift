@@ -53,8 +53,8 @@ extension Schema {
             ended_at INTEGER NOT NULL
         );
 
-        -- deaths counts the workers that died while they held the item. From meta on: what a person gave for this item
-        -- alone; most items have none of it. fallback: how many of the fallbacks were moved on to.
+        -- deaths counts the workers that died while they held the item. The columns from meta on are given for this
+        -- item alone; most items have none. fallback: the number of the fallback that is fetched now.
         -- bytes_from: where the source came from, if neither the network nor the cache on the disk.
         CREATE TABLE items (
             id INTEGER PRIMARY KEY,

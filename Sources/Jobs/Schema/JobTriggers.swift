@@ -119,7 +119,7 @@ extension Schema {
 
     private static let spreadURLs = """
 
-        -- The text goes before the items come: counting rewrites this row. They are counted once, at the end.
+        -- The text is removed before the items are added: counting rewrites this row. They are counted once, at the end.
         CREATE TRIGGER jobs_spread AFTER INSERT ON jobs WHEN NEW.urls IS NOT NULL BEGIN
             UPDATE jobs SET urls = NULL WHERE id = NEW.id;
             INSERT INTO spreading (job) VALUES (NEW.id);

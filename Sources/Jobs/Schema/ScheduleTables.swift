@@ -28,8 +28,9 @@ extension Schema {
             UPDATE schedules SET next_due = NULL, starts_at = NULL, error = NULL WHERE name = NEW.name;
         END;
 
-        -- outcome: null while a program reads the sources, whose mark is token; takers: how many have begun to; then enqueued, joined (the job of an
-        -- earlier run was unfinished), failed or skipped. Times by the machine's clock.
+        -- outcome: null while a program reads the sources; then enqueued, joined (the job of an earlier run was unfinished),
+        -- failed or skipped. token: marks the program that reads the sources. takers: how many programs have begun to read
+        -- them. Times by the machine's clock.
         CREATE TABLE schedule_runs (
             schedule TEXT NOT NULL,
             due_at INTEGER NOT NULL,

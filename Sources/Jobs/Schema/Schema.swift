@@ -100,7 +100,7 @@ enum Schema {
     ///
     /// SQL knows neither the kernel's uptime nor how the machine's clock has moved since running workers last recorded
     /// the cache's clock, which they do within a second of a jump. So it applies the rule that this clock applies
-    /// across boots: a step back, or forward by more than a year, does not count.
+    /// across boots: a step back, or forward by more than 400 days, does not count.
     static func steady(_ time: String) -> String {
         """
         (SELECT CASE WHEN shift IS NULL OR wall IS NULL THEN \(time)

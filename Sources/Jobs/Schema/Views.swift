@@ -24,7 +24,7 @@ extension Schema {
             \(iso("finished_at")) AS finished_at, error
             FROM jobs;
 
-        -- A result stays when its file was evicted; only its path goes. What a source is comes from the cache's index,
+        -- A result stays when its file was evicted; only its path goes. The source's facts come from the cache's index,
         -- for as long as the source is known.
         CREATE VIEW results AS SELECT
             items.job AS job, items.id AS item, items.url AS url, items.state AS state, items.cached AS cached,

@@ -68,7 +68,7 @@ struct LineCutter {
         guard start < bytes.count else { return }
         rest.append(contentsOf: bytes[start...])
         guard rest.count <= Self.longest else {
-            throw ListMistake(line: number + 1, "The line has more than 16 MiB, the most for a line of a list.")
+            throw ListMistake(line: number + 1, "The line is longer than 16 MiB, the maximum for a line of a list.")
         }
     }
 

@@ -142,7 +142,7 @@ final class XMLPushParser: ListParser {
             let at = pointers + 5 * index
             guard let start = at[3], let end = at[4] else { return (string(at[0]), "") }
             let value = String(decoding: UnsafeBufferPointer(start: start, count: end - start), as: UTF8.self)
-            // Without the expansion of entities, libxml2 leaves an ampersand so.
+            // libxml2 does not expand entities here, so it delivers an ampersand as `&#38;`.
             return (string(at[0]), value.contains("&#38;") ? value.replacing("&#38;", with: "&") : value)
         }
     }
@@ -196,7 +196,8 @@ final class HTMLPushParser: ListParser {
         htmlParseChunk(context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), CInt(bytes.count), 0)
         if let error = box.error { throw error }
         guard let input = context.pointee.input else { return }
-        // libxml2 2.9 does so only if a part ends with these bytes; of a page of long texts it would keep all.
+        // libxml2 2.9 frees parsed input only if a part ends with these bytes; otherwise it keeps a page of long texts in
+        // memory.
         cxml_shrink(input)
         guard let end = input.pointee.end, let start = input.pointee.cur else { return }
         guard end - start <= Self.longestPart else {

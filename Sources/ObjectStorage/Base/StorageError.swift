@@ -1,7 +1,7 @@
 internal import Core
 public import SystemPackage
 
-/// Why a bucket could not do what it was asked.
+/// Why a request to a bucket failed.
 public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         /// No answer, or a broken one, after all tries: a later call may succeed.

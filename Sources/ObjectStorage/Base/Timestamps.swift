@@ -44,7 +44,7 @@ extension WallTime {
         self.init(clamping: Int64(timegm(&parts)) * 1_000)
     }
 
-    /// So many digits and nothing else.
+    /// Exactly this many digits.
     private static func number(_ text: Substring, _ digits: Int) -> Int? {
         text.utf8.count == digits && text.utf8.allSatisfy { (48...57).contains($0) } ? Int(text) : nil
     }

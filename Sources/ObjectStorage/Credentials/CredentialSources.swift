@@ -27,7 +27,7 @@ struct CredentialSources: Sendable {
             return try Credentials(keyID: id, secret: secret.value, token: settings.token?.value)
         case (nil, nil): return nil
         default:
-            throw StorageError(.invalid, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are only of use together.")
+            throw StorageError(.invalid, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set together.")
         }
     }
 

@@ -20,7 +20,7 @@ struct HTTPRequest: Sendable {
     enum Body: Sendable {
         case none
         case bytes([UInt8])
-        /// So many bytes from a file's beginning, whatever its offset is.
+        /// This many bytes from the start of a file; its offset does not matter.
         case file(FileDescriptor, Int64)
     }
 

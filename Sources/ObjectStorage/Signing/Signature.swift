@@ -44,7 +44,7 @@ struct Signature {
         return lines.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
     }
 
-    /// The query of a URL that anyone may send for so many seconds.
+    /// The query of a URL that is valid for this many seconds, for any sender.
     ///
     /// See https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
     func presignedQuery(_ parts: Parts, seconds: Int) -> String {

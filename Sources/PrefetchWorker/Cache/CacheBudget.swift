@@ -59,7 +59,7 @@ final class CacheBudget: Sendable {
     var isStuck: Bool { shortage.lasts(at: monotonicMilliseconds()) }
 
     /// The ending of an item for which the cache has no space now.
-    func putOff(_ reason: String, now: WallTime) -> ItemEnding {
+    func shortageEnding(_ reason: String, now: WallTime) -> ItemEnding {
         .wait(until: now + Int64.random(in: 50...250), reason: "It waits for space in the cache. \(reason)")
     }
 
@@ -200,7 +200,7 @@ final class CacheBudget: Sendable {
             state.used += bytes
         }
         grantedAt.store(monotonicMilliseconds(), ordering: .relaxed)
-        shortage.isOver()
+        shortage.clear()
         return true
     }
 

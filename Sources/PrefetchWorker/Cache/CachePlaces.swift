@@ -134,7 +134,7 @@ struct CachePlaces {
         WorkerError(
             .cannotCreate,
             """
-            They don't belong together: \(what). What one of them forgets or deletes, the other would miss. Name a \
+            The database and the cache don't belong together: \(what). If they were used together, files deleted for one would be missing in the other. Name a \
             database and its own cache with --db and --cache.
             """)
     }

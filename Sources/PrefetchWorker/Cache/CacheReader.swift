@@ -4,7 +4,7 @@ internal import Glibc
 public import Jobs
 internal import SystemPackage
 
-/// Finds the cached files of a URL, and returns only verified ones: each is verified once in each boot of the machine.
+/// Finds the cached files of a URL, and returns only verified ones: each is verified once after each boot.
 public struct CacheReader: Sendable {
     /// The file that was found.
     public struct Found: Sendable {
@@ -58,7 +58,7 @@ public struct CacheReader: Sendable {
     }
 
     private func verify(_ hash: BlobHash, _ key: String) async throws {
-        let known = try await store.cache.use(of: hash.hex, by: key)
+        let known = try await store.cache.lastUse(of: hash.hex, by: key)
         let before = await disk.run { [cache] in cache.stamp(of: hash) }
         if let before, known?.verified == before {
             // Recorded at most once an hour, so that most reads need no write lock.

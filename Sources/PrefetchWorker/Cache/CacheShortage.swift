@@ -88,5 +88,5 @@ final class CacheShortage: Sendable {
     }
 
     /// Space was granted.
-    func isOver() { state.withLock { ($0.reason, $0.toldAt, $0.refusedSince) = (nil, .min, nil) } }
+    func clear() { state.withLock { ($0.reason, $0.toldAt, $0.refusedSince) = (nil, .min, nil) } }
 }

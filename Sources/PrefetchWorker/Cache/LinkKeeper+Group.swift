@@ -27,7 +27,7 @@ extension LinkKeeper {
             // The transaction meets the same error, and reports it.
             return []
         }
-        await disk.run { [self] in for entry in entries { lead(entry, to: entry.blob) } }
+        await disk.run { [self] in for entry in entries { point(entry, to: entry.blob) } }
         return entries
     }
 

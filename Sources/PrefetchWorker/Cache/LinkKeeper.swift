@@ -139,14 +139,14 @@ public struct LinkKeeper: Sendable {
         var rest = links
         while !rest.isEmpty {
             let blobs = try await store.cache.blobs(ofLinks: rest)
-            await disk.run { [self, rest] in for (link, blob) in zip(rest, blobs) { lead(link, to: blob) } }
+            await disk.run { [self, rest] in for (link, blob) in zip(rest, blobs) { point(link, to: blob) } }
             let now = try await store.cache.blobs(ofLinks: rest)
             rest = zip(rest, zip(blobs, now)).compactMap { link, blobs in blobs.0 == blobs.1 ? nil : link }
         }
     }
 
     /// - Parameter blob: nil to delete the link.
-    func lead(_ link: CacheEntry, to blob: String?) {
+    func point(_ link: CacheEntry, to blob: String?) {
         do throws(CacheError) {
             // Text that is no hash has no file.
             if let hash = blob.flatMap({ BlobHash($0) }) {

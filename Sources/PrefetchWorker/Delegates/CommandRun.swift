@@ -59,7 +59,7 @@ struct CommandRun: Sendable {
             // Kills processes that the command left in the background; fails if there are none.
             kill(-group, SIGKILL)
             return Result { () throws(Failure) in
-                try judged(output, Self.firstLine(complaint), result.terminationStatus)
+                try checked(output, Self.firstLine(complaint), result.terminationStatus)
             }
         } catch {
             return .failure(failure("can't be run: \(error)"))
@@ -97,7 +97,7 @@ struct CommandRun: Sendable {
         return bytes
     }
 
-    private func judged(
+    private func checked(
         _ output: [UInt8], _ complaint: String, _ status: TerminationStatus,
     ) throws(Failure) -> [UInt8] {
         guard output.count <= limits.bytes else { throw failure("answered more than \(limits.bytes) bytes") }

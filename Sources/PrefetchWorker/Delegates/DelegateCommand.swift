@@ -26,7 +26,9 @@ public struct DelegateCommand: Hashable, Sendable {
             }
             hooks.insert(hook)
         }
-        guard !hooks.isEmpty else { throw WorkerError(.usage, "delegate-command names no hooks, of \(names).") }
+        guard !hooks.isEmpty else {
+            throw WorkerError(.usage, "delegate-command names no hooks; the hooks are \(names).")
+        }
         self.path = String(text[..<colon])
         self.hooks = hooks
     }

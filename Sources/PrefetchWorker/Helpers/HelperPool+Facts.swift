@@ -64,7 +64,7 @@ extension HelperPool {
     private func replies(to group: [HelperWork], over socket: DescriptorSocket) -> [FactsReply]? {
         do {
             let sources = try group.map { try $0.source.openedForReading() }
-            // Each descriptor is closed with its owner, which no line below names.
+            // Keeps the owners alive to the end of the scope: their descriptors are closed with them.
             defer { withExtendedLifetime(sources) {} }
             var request = HelperRequest(
                 limits: limits, variants: [], assets: [], seconds: configuration.processorSeconds)

@@ -55,7 +55,7 @@ extension HelperPool {
 
     /// Starts a helper, passes it to `body`, and waits for its end.
     func withHelper<R: Sendable>(_ body: (RunningHelper) async throws -> R) async throws -> R {
-        // A helper prints nothing, so its standard output can be the mark, which it can't write to.
+        // The helper inherits the mark as its standard output: it prints nothing, and the descriptor is read-only.
         guard let mark = lines.mark.descriptor else { return try await start(output: .discarded, body) }
         return try await start(output: .fileDescriptor(mark, closeAfterSpawningProcess: false), body)
     }

@@ -50,8 +50,9 @@ final class HelperPool: Sendable {
         guard case .failure(let crash) = outcome, crash.failureClass == .decoderCrash, !variants.isEmpty else {
             return outcome
         }
-        // The decoder or the variants may have killed the helpers. The picture is at fault only if decoding it without
-        // variants kills a helper too. If it cannot be decoded again, as when the worker stops, it is not.
+        // The decoder or the variants may have killed the helpers. To find out, the picture is decoded without variants. If
+        // that fails, its failure is returned: `decoder-crash` if a helper died again. If it succeeds, the variants are at
+        // fault.
         let alone = await transformOnce(source, into: [], [:], OutputPlace(), tolerance)
         guard case .success = alone else { return alone }
         return .failure(

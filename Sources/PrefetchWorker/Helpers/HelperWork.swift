@@ -89,7 +89,7 @@ struct HelperWork: Sendable {
             request.fileBytes = outputs.most
             request.tolerance = tolerance
             let source = try source.openedForReading()
-            // The descriptor is closed with its owner, which no line below names.
+            // Keeps the owner alive to the end of the scope: its descriptor is closed with it.
             defer { withExtendedLifetime(source) {} }
             let pictures = names.compactMap { assets[$0]?.file.descriptor }
             let descriptors = [source.descriptor] + files.map(\.descriptor) + pictures

@@ -5,7 +5,8 @@ internal import ImageFiles
 internal import Jobs
 internal import SystemPackage
 
-/// Brings a picture's bytes into the file system of the cache, and refuses what is no picture by its first bytes.
+/// Brings a picture's bytes into the file system of the cache, and refuses files whose first bytes are
+/// not those of a picture.
 struct PictureIntake: Sendable {
     enum Taken: Sendable {
         case new(PendingBlob)

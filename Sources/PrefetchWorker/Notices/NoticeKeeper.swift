@@ -101,7 +101,7 @@ public final class NoticeKeeper: Sendable {
             let isOver = try await !store.notices.failed(
                 notice, fault.message, isFinal: fault.isFinal, retryAfter: fault.retryAfter)
             logger.warning(
-                "A job has ended, and its notice was not taken: \(fault.message)",
+                "The receiver did not accept the notice of an ended job: \(fault.message)",
                 metadata: [
                     "job": "\(notice.job)",
                     "next": isOver ? "none" : "in \(max(notice.delay, fault.retryAfter) / 1_000) s",

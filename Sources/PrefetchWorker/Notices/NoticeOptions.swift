@@ -18,8 +18,8 @@ public struct NoticeSecret: Sendable {
 
     private static let prefix = "whsec_"
 
-    /// - Parameter text: the secret itself, or `whsec_` and the secret in Base64, as the standard of Standard Webhooks
-    ///   writes it. White space around it is ignored.
+    /// - Parameter text: the secret itself, or `whsec_` and the secret in Base64, as the Standard Webhooks
+    ///   specification writes it. White space around it is ignored.
     /// - Throws: `usage` for a text that is too short to be a secret, or no Base64.
     public init(text: String) throws(WorkerError) {
         let words = text.split(whereSeparator: \.isWhitespace)
@@ -28,7 +28,7 @@ public struct NoticeSecret: Sendable {
         }
         if word.hasPrefix(Self.prefix) {
             guard let data = Data(base64Encoded: String(word.dropFirst(Self.prefix.count))) else {
-                throw WorkerError(.usage, "The secret of notices begins with whsec_, and what follows is no Base64.")
+                throw WorkerError(.usage, "The secret of notices begins with whsec_, but the rest is not Base64.")
             }
             bytes = Array(data)
         } else {

@@ -91,10 +91,10 @@ final class Admission: Sendable {
                 limit: max(Self.group, (Self.target - making.countInMotion) / 2),
                 eldest: turn % Self.claimsPerElder == 0,
                 StalledJobPolicy(
-                    making.stuck(), otherwise: isStarving ? .least : making.count < Self.target ? .asEver : .nothing))
+                    making.stuck(), otherwise: isStarving ? .least : making.count < Self.target ? .asUsual : .nothing))
         }
         if inFlight + Self.group > Self.ceiling, isStarving, downloader.shed(over: Self.atHand) > 0 { return .nothing }
-        guard inFlight < maxUnwritten + Self.target, isTimeForUrgent, let lowest = tasks.lowestPrecedence else {
+        guard inFlight < maxUnwritten + Self.target, takeUrgentTurn(), let lowest = tasks.lowestPrecedence else {
             return .nothing
         }
         // More items of a stalled job are not urgent just because an item of a later job is in flight.
@@ -102,7 +102,7 @@ final class Admission: Sendable {
     }
 
     /// Limits lookups in the database; otherwise every item that ends would cause one.
-    private var isTimeForUrgent: Bool {
+    private func takeUrgentTurn() -> Bool {
         let now = monotonicMilliseconds()
         guard now - lookedForUrgent.load(ordering: .relaxed) >= Self.urgentEvery else { return false }
         lookedForUrgent.store(now, ordering: .relaxed)
@@ -124,7 +124,7 @@ final class Admission: Sendable {
     // MARK: - Suspects
 
     /// Whether to look in the database for suspects: once a second.
-    var isTimeToLookForSuspects: Bool { suspects.isTimeToLook() }
+    func takeSuspectLook() -> Bool { suspects.isTimeToLook() }
 
     /// - Parameter deaths: the fewest deaths among suspects; nil if there are none.
     func foundSuspects(_ deaths: Int?) { suspects.found(deaths) }

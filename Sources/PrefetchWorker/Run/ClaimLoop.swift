@@ -61,7 +61,7 @@ final class ClaimLoop: Sendable {
                 if wasTried, !disk.isInTrouble { continue }
             }
             let claimed = trouble == nil ? try await claim() : 0
-            if claimed > 0 || tasks.count > 0 { drainWatch.isBusy() }
+            if claimed > 0 || tasks.count > 0 { drainWatch.noteBusy() }
             if claimed == 0 {
                 if trouble == nil, tasks.count == 0, disk.rests() { disk.sayItWorks(logger) }
                 if options.drains, trouble == nil, tasks.count == 0, try await isDrained() { return .drained }
@@ -97,7 +97,7 @@ final class ClaimLoop: Sendable {
     private func claim() async throws(WorkerError) -> Int {
         do throws(JobsError) {
             // Independent of other work: suspects get their turn after a while.
-            if admission.isTimeToLookForSuspects { admission.foundSuspects(try await store.queue.leastSuspicion()) }
+            if admission.takeSuspectLook() { admission.foundSuspects(try await store.queue.leastSuspicion()) }
             let claimed = try await claim(admission.turn())
             if claimed > 0 {
                 fault = nil
@@ -182,7 +182,7 @@ final class ClaimLoop: Sendable {
     private func isDrained() async throws(WorkerError) -> Bool {
         do {
             if try await store.reports.backlog().isEmpty { return true }
-            try await drainWatch.isIdle(worker: options.worker)
+            try await drainWatch.noteIdle(worker: options.worker)
             return false
         } catch {
             return try pause(after: error) > 0

@@ -23,14 +23,14 @@ final class DrainWatch: Sendable {
         self.logger = logger
     }
 
-    func isBusy() {
+    func noteBusy() {
         state.withLock { $0 = State() }
     }
 
     /// Called each time the worker has no work although the queue is not empty.
     ///
     /// - Throws: errors of the database.
-    func isIdle(worker: Int64, at now: Int64 = monotonicMilliseconds()) async throws(JobsError) {
+    func noteIdle(worker: Int64, at now: Int64 = monotonicMilliseconds()) async throws(JobsError) {
         let isTime = state.withLock { state in
             state.idleSince = state.idleSince ?? now
             return now - (state.toldAt ?? state.idleSince ?? now)

@@ -28,7 +28,7 @@ struct Housekeeper: Sendable {
                     try await store.queue.heartbeat(worker: worker)
                 }
             }
-            // After the first round, since leases cannot wait for it.
+            // Only in the first round, and after the leases are extended: they cannot wait for it.
             if isFirst { await recount() }
             signals.wakeup.ring()
             if isFirst { statistics.noteBeginning() }
@@ -64,7 +64,7 @@ struct Housekeeper: Sendable {
     /// Sleeps until the next round. Without work, all services of the run poll less often.
     private func rest() async {
         if await hasNothingToDo(), signals.pace.beginRest() {
-            // A job that was added before changes were noticed.
+            // A job may have been added before the watch began.
             if await !hasNothingToDo() { signals.pace.endRest() }
         }
         await signals.pace.pause(.milliseconds(100), rest: min(PollingPace.rest, .milliseconds(lease / 12)))

@@ -45,7 +45,7 @@ public final class RunStatistics: Sendable {
         }
     }
 
-    /// Counts an item that no worker of this run has run: its last worker died while it ran alone.
+    /// Counts an item that failed as `worker-crash`: its last worker died while the item ran alone.
     func countWorkerCrash(of job: JobID) {
         saw(jobs: [job])
         state.withLock { $0.counts.failed += 1 }

@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// Ends items whose host must not be requested now.
 final class BlockedHosts: Sendable {
-    /// How long an item waits in memory for a host whose circuit is open.
+    /// How long an item waits in memory for a blocked host: an open circuit or a `Retry-After`.
     static let longestWait = Duration.seconds(5)
 
     let downloader: Downloader

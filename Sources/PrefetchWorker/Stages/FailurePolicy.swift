@@ -51,7 +51,9 @@ final class FailurePolicy: Sendable {
     private func putBack(_ failure: Failure) -> ItemEnding {
         // Another file may have got space since, so the shortage may be over.
         let shortage = budget.reasonOfShortage ?? (failure.isAtCacheLimit ? failure.message : nil)
-        if let shortage, !budget.isStuck, !disk.isInTrouble { return budget.putOff(shortage, now: settings.now()) }
+        if let shortage, !budget.isStuck, !disk.isInTrouble {
+            return budget.shortageEnding(shortage, now: settings.now())
+        }
         disk.report(shortage ?? failure.message)
         return .release
     }

@@ -125,7 +125,7 @@ final class Publisher: Sendable {
                 let failure: FailureClass = blobs.count > 1 ? .transform : .tooLarge
                 let record = limits.explained(Failure(failure, reason))
                 if !isHopeless, let budget, !budget.isStuck {
-                    return await end(group, budget.putOff(reason, now: store.database.currentTime))
+                    return await end(group, budget.shortageEnding(reason, now: store.database.currentTime))
                 }
                 await end(group, isHopeless ? .failed(record) : .release)
                 if !isHopeless { disk.report(reason) }

@@ -119,7 +119,7 @@ final class SharedFetches<Value: Sendable>: Sendable {
     /// The present place of a fetch.
     func place(_ key: String) -> FetchPlace? { entries.withLock { $0[key]?.place } }
 
-    /// The users of each fetch with several users, by the id of the user that started it.
+    /// The users of each fetch that its starter does not use alone, by the starter's id.
     var sharers: [Int64: [Int64]] {
         entries.withLock { entries in
             entries.values.filter { $0.places.count > 1 || $0.places[$0.name] == nil }

@@ -81,7 +81,7 @@ final class PollingPace: Sendable {
     }
 }
 
-/// Tells when a program writes to SQLite's log, without looking: by inotify.
+/// Notices writes to SQLite's log by inotify, without polling.
 ///
 /// It costs a busy worker nothing, since the kernel reports one change and then no more until it is asked again. See
 /// https://man7.org/linux/man-pages/man7/inotify.7.html

@@ -22,7 +22,7 @@ struct CacheCollectCommand: AsyncParsableCommand {
         commandName: "gc",
         abstract: "Evicts files beyond the age and size limits, and removes files that a crash left.",
         discussion: """
-            The command never evicts pinned files and files of items in flight. Workers may run meanwhile; they do the same
+            The command never evicts pinned files or files of items in flight. Workers may run meanwhile; they do the same
             every minute and at the end of a run, except that only this command lists a bucket and deletes objects that the
             index does not have.
 
@@ -78,8 +78,8 @@ struct CacheClearCommand: AsyncParsableCommand {
                 let totals = try await store.cache.totals()
                 let also = quarantine ? ", and the files in quarantine" : ""
                 let plan =
-                    "Of \(totals.blobs) cached files (\(Output.bytes(totals.bytes))) all are removed that are neither pinned nor in "
-                    + "use\(also)."
+                    "Removes all cached files that are neither pinned nor in use\(also). The cache has \(totals.blobs) files "
+                    + "(\(Output.bytes(totals.bytes)))."
                 guard try confirmation.allows(plan) else { return nil }
                 let collector = Collector(
                     store: store, cache: cache, policy: CachePolicy(), logger: CacheCommand.logger)

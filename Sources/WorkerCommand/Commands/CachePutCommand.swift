@@ -13,8 +13,8 @@ struct CachePutCommand: AsyncParsableCommand {
             limits, and in a confined process all of its pixels. It replaces the earlier picture of the URL. Jobs then find \
             it in the cache and make no request. Workers may run meanwhile.
 
-            --variant stores it as a variant: under a name alone, in the place of what 'worker get' finds under that name; \
-            or for a whole variant, so that jobs with the same variant use it too.
+            --variant stores it as a variant. With a name alone (thumb), it replaces the file that 'worker get' finds under \
+            that name. With a whole variant (thumb=320x240,webp), jobs with the same variant use it too.
 
             Exit code 2 when the picture is refused; the class is that of a download that brings the same bytes.
 

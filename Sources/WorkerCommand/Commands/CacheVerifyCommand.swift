@@ -73,13 +73,15 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         let extent =
             quick ? " by name and size; none was read" : sample == nil ? "" : "; \(audit.read) of them were read"
         var lines = [
-            "\(audit.good) blobs are good (\(Output.bytes(audit.bytes)))\(extent), \(audit.unreferenced) unreferenced"
+            "\(audit.good) \(audit.good == 1 ? "blob is" : "blobs are") good (\(Output.bytes(audit.bytes)))\(extent), \(audit.unreferenced) unreferenced"
         ]
         lines += some(audit.missing) { "missing: \($0)" }
         lines += some(audit.damaged) { "damaged: \($0) (now in quarantine)" }
         lines += some(audit.unreadable) { "unreadable: \($0)" }
         lines += some(audit.strangers) { "does not belong in the cache: \(Terminal.safe($0))" } + audit.inconsistencies
-        if audit.repairedLinks > 0 { lines.append("\(audit.repairedLinks) links were corrected") }
+        if audit.repairedLinks > 0 {
+            lines.append("\(audit.repairedLinks) \(audit.repairedLinks == 1 ? "link was" : "links were") corrected")
+        }
         lines += audit.repairJobs.map { "queued again as job \($0)" }
         lines += some(audit.lost.map(\.name)) { "lost, not restored yet: \($0)" }
         if audit.blacklisted > 0 {
@@ -89,14 +91,19 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         if audit.lost.count > audit.blacklisted {
             lines.append("queue the lost files again with: worker cache verify --repair")
         }
-        if audit.onTheirWay > 0 { lines.append("\(audit.onTheirWay) lost files are being fetched again") }
+        if audit.onTheirWay > 0 {
+            lines.append(
+                "\(audit.onTheirWay) lost \(audit.onTheirWay == 1 ? "file is" : "files are") being fetched again")
+        }
         if audit.quarantinedFiles > 0 {
             lines.append(
-                "\(audit.quarantinedFiles) files are in quarantine (\(Output.bytes(audit.quarantinedBytes))); they are deleted after "
-                    + "--quarantine-age, or with: worker cache clear --quarantine")
+                "\(audit.quarantinedFiles) \(audit.quarantinedFiles == 1 ? "file is" : "files are") in quarantine "
+                    + "(\(Output.bytes(audit.quarantinedBytes))), deleted after --quarantine-age, or with: worker cache clear --quarantine"
+            )
         }
         if audit.unrepairable > 0 {
-            lines.append("\(audit.unrepairable) URLs can't be queued again: their jobs were removed")
+            lines.append(
+                "\(Output.count(audit.unrepairable, "URL")) can't be queued again: the jobs of such URLs were removed")
         }
         return lines
     }

@@ -10,7 +10,7 @@ struct DashboardCommand: AsyncParsableCommand {
         discussion: """
             It needs no worker beside it, and shows all workers of the database. At addresses that other machines can reach it \
             requires a token, which a person enters once and Prometheus sends with /metrics as a bearer token. It speaks HTTP; \
-            put a web server with TLS before it where the network is not your own. Ctrl-C ends it.
+            on a network that you do not trust, put a web server with TLS in front of it. Ctrl-C ends it.
 
             EXAMPLES:
               worker dashboard

@@ -20,7 +20,7 @@ struct EnqueueCommand: AsyncParsableCommand {
             may be empty. docs/reference/variants.md explains the parts:
               fits       inside (default), outside, cover, contain, fill
               positions  \(VariantReference.positions.joined(separator: ", "))
-              densities  @1+@2+@3 makes NAME, NAME@2x and NAME@3x, with two and three times the pixels
+              densities  @1+@2+@3 makes NAME, NAME@2x and NAME@3x, with two and three times the width and height
               formats    \(VariantReference.formats.joined(separator: ", "))
               options    \(VariantReference.options.joined(separator: ", "))
               effects    \(VariantReference.effects.joined(separator: "\n             "))
@@ -122,7 +122,7 @@ struct EnqueueCommand: AsyncParsableCommand {
         Terminal.print(json ? #"{"job":\#(id),"urls":\#(intake.spool.count)}"# : "\(id)")
     }
 
-    /// A long list takes seconds, and nothing of it is left where a signal interrupts that.
+    /// Adding a long list takes seconds; if a signal interrupts it, none of the list is added.
     private func addedUnlessInterrupted(_ intake: JobIntake, to store: JobStore) async throws -> JobID? {
         let work = Task { [fallback] in try await intake.add(to: store, fallbacks: fallback) }
         let (added, interruption) = try await stoppable { stop in

@@ -38,7 +38,11 @@ struct EventsCommand: AsyncParsableCommand {
             valueName: "file"))
     var cursor: String?
 
-    @Flag(inversion: .prefixedNo, help: "Wait for more events at the end of the log (the default), or end there.")
+    @Flag(
+        inversion: .prefixedNo,
+        help:
+            "Whether to wait for more events at the end of the log (the default); with --no-follow the command ends there."
+    )
     var follow = true
 
     @Flag(help: "Show URLs as they were enqueued, with user name, password and signatures.")

@@ -20,8 +20,8 @@ struct ExplainCommand: AsyncParsableCommand {
         let variants: [VariantRecord]
         let blacklisted: BlacklistEntry?
         /// UTC milliseconds.
-        /// `asked` if the origin sent `Retry-After`; `parked` if its circuit is open.
         let hostBlockedUntil: WallTime?
+        /// `asked` if the origin sent `Retry-After`; `parked` if its circuit is open.
         let hostBlockedFor: String?
         let items: [ItemRecord]
         let tries: [TryRecord]
@@ -149,7 +149,7 @@ struct ExplainCommand: AsyncParsableCommand {
         var line =
             "  asked     \(Output.time(one.at)): \(one.failure ?? one.httpStatus.map { "status \($0)" } ?? "done")"
         if let bytes = one.received { line += ", \(Output.bytes(bytes))" }
-        if let saved = one.saved { line += ", \(Output.bytes(saved)) not waited for" }
+        if let saved = one.saved { line += ", \(Output.bytes(saved)) rejected before they came" }
         if let redirects = one.redirects, redirects > 0 { line += ", \(redirects) redirects" }
         if let address = one.address, !address.isEmpty { line += ", \(address)" }
         if let version = one.httpVersion { line += ", HTTP/\(version)" }

@@ -102,7 +102,7 @@ struct ImportCommand: AsyncParsableCommand {
         }
         Terminal.print(json ? try Output.json(counts) : Self.text(counts, dryRun: dryRun))
         if let interruption {
-            Terminal.error("worker: Stopped. Run it again to go on: what is stored is skipped.")
+            Terminal.error("worker: Stopped. Run the same command again to continue; it skips stored pictures.")
             throw interruption
         }
         if counts.failed > 0 { throw ExitCode.someFailed }

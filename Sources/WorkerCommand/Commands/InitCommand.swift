@@ -8,8 +8,8 @@ struct InitCommand: AsyncParsableCommand {
         commandName: "init",
         abstract: "Creates the database and the cache, so that jobs can be inserted with sqlite3.",
         discussion: """
-            It can be repeated: it changes nothing that exists. `enqueue` and `run` do the same by themselves, except that only \
-            `init` makes the bucket of a cache in a bucket, if it is missing.
+            It can be repeated: it changes nothing that exists. You need not call it: `enqueue` creates a missing database, and \
+            `run` creates a missing database and cache. Only `init` creates a missing bucket.
 
             EXAMPLES:
               worker init

@@ -137,7 +137,7 @@ struct RetryCommand: AsyncParsableCommand {
             Terminal.error(
                 retryFailed
                     ? "\(listed) of their URLs were taken off the blacklist."
-                    : "\(listed) of them stand on the blacklist and will fail again: add --retry-failed to ask for them."
+                    : "\(listed) of their URLs are on the blacklist, so these items will end as blacklisted: add --retry-failed to request them."
             )
         }
     }

@@ -58,7 +58,7 @@ struct LimitsCommand: AsyncParsableCommand {
                 throw SettingsError("\(own.name) applies to all hosts together: leave out the host.")
             }
             try await common.withStore { [change] store in
-                if reset, try await !isReset(name, in: store) { return }
+                if reset, try await !resetIfConfirmed(name, in: store) { return }
                 if isChange { try await store.hosts.setLimits(change) }
                 show(try await store.hosts.limits())
             }
@@ -67,8 +67,8 @@ struct LimitsCommand: AsyncParsableCommand {
 
     /// Resets limits, if the user says so.
     ///
-    /// - Parameter name: the host's; that of the limits of all hosts otherwise.
-    private func isReset(_ name: String, in store: JobStore) async throws -> Bool {
+    /// - Parameter name: the host's name, or the name that stands for the limits of all hosts.
+    private func resetIfConfirmed(_ name: String, in store: JobStore) async throws -> Bool {
         let whose = host == nil ? "for all hosts" : "for \(Terminal.safe(name))"
         guard try await store.hosts.limits().contains(where: { $0.host == name }) else {
             Terminal.error("worker: No limits are set \(whose). List them with: worker limits")

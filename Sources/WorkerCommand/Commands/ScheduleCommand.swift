@@ -73,8 +73,8 @@ struct ScheduleCommand: AsyncParsableCommand {
                 let added = try await common.withStore { store in try await store.schedules.put(schedule) }
                 for file in parsed.sources.compactMap(\.file) {
                     Terminal.error(
-                        "worker: The list \(Terminal.safe(file)) is read at each run, by workers that are started with --lists and the "
-                            + "folder that it is in.")
+                        "worker: Each run reads the list \(Terminal.safe(file)): start the worker with --lists and the folder of "
+                            + "this list.")
                 }
                 if json {
                     return Terminal.print(
@@ -240,7 +240,7 @@ struct ScheduleCommand: AsyncParsableCommand {
     }
 }
 
-/// Changes schedules by their names; one that does not exist is told, and the others are changed.
+/// Changes schedules by their names; it reports one that does not exist, and changes the others.
 private func each(
     _ names: [String], _ common: CommonOptions, _ verb: String,
     _ change: (JobStore, String) async throws -> Bool,

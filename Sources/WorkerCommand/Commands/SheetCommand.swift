@@ -30,7 +30,7 @@ struct SheetCommand: AsyncParsableCommand {
     @Option(Setting.whole("across", 10, in: ContactSheet.Layout.acrossRange, "Pictures in a row.")) var across: Int?
     @Option(Setting.whole("tile", 160, in: ContactSheet.Layout.tileRange, "Width and height of each, in pixels."))
     var tile: Int?
-    @Option(Setting.whole("limit", 100, in: 1...1_024, "How many pictures at most; there are 32 rows at most."))
+    @Option(Setting.whole("limit", 100, in: 1...1_024, "Maximum number of pictures; a sheet has at most 32 rows."))
     var limit: Int?
     @Flag(help: "Print JSON.") var json = false
     @OptionGroup(title: "ADVANCED: PICTURES") var pictures: PictureOptions

@@ -66,7 +66,8 @@ struct StatusCommand: AsyncParsableCommand {
     /// - Returns: whether the state may still change.
     private func show(_ store: JobStore) async throws -> Bool {
         if !json, let since = try await store.reports.suspendedSince() {
-            Terminal.print("All jobs are paused since \(Output.time(since)). Resume them with: worker resume --all")
+            Terminal.print(
+                "All jobs have been paused since \(Output.time(since)). Resume them with: worker resume --all")
         }
         guard let job else {
             let jobs = try await store.reports.progress()
@@ -108,7 +109,7 @@ struct StatusCommand: AsyncParsableCommand {
         let age = Output.duration(seconds: Double(max(0, now - since)) / 1_000)
         return """
             The database's log has grown to \(Output.bytes(log.bytes)): \(who) has kept a read transaction open for \(age). \
-            Workers go on; the log is cut when that program is done.
+            Workers continue; SQLite truncates the log after that program has ended its transaction.
             """
     }
 

@@ -280,7 +280,7 @@ final class ListIntake {
     static func verdict(argument text: String) -> URLCheck.Verdict {
         let verdict = URLCheck.verdict(text)
         guard case .bad = verdict else {
-            // What the check lets pass, the downloader may not be able to send.
+            // The downloader may reject a URL that the check accepts.
             if text.contains(",http://") || text.contains(",https://") {
                 return .doubtful("'\(Terminal.safe(text))' may be two URLs: write a space between them.")
             }

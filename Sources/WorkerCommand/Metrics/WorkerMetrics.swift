@@ -46,8 +46,12 @@ struct WorkerMetrics: Sendable {
             .gauge("cache_bytes", "Bytes of the files in the cache.", Double(cache.bytes)),
             .gauge(
                 "cache_reserved_bytes", "Bytes reserved for files that are being written.", Double(cache.reservedBytes)),
-            .counter("cache_hits", "Items that ended without the network.", cache.hits),
-            .counter("cache_misses", "Items that were downloaded.", cache.misses),
+            .counter(
+                "cache_hits", "Items whose source's bytes came from the cache, including those confirmed by a 304.",
+                cache.hits),
+            .counter(
+                "cache_misses", "Items whose source was downloaded, read from a file or delivered by a loader.",
+                cache.misses),
             .counter("cache_revalidated_bytes", "Bytes saved by 304.", cache.revalidatedBytes),
             .counter("cache_deduped_bytes", "Bytes saved by deduplication.", cache.dedupedBytes),
             .counter("cache_evicted_files", "Files evicted.", cache.evictedBlobs),

@@ -9,7 +9,7 @@ struct RunKeepers {
     /// Whether the run ends when no work is left.
     private let drains: Bool
 
-    /// How long the end of a run that drains waits for receivers of notices. What is not sent then is sent by the next run.
+    /// How long a draining run waits at its end for notices to be sent. The next run sends the rest.
     private static let patience: Duration = .seconds(10)
 
     init(_ configuration: WorkerConfiguration, _ store: JobStore, _ access: ListAccess, _ logger: Logger) throws {

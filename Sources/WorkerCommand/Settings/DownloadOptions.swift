@@ -43,7 +43,7 @@ enum DownloadSettings {
         return text
     }
     static let allowFiles = Setting.text(
-        "allow-files", nil, "folder", "A folder whose files file: URLs may name; repeatable.")
+        "allow-files", nil, "folder", "A folder from which file: URLs may be read; repeatable.")
     static let allowData = Setting.flag("allow-data", "Accept data: URLs, which contain their picture.")
     static let all: [any NamedSetting] = [
         maxBody, maxRedirects, connectTimeout, silenceTimeout, totalTimeout, nameLifetime, retryDelay, userAgent,

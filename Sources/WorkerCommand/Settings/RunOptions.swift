@@ -28,7 +28,7 @@ enum RunSettings {
         placeholder: "style")
     static let progressInterval = Setting.time(
         "progress-interval", "1s",
-        "How often the progress of running transfers is written to the database; 400ms is the least.",
+        "How often the progress of running transfers is written to the database; values below 400ms have no effect.",
         in: 100...3_600_000)
     static let all: [any NamedSetting] = [
         concurrency, perHost, transforms, order, allowAddresses, maxTries, maxAge, links, progressInterval,

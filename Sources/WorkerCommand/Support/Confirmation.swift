@@ -18,7 +18,8 @@ struct Confirmation: ParsableArguments {
         }
         if yes { return true }
         guard isatty(STDIN_FILENO) == 1, Terminal.errorIsTerminal else {
-            throw SettingsError("\(plan) Without a terminal that needs --yes; --dry-run only shows it.")
+            throw SettingsError(
+                "\(plan) There is no terminal to ask on: add --yes to do it, or --dry-run to only show it.")
         }
         Terminal.errorRaw("\(plan) Go on? [y/N] ")
         if let answer = readLine()?.lowercased(), ["y", "yes"].contains(answer) { return true }

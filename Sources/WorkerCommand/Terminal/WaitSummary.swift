@@ -13,7 +13,7 @@ struct WaitSummary {
 
     var items: Int { waits.reduce(0) { $0 + $1.items } }
 
-    /// Such as `610 wait for 12 hosts, 24 s at most`; nil if no item waits. It leaves the time out if it is unknown,
+    /// Such as `610 wait for 12 hosts, 0:24 at most`; nil if no item waits. It leaves the time out if it is unknown,
     /// and says `at least` if more items wait than were counted.
     var short: String? {
         guard let first = waits.first else { return nil }

@@ -808,7 +808,7 @@ WHEN CASE WHEN OLD.state = NEW.state THEN OLD.finished_at IS NOT NULL
     ELSE (OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN 0 WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE 0 END)
         OR (NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
             AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued')) END BEGIN
-    SELECT RAISE(ABORT, 'what an item ended with stays as it is; retry it instead') WHERE OLD.state = NEW.state;
+    SELECT RAISE(ABORT, 'the result of an ended item cannot be changed; retry the item instead') WHERE OLD.state = NEW.state;
     SELECT RAISE(ABORT, 'the states of an item are queued, active, delayed, done, failed, cancelled, in lower case')
         WHERE NOT (NEW.state = 'queued' OR NEW.state = 'active' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled');
     SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make')

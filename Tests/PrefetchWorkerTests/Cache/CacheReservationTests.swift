@@ -71,7 +71,7 @@ struct CacheReservationTests {
                 #expect(!shortage.lasts(at: 3_600_000 + Int64(second) * 1_000))
             }
             #expect(shortage.lasts(at: 3_610_001))
-            shortage.isOver()
+            shortage.clear()
             #expect(!shortage.lasts(at: 3_620_000))
             // The second refusal comes an hour later.
             for second in [3_620, 7_220] as [Int64] { shortage.noteRefusal(at: second * 1_000) }

@@ -10,7 +10,7 @@ import Testing
             try await w.run("pause", "2")
             #expect(try await w.run("pause", "--all").line == "all jobs are paused")
             #expect(try await w.run("pause", "--all").line == "all jobs were paused already")
-            #expect(try await w.run("status").lines[0].hasPrefix("All jobs are paused since 20"))
+            #expect(try await w.run("status").lines[0].hasPrefix("All jobs have been paused since 20"))
             try await w.enqueue(w.url("/3.png"), "--priority", "100")
             // A drain has nothing to do.
             try await w.drain()

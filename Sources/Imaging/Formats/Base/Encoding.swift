@@ -30,7 +30,7 @@ struct Encoding {
         return (\Encoding.quality, 1)
     }
 
-    /// Whether all pixels, or nearly all, stay as they are.
+    /// Whether the encoding is lossless or near-lossless.
     var isLossless: Bool { options.areLossless(for: format) }
 
     var losesNothing: gboolean { options.flag(.lossless) ? 1 : 0 }

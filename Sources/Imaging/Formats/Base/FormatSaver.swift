@@ -11,7 +11,7 @@ protocol FormatSaver: Sendable {
     /// The effort if none is named and ``VariantSpec/Output/usualEffort`` has none.
     func usualEffort(pixels: Int) -> Int
     /// Whether libvips' saver writes the whole file, so that it need not be held in memory.
-    func isComplete(by libvips: Picture) -> Bool
+    func isWrittenByLibvips(_ picture: Picture) -> Bool
     /// Runs libvips' saver; −1 if it has none for this format.
     func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt
     /// The whole file.
@@ -23,7 +23,7 @@ protocol FormatSaver: Sendable {
 extension FormatSaver {
     func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { 8 }
     func usualEffort(pixels: Int) -> Int { 4 }
-    func isComplete(by libvips: Picture) -> Bool { !libvips.hasMetadata }
+    func isWrittenByLibvips(_ picture: Picture) -> Bool { !picture.hasMetadata }
     func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt { -1 }
     func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
         try EncodedFile { save(picture, encoding, to: $0) }
@@ -37,7 +37,7 @@ extension Picture {
 
     /// Encodes, and writes to `descriptor` from its present offset.
     func write(_ encoding: Encoding, to descriptor: FileDescriptor) throws(VipsFailure) {
-        guard encoding.saver.isComplete(by: self) else { return try encoded(encoding).write(to: descriptor) }
+        guard encoding.saver.isWrittenByLibvips(self) else { return try encoded(encoding).write(to: descriptor) }
         try EncoderMemory.check(encoding, storedSize)
         // libvips works on a duplicate, and closes that.
         guard let target = vips_target_new_to_descriptor(descriptor.rawValue) else { throw VipsFailure.take() }

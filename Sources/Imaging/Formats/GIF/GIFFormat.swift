@@ -67,7 +67,7 @@ struct GIFFormat: FormatDefinition {
 
 private struct GIFSaver: FormatSaver {
     func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { 60 }
-    func isComplete(by libvips: Picture) -> Bool { false }
+    func isWrittenByLibvips(_ picture: Picture) -> Bool { false }
 
     /// Written like an animation: with at most this many colours, and exactly if the picture has no more.
     func file(of picture: Picture, _ encoding: Encoding) throws(VipsFailure) -> EncodedFile {

@@ -67,8 +67,8 @@ struct HEIFFormat: FormatDefinition {
 }
 
 extension Picture {
-    /// Copies the metadata that its HEIC loader lends, which would end with the opened picture and not with those made
-    /// from it.
+    /// Copies the metadata that the HEIC loader only lends: it is freed with the opened picture, although pictures made from
+    /// that still refer to it.
     fileprivate func owningItsBlobs() throws(VipsFailure) -> Picture {
         let copy = try then { pw_vips_copy($0, &$1) }
         for name in metadataFields where lend({ vips_image_get_typeof($0, name) == vips_blob_get_type() }) {

@@ -18,7 +18,7 @@ struct HEIFSaver: FormatSaver {
     /// pixels took 12 s at effort 4 on one core here, and 5 s at effort 2.) HEIC has no effort.
     private static let largePicture = 4_000_000
 
-    func isComplete(by libvips: Picture) -> Bool { false }
+    func isWrittenByLibvips(_ picture: Picture) -> Bool { false }
 
     func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
         let effort = encoding.effort(for: picture)

@@ -81,7 +81,7 @@ struct JPEGFormat: FormatDefinition {
 }
 
 private struct JPEGSaver: FormatSaver {
-    func isComplete(by libvips: Picture) -> Bool { true }
+    func isWrittenByLibvips(_ picture: Picture) -> Bool { true }
 
     func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
         picture.lend {

@@ -41,8 +41,8 @@ struct JXLFormat: FormatDefinition {
         return try picture.with(exif.map(SourceExif.init), xmp: Self.box("xml ", bytes))
     }
 
-    /// From libvips 8.15 on, a picture is refused whose EXIF has no valid offset before it. This names the boxes of metadata
-    /// as unused room.
+    /// libvips 8.15 and later refuse a picture whose EXIF box has no valid offset. This renames the metadata boxes to `free`,
+    /// which decoders skip.
     func hidingMetadata(_ file: UnsafeRawBufferPointer) -> PatchedBytes? {
         let reader = ByteReader(file)
         // A bare codestream has no boxes.

@@ -55,7 +55,7 @@ final class JXLFrameSource: FrameSource {
 
     private func frame() throws(Failure) -> AnimationFrame {
         // The limits were checked for this number.
-        guard given < frameCount else { throw Failure(.badImage, "The jxl has more frames than its headers.") }
+        guard given < frameCount else { throw Failure(.badImage, "The jxl has more frames than its headers say.") }
         given += 1
         decoder.lend { pixels in
             if let start = pixels.bindMemory(to: UInt8.self).baseAddress { shown.copy(from: start) }
@@ -71,7 +71,7 @@ struct FrameClock {
     /// Where the last frame ended, in milliseconds.
     private var end = 0
 
-    /// So many ticks in so many seconds; a file's 0 counts as 1.
+    /// `ticks` ticks last `seconds` seconds; a 0 in the file counts as 1.
     init(ticks: Int = 1_000, inSeconds seconds: Int = 1) {
         perSecond = Double(max(1, ticks)) / Double(max(1, seconds))
     }

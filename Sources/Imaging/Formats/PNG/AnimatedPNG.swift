@@ -82,7 +82,7 @@ struct AnimatedPNG {
         while let chunk = try chunk() {
             switch chunk.name {
             case "IDAT" where isDefault: break
-            case "fdAT" where !isDefault: try count(chunk)
+            case "fdAT" where !isDefault: try checkSequence(of: chunk)
             case "fcTL", "IEND", "IDAT", "fdAT": return try frame(control, rectangle, data, endingWith: chunk)
             default:
                 offset = chunk.end
@@ -114,7 +114,7 @@ struct AnimatedPNG {
         guard control.content.count == 26, control.isIntact(reader) else {
             throw Self.broken("has a frame whose control is damaged")
         }
-        try count(control)
+        try checkSequence(of: control)
         let numbers = (0..<4).map { control.number(4 + 4 * $0, reader) }
         let rectangle = PixelRectangle(left: numbers[2], top: numbers[3], width: numbers[0], height: numbers[1])
         // Each number has 32 bits.
@@ -151,7 +151,7 @@ struct AnimatedPNG {
     }
 
     /// Checks the sequence number, to notice programs that have reordered chunks.
-    private mutating func count(_ chunk: PNGChunk) throws(Failure) {
+    private mutating func checkSequence(of chunk: PNGChunk) throws(Failure) {
         guard chunk.content.count >= 4, chunk.number(0, reader) == sequence else {
             throw Self.broken("has frames that are out of order")
         }

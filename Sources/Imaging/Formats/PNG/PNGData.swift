@@ -60,7 +60,7 @@ struct PNGData {
     /// The number of rows from the top that have come.
     var rows: Int { rows(of: size) }
 
-    /// The number of rows that have come of a pass with which the data begin.
+    /// The number of rows that have come, if the data begin with this pass.
     func rows(of pass: PixelSize) -> Int {
         guard let rows = PNGRows(parts, bitsPerPixel: bitsPerPixel) else { return 0 }
         rows.begin(width: pass.width)

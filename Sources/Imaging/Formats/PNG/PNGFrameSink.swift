@@ -4,7 +4,8 @@ internal import Core
 import ImageFiles
 internal import SystemPackage
 
-/// Writes an animated PNG: the rectangle of each frame that changes, drawn over the shown picture if that is smaller.
+/// Writes an animated PNG: the rectangle of each frame that changes, drawn over the shown picture if that makes
+/// the data smaller.
 ///
 /// All pixels are kept exactly, as red, green, blue and alpha of eight bits: a file has one pixel format, and whether a
 /// later frame has an alpha is not known at its beginning.

@@ -75,7 +75,7 @@ struct WebPSaver: FormatSaver {
     func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { encoding.isLossless ? 30 : 10 }
 
     /// A file without metadata is written by libwebp directly.
-    func isComplete(by libvips: Picture) -> Bool { libvips.hasMetadata }
+    func isWrittenByLibvips(_ picture: Picture) -> Bool { picture.hasMetadata }
 
     func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt {
         let near = encoding.options.whole(.nearLossless)
