@@ -2,7 +2,8 @@ import ImageFiles
 import Variants
 
 extension ImageFormat {
-    /// The only list of the formats that libraries decode; a format that is not in it has its decoder in its header.
+    /// The only list of the formats that libraries decode; for any other format its ``FormatHeader`` provides
+    /// the decoder.
     var definition: any FormatDefinition {
         switch self {
         case .jpeg: JPEGFormat()

@@ -15,22 +15,7 @@ extension Picture {
         defer { withExtendedLifetime(memory) {} }
         return try body(UnsafeRawBufferPointer(start: start, count: size.pixels * memory.bands))
     }
-}
 
-extension PixelBuffer {
-    /// A copy that libvips can process.
-    func picture() throws(Failure) -> Picture {
-        do throws(VipsFailure) {
-            return try lend { (pixels) throws(VipsFailure) in
-                try Picture(rgba: UnsafeRawBufferPointer(pixels), size)
-            }
-        } catch {
-            throw error.error(.transform, "A frame could not be handed to libvips")
-        }
-    }
-}
-
-extension Picture {
     /// A copy of the pixels, in web colours, with an alpha.
     func pixelBuffer() throws(Failure) -> PixelBuffer {
         let buffer = try PixelBuffer(storedSize)
@@ -45,9 +30,7 @@ extension Picture {
         }
         return buffer
     }
-}
 
-extension Picture {
     /// Whether ``shrunk(to:)`` supports this picture: eight bits a channel, at most four channels, and no side that
     /// grows.
     func canBeShrunk(to size: PixelSize) -> Bool {
@@ -119,6 +102,19 @@ extension Picture {
 
     /// Lines decoded at a time: two rows of JPEG blocks with halved chroma.
     private static let strip = 16
+}
+
+extension PixelBuffer {
+    /// A copy that libvips can process.
+    func picture() throws(Failure) -> Picture {
+        do throws(VipsFailure) {
+            return try lend { (pixels) throws(VipsFailure) in
+                try Picture(rgba: UnsafeRawBufferPointer(pixels), size)
+            }
+        } catch {
+            throw error.error(.transform, "A frame could not be handed to libvips")
+        }
+    }
 }
 
 /// Makes a smaller picture from another's rows, which come once and from the top.

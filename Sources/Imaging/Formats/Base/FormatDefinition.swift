@@ -183,7 +183,7 @@ extension OwnFormatDefinition {
     ) -> CInt { -1 }
 }
 
-/// A format whose header has the decoder.
+/// A format whose ``FormatHeader`` provides the decoder.
 struct CodedFormat: OwnFormatDefinition {
     let header: any FormatHeader
 
