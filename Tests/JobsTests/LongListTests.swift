@@ -7,7 +7,7 @@ import Testing
 
 /// Jobs whose lists are so long that their rows are added in several transactions.
 @Suite(.timeLimit(.minutes(15))) struct LongListTests {
-    private static let count = 5_000
+    private static let count = 10_000
 
     private static func urls(_ count: Int = count) -> [ListRows.Row] {
         (0..<count).map { ("https://a.example/\($0).jpg", $0 % 3 == 0 ? #"{"n":\#($0)}"# : nil) }
@@ -21,7 +21,7 @@ import Testing
     }
 
     /// The row before which the second slice begins or goes on.
-    private static let inTheMiddle = 3_000
+    private static let inTheMiddle = 6_000
 
     private static func items(_ queue: Queue) async throws -> Int64? {
         try await queue.store.database.read { try $0.integer("SELECT count(*) FROM items") }
@@ -51,7 +51,7 @@ import Testing
                 }
             }
             let job = try #require(try await Self.addition(queue, rows).add { id, _ in id })
-            #expect(seen.withLock { $0 } == ["0|2048"])
+            #expect(seen.withLock { $0 } == ["0|4096"])
             let progress = try await queue.progress(job)
             #expect(progress.total == Self.count && progress.queued == Self.count && progress.state == .queued)
             try await Self.expectNothingLeft(queue, items: Int64(Self.count) + 1)

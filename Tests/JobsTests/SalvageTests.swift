@@ -185,7 +185,7 @@ struct SalvageTests {
                 let report = try rebuild(path)
                 #expect(report.jobs == 31 && report.items == 31 && !report.isComplete, "\(report)")
                 let reason = report.unreadable.first
-                #expect(reason?.contains("ends \(missing) bytes too early") == true, "\(report.unreadable)")
+                #expect(reason?.contains("is \(missing) bytes too short") == true, "\(report.unreadable)")
                 let kept = ProcessTable.contents(of: report.kept)?.count
                 #expect(kept == whole.count - missing)
             }

@@ -120,7 +120,7 @@ import Testing
             for (name, file) in [("inside", urls), ("outside", secret), ("link", folder + "/link.txt")] {
                 let told = try await w.run(
                     "schedule", "add", w.file("\(name).yaml", "sources: ['\(file)']\nschedule: '@hourly'\n"))
-                #expect(told.errors.contains("is read at each run, by workers that are started with --lists"))
+                #expect(told.errors.contains("start the worker with --lists and the folder of this list"))
                 try await comes(name, w)
             }
             try await w.drain()

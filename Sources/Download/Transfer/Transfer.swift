@@ -151,14 +151,13 @@ extension Transfer {
     /// - Returns: whether it may be used. Bytes that came before the request would be taken for its answer.
     func take(_ connection: KnownConnections.Connection) -> Bool {
         // On a new connection the server may send first, as TLS and HTTP/2 do.
-        let unsolicited =
-            openedSockets.isEmpty ? connections.unsolicited(on: connection, isSecure: speaksTLS) : .nothing
-        if case .nothing = unsolicited {
+        let early = openedSockets.isEmpty ? connections.unsolicited(on: connection, isSecure: speaksTLS) : .nothing
+        if case .nothing = early {
             connections.use(connection, for: queued.host)
             self.connection = connection
             return true
         }
-        if case .bytes = unsolicited { connections.distrust(queued.host) }
+        if case .bytes = early { connections.distrust(queued.host) }
         needsOtherConnection = true
         return false
     }

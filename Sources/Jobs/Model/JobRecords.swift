@@ -147,4 +147,6 @@ public final class ClaimedItem: Sendable {
 public struct Claim: Sendable {
     public let items: [ClaimedItem]
     public let jobs: [JobID: JobDefinition]
+
+    static let nothing = Claim(items: [], jobs: [:])
 }

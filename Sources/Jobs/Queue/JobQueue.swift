@@ -19,14 +19,12 @@ public struct JobQueue: Sendable {
         sparing: StalledJobPolicy = StalledJobPolicy(), caution: Caution? = nil,
     ) async throws(JobsError) -> Claim {
         // Most claims of an idle worker find no items, and should not take the write lock.
-        guard try await hasClaimable(order: order, above: above, sparing: sparing) else {
-            return Claim(items: [], jobs: [:])
-        }
+        guard try await hasClaimable(order: order, above: above, sparing: sparing) else { return .nothing }
         let reading = gate.reading
         // Not synced: if a power failure undoes a claim, its items are still queued.
         return try await gate.write(isDurable: false) { [leaseDuration = gate.leaseDuration] db in
             let queues = sparing.choose(from: try Self.claimable(order: order, above: above, eldest: eldest, in: db))
-            guard !queues.isEmpty else { return Claim(items: [], jobs: [:]) }
+            guard !queues.isEmpty else { return .nothing }
             let now = try reading.moment(in: db)
             let lease = try Self.newLease(of: worker, now: now, lasts: leaseDuration, isAlone: false, in: db)
             var taking = try Taking(
@@ -75,8 +73,8 @@ public struct JobQueue: Sendable {
             """, in: db)
         let own = try ownPriorities(order: order, in: db)
         // Where items have priorities of their own, the first jobs may have no other items.
-        var queues = try statement.all(above?.priority ?? -100, order.rawValue, own.isEmpty ? limit : max(limit, 1_000))
-        {
+        let limit = own.isEmpty ? limit : max(limit, 1_000)
+        var queues = try statement.all(above?.priority ?? -100, order.rawValue, limit) {
             ClaimQueue(job: definition($0, order: order), priority: nil)
         }
         if !own.isEmpty { queues = try queues.filter { try $0.hasUsualItems(in: db) } + own }

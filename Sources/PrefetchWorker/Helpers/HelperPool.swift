@@ -51,8 +51,7 @@ final class HelperPool: Sendable {
             return outcome
         }
         // The decoder or the variants may have killed the helpers. To find out, the picture is decoded without variants. If
-        // that fails, its failure is returned: `decoder-crash` if a helper died again. If it succeeds, the variants are at
-        // fault.
+        // that succeeds, the variants are at fault; its failure is the item's, such as another crash.
         let alone = await transformOnce(source, into: [], [:], OutputPlace(), tolerance)
         guard case .success = alone else { return alone }
         return .failure(

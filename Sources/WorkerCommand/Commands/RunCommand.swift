@@ -77,10 +77,11 @@ struct SupervisedRun {
     /// - Parameters:
     ///   - isOver: asked a few times a second whether the run can stop although other work is left; nil for a run that goes
     ///     on until nothing is left or a signal stops it.
-    ///   - service: runs beside the worker until its task is cancelled. An error of it stops the run.
+    ///   - service: runs beside the worker until its task is cancelled. The worker starts when it listens; an error of it
+    ///     stops the run.
     func run(
         until isOver: (@Sendable (JobStore) async throws -> Bool)? = nil,
-        beside service: (@Sendable (RunStatistics) async throws(WorkerError) -> Void)? = nil,
+        beside service: DashboardOptions.Service? = nil,
     ) async throws -> RunReport {
         let begun = RunProgress.seconds()
         let stop = StopSignal()
@@ -94,16 +95,21 @@ struct SupervisedRun {
             group.addTask { _ = await stop.requestAtSignals { logger.notice(Self.stopping) } }
             let fault = Mutex<WorkerError?>(nil)
             if let service {
+                let (listening, listens) = AsyncStream.makeStream(of: Never.self)
                 group.addTask {
-                    do throws(WorkerError) { try await service(worker.statistics) } catch {
+                    do throws(WorkerError) { try await service(worker.statistics) { listens.finish() } } catch {
                         fault.withLock { $0 = error }
                         stop.request()
                     }
+                    listens.finish()
                 }
+                stop.whenRequested { listens.finish() }
+                // A short run would end before a port in use is noticed.
+                for await _ in listening {}
             }
             group.addTask { await keepers.run() }
             if let manager { group.addTask { await manager.run(worker.statistics, store) } }
-            if let isOver { group.addTask { await watch(store, stop, isOver) } }
+            if let isOver { group.addTask { await stop.request { try await isOver(store) } } }
             if !isQuiet {
                 group.addTask { await RunProgress(statistics: worker.statistics, store: store, display: line).run() }
             }
@@ -121,13 +127,5 @@ struct SupervisedRun {
         let report = try await RunReport.of(result, since: begun, in: store, countsFailures: !isQuiet)
         try await store.close()
         return report
-    }
-
-    private func watch(_ store: JobStore, _ stop: StopSignal, _ isOver: (JobStore) async throws -> Bool) async {
-        while !Task.isCancelled {
-            // Best effort: the run itself reports a database that cannot be read, and cancellation ends the sleep.
-            if (try? await isOver(store)) == true { return stop.request() }
-            try? await Task.sleep(for: .milliseconds(100))
-        }
     }
 }

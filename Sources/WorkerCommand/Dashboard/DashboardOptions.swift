@@ -41,18 +41,20 @@ struct DashboardOptions: ParsableArguments {
     @Option(DashboardSettings.address) var dashboard: String?
     @Option(DashboardSettings.tokenFile) var dashboardTokenFile: String?
 
-    /// The function that serves the dashboard beside a worker; nil without `--dashboard`.
-    ///
+    /// Serves the dashboard beside a worker, and calls its last parameter once it listens.
+    typealias Service = @Sendable (RunStatistics, @escaping @Sendable () -> Void) async throws(WorkerError) -> Void
+
+    /// - Returns: nil without `--dashboard`.
     /// - Throws: `usage` if it can't be served there, before the worker begins.
     func service(
         _ common: CommonOptions, _ access: ListAccess,
-    ) throws -> (@Sendable (RunStatistics) async throws(WorkerError) -> Void)? {
+    ) throws -> Service? {
         let settings = try common.settings()
         guard let address = try settings.optional(DashboardSettings.address, dashboard) else { return nil }
         let options = try DashboardSettings.serverOptions(
             at: address, tokenFile: dashboardTokenFile, common, settings)
         let path = try common.databasePath(settings)
-        return { statistics throws(WorkerError) in
+        return { statistics, onListening throws(WorkerError) in
             do {
                 // A connection of its own, so that a slow query of a page does not delay items.
                 let store = try await JobStore.opening(path: path)
@@ -60,6 +62,7 @@ struct DashboardOptions: ParsableArguments {
                     store: store, cache: options.cache.folder, access: access, statistics: statistics)
                 try await DashboardServer(options, store: store, host: service).run {
                     Terminal.error("The dashboard is at http://\($0)/")
+                    onListening()
                 }
                 try await store.close()
             } catch let error as DashboardError {

@@ -18,6 +18,15 @@ func stoppable<R: Sendable>(_ body: (StopSignal) async throws -> R) async throws
 }
 
 extension StopSignal {
+    /// Requests a stop when `isOver` is true, which is asked ten times a second until the task is cancelled.
+    func request(when isOver: () async throws -> Bool) async {
+        while !Task.isCancelled {
+            // Best effort: the run itself reports a database that cannot be read, and cancellation ends the sleep.
+            if (try? await isOver()) == true { return request() }
+            try? await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
     /// Requests a stop at the first SIGINT or SIGTERM, and ends the process at the second, until the task is cancelled.
     /// Nothing is lost by the second either: the next worker reclaims the leases.
     ///
