@@ -158,4 +158,30 @@ import Testing
             #expect(try await w.value("SELECT count(*) FROM items") == "0")
         }
     }
+
+    /// Otherwise a caller that ends a waiting command with timeout(1) and tries again would enqueue twice.
+    @Test func `An enqueue that waits for the database ends soon after a signal, and adds nothing later`() async throws
+    {
+        try await withWorker { w in
+            try await w.run("init")
+            let held = w.place("held")
+            let shell = try RunningProgram(
+                "/usr/bin/sqlite3", ["-batch", w.database],
+                files: .init(
+                    input: try w.file("in.sql", "BEGIN IMMEDIATE;\n.shell touch \(held)\n.shell sleep 30\n"),
+                    output: w.place("shell.out"), errors: w.place("shell.err")),
+                environment: ["PATH": "/usr/bin:/bin"])
+            try await w.eventually("the shell holds the database") { access(held, F_OK) == 0 }
+            let files = ChildProcess.Files(output: w.place("enqueue.out"), errors: w.place("enqueue.err"))
+            let child = try RunningProgram(
+                TestWorker.binary, ["enqueue", w.url("/1.png"), "--db", w.database], files: files,
+                environment: ["PATH": "/usr/bin:/bin"])
+            try await w.eventually("it waits") { try w.text(of: files.errors).contains("Waiting") }
+            child.send(SIGTERM)
+            #expect(try await child.wait() == .code(143))
+            shell.send(SIGKILL)
+            _ = try await shell.wait()
+            #expect(try await w.value("SELECT count(*) FROM jobs") == "0")
+        }
+    }
 }

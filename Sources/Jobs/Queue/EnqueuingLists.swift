@@ -32,7 +32,7 @@ package struct ListRows: Sendable {
 
     /// The next rows: at most `count`, and fewer if they are long.
     ///
-    /// - Parameter bytes: of each item's other columns.
+    /// - Parameter other: bytes of each item's other columns.
     func page(of count: Int, withOther other: Int) throws -> [Row] {
         var page: [Row] = []
         var bytes = 0

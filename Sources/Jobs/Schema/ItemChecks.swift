@@ -50,7 +50,7 @@ extension ItemSchema {
     /// An SQL expression for the URL to request now: a fallback, if the URLs before it have failed.
     static func askedURL(_ items: String) -> String {
         """
-        CASE WHEN \(items).fallback IS NULL THEN \(items).url WHEN json_valid(\(items).fallbacks)
+        CASE WHEN coalesce(\(items).fallback, 0) < 1 THEN \(items).url WHEN json_valid(\(items).fallbacks)
             THEN coalesce(json_extract(\(items).fallbacks, '$[' || (\(items).fallback - 1) || ']'), \(items).url)
             ELSE \(items).url END
         """

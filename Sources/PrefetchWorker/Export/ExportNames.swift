@@ -118,7 +118,7 @@ public struct ExportNames: Sendable, Hashable {
     private static func name(_ text: String) -> String {
         var name = text
         while name.utf8.count > maxName { name.removeFirst() }
-        if name.hasPrefix(".") { name = "_" + name.dropFirst() }
+        if name.utf8.first == UInt8(ascii: ".") { name = "_" + String(name.unicodeScalars.dropFirst()) }
         while let last = name.last, last == "." || last == " " { name.removeLast() }
         return name.isEmpty ? "_" : name
     }

@@ -125,7 +125,8 @@ struct EnqueueCommand: AsyncParsableCommand {
     /// Adding a long list takes seconds; if a signal interrupts it, none of the list is added.
     private func addedUnlessInterrupted(_ intake: JobIntake, to store: JobStore) async throws -> JobID? {
         let work = Task { [fallback] in try await intake.add(to: store, fallbacks: fallback) }
-        let (added, interruption) = try await stoppable { stop in
+        let (added, interruption) = try await stoppable(patience: .seconds(1)) { stop in
+            // Ends it between two slices. A wait for the write lock goes on, and is ended with the process.
             stop.whenRequested { work.cancel() }
             return await work.result
         }

@@ -478,7 +478,7 @@ CREATE VIEW results AS SELECT
     CASE WHEN instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '@2x.') OR instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '%402x.') THEN 2
                 WHEN instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '@3x.') OR instr(substr(substr(items.url, instr(items.url, '://') + 3), nullif(instr(substr(items.url, instr(items.url, '://') + 3), '/'), 0)), '%403x.') THEN 3 ELSE 1 END AS scale,
     CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta,
-    CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN CASE WHEN items.fallback IS NULL THEN items.url WHEN json_valid(items.fallbacks)
+    CASE WHEN items.state = 'done' AND items.fallbacks IS NOT NULL THEN CASE WHEN coalesce(items.fallback, 0) < 1 THEN items.url WHEN json_valid(items.fallbacks)
     THEN coalesce(json_extract(items.fallbacks, '$[' || (items.fallback - 1) || ']'), items.url)
     ELSE items.url END END AS served_url,
     CASE WHEN items.state = 'done'
