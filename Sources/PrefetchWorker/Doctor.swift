@@ -74,17 +74,30 @@ public struct Doctor: Sendable {
         guard missing.isEmpty else {
             return Finding(
                 part: "libraries", verdict: .warning,
-                detail: "\(detail). Not readable here: \(missing.joined(separator: ", ")); run scripts/bootstrap.")
+                detail: "\(detail). Not readable here: \(missing.joined(separator: ", ")); install "
+                    + "\(Self.packages(missing, Self.decoders)).")
         }
         let unwritten = VariantReference.formats.filter { !found.writes.contains($0) }
         guard unwritten.isEmpty else {
-            let packages = "libheif-plugin-x265 for heic, libheif-plugin-aomenc for avif"
             return Finding(
                 part: "libraries", verdict: .warning,
-                detail: "\(detail). Not writable here: \(unwritten.joined(separator: ", ")); install \(packages), or "
-                    + "run scripts/bootstrap.")
+                detail: "\(detail). Not writable here: \(unwritten.joined(separator: ", ")); install "
+                    + "\(Self.packages(unwritten, Self.encoders)).")
         }
         return Finding(part: "libraries", verdict: .ok, detail: detail)
+    }
+
+    /// Debian's packages of codecs that libheif loads when they are there. The other formats come with libvips and the
+    /// libraries that it depends on.
+    static let decoders = ["heic": "libheif-plugin-libde265", "avif": "libheif-plugin-dav1d"]
+    static let encoders = ["heic": "libheif-plugin-x265", "avif": "libheif-plugin-aomenc"]
+
+    /// The packages with which Debian reads or writes these formats, such as `libheif-plugin-x265 for heic`.
+    static func packages(_ formats: [String], _ plugins: [String: String]) -> String {
+        formats.map { format in
+            let package = plugins[format] ?? (format == "jxl" ? "libjxl-dev" : "libvips42")
+            return "\(package) for \(format)"
+        }.joined(separator: ", ")
     }
 
     private func examineDatabase() async -> Finding {

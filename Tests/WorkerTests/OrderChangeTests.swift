@@ -43,6 +43,19 @@ import Testing
         #expect(order == Self.paths([0, 11, 12, 13, 14, 1, 2, 3, 4]))
     }
 
+    @Test func aCommandMovesWhatWaits() async throws {
+        let order = try await requests(
+            after: { w in
+                #expect(try await w.run("reorder", "3", "--priority", "50").output == "job 3: running, priority 50\n")
+                try await w.run("reorder", "2", "--order", "lifo")
+                #expect(try await w.run("reorder", "3", expecting: 64).errors.contains("--priority, --order"))
+                #expect(try await w.run("reorder", "3", "--priority", "101", expecting: 64).errors.contains("100"))
+                #expect(try await w.run("reorder", "3", "--order", "lofi", expecting: 64).errors.contains("lifo"))
+                #expect(try await w.run("reorder", "9", "--order", "lifo", expecting: 64).errors.contains("no job 9"))
+            }, until: ["2", "3"])
+        #expect(order == Self.paths([0, 11, 12, 13, 14, 4, 3, 2, 1]))
+    }
+
     /// An item's own priority stays when its job gets another; the job's other items move.
     @Test func anItemsOwnPriorityStays() async throws {
         let order = try await requests(

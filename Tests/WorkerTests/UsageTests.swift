@@ -7,6 +7,7 @@ import Testing
     @Test(arguments: [
         "", "init", "enqueue", "run", "status", "results", "get", "explain", "cancel", "pause", "resume", "retry",
         "blacklist list", "blacklist remove", "blacklist clear", "cache verify", "cache put", "import", "doctor",
+        "reorder", "blacklist", "cache", "db", "config", "manifest", "recipe", "schedule",
     ])
     func helpShowsAnExample(_ command: String) async throws {
         try await withWorker { w in

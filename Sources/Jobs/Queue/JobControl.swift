@@ -17,6 +17,24 @@ public struct JobControl: Sendable {
         try await move(job, to: .queued)
     }
 
+    /// Changes the place of an unfinished job's items in the queue; within a second also that of items that wait for their
+    /// download.
+    ///
+    /// - Parameters:
+    ///   - priority: −100…100, higher first; nil to keep it. Items with a priority of their own keep that.
+    ///   - order: nil to keep it.
+    public func reorder(job: JobID, priority: Int? = nil, order: ExecutionOrder? = nil) async throws(JobsError) {
+        try await gate.write { db in
+            let state = try Self.requireJob(job, in: db)
+            guard state.isOpen else { throw JobsError(.refused, "Job \(job) is already \(state.rawValue).") }
+            try db.run(
+                """
+                UPDATE jobs SET priority = coalesce(?, priority), execution_order = coalesce(?, execution_order)
+                WHERE id = ?
+                """, [priority, order?.rawValue, job])
+        }
+    }
+
     /// Selects failures of a job; a failure must match all given fields.
     public struct FailureSelection: Sendable {
         public var failure: FailureClass?

@@ -7,6 +7,12 @@ struct BlacklistCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "blacklist",
         abstract: "Lists and removes URLs that are not fetched until their entry expires.",
+        discussion: """
+            EXAMPLES:
+              worker blacklist list --class http-404
+              worker blacklist remove https://example.com/a.jpg
+              worker blacklist clear --host images.example.com --dry-run
+            """,
         subcommands: [List.self, Remove.self, Clear.self],
     )
 

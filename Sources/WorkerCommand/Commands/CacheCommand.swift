@@ -7,6 +7,13 @@ import PrefetchWorker
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache", abstract: "Inspects, fills, verifies and empties the cache.",
+        discussion: """
+            EXAMPLES:
+              worker cache stats
+              worker cache verify --quick
+              worker cache gc --cache-max-size 10GiB
+              worker cache remove https://example.com/a.jpg --dry-run
+            """,
         subcommands: [
             CacheStatsCommand.self, CacheVerifyCommand.self, CacheCollectCommand.self, CacheClearCommand.self,
             CachePutCommand.self, CacheRemoveCommand.self, CachePinCommand.self, CacheUnpinCommand.self,

@@ -4,6 +4,11 @@ struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
         abstract: "Shows the settings that are in force.",
+        discussion: """
+            EXAMPLES:
+              worker config show
+              WORKER_PER_HOST=2 worker config show --json
+            """,
         subcommands: [ConfigShowCommand.self],
         defaultSubcommand: ConfigShowCommand.self,
     )

@@ -6,6 +6,11 @@ import PrefetchWorker
 struct DatabaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "db", abstract: "Backs up the database, and rebuilds a damaged one.",
+        discussion: """
+            EXAMPLES:
+              worker db backup copies/worker.db
+              worker db rebuild --dry-run
+            """,
         subcommands: [DatabaseBackupCommand.self, DatabaseRebuildCommand.self])
 }
 

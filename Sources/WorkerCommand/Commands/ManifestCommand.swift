@@ -9,6 +9,11 @@ struct ManifestCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "manifest",
         abstract: "Checks manifests, the files that describe jobs.",
+        discussion: """
+            EXAMPLES:
+              worker manifest check jobs/*.yaml
+              worker manifest check --offline jobs/shop.yaml
+            """,
         subcommands: [Check.self],
     )
 

@@ -8,6 +8,12 @@ struct RecipeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "recipe",
         abstract: "Keeps variants under names, which jobs ask for as recipe:NAME.",
+        discussion: """
+            EXAMPLES:
+              worker recipe add shop thumb=320x240,cover,webp card=640x,webp
+              worker enqueue -f urls.txt --variant recipe:shop
+              worker recipe list
+            """,
         subcommands: [List.self, Add.self, Remove.self],
     )
 

@@ -9,6 +9,12 @@ struct ScheduleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schedule",
         abstract: "Lists and changes schedules: every 'worker run' enqueues the due manifests of its database.",
+        discussion: """
+            EXAMPLES:
+              worker schedule add jobs/shop.yaml --cron '15 * * * *'
+              worker schedule list
+              worker schedule run shop
+            """,
         subcommands: [List.self, Add.self, Remove.self, Pause.self, Resume.self, Run.self],
     )
 
