@@ -55,6 +55,7 @@ import Testing
     private struct ItemLine: Decodable {
         struct Metadata: Decodable {
             let job, item, url, `class`, reason: String?
+            let fetchMs, publishMs: String?
         }
         let level, message: String
         let metadata: Metadata?
@@ -73,6 +74,9 @@ import Testing
             }
             let all = try await lines("debug")
             #expect(all.map(\.message).sorted() == ["Item done.", "Item failed."])
+            let done = try #require(all.first { $0.message == "Item done." }?.metadata)
+            #expect(
+                done.fetchMs.flatMap(Int.init) != nil && done.publishMs.flatMap(Int.init) != nil)
             let failed = try #require(all.first { $0.message == "Item failed." })
             #expect((failed.level, failed.metadata?.job, failed.metadata?.class) == ("info", "1", "http-404"))
             #expect(failed.metadata?.url == w.url("/nothing") && failed.metadata?.reason?.isEmpty == false)

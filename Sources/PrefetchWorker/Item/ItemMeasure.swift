@@ -18,6 +18,11 @@ struct ItemMeasure: Sendable {
     var transforming: Duration?
     var publishing: Duration?
 
+    /// For the log, in the order in which they happen; nil for a stage that the item did not need.
+    var stages: [(name: String, time: Duration?)] {
+        [("wait", waiting), ("fetch", request?.time), ("transform", transforming), ("publish", publishing)]
+    }
+
     /// Notes a fetch.
     ///
     /// - Parameters:
