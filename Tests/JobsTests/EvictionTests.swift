@@ -5,71 +5,6 @@ import Testing
 
 @testable import Jobs
 
-/// Files that are only names.
-private final class NamesOnly: Sendable {
-    let names = Mutex<Set<String>>([])
-    /// A file that can't be deleted.
-    let stuck = Mutex<String?>(nil)
-
-    /// - Returns: why it was not deleted.
-    func remove(_ name: String) -> String? {
-        if stuck.withLock({ $0 }) == name { return "It is held." }
-        names.withLock { _ = $0.remove(name) }
-        return nil
-    }
-}
-
-extension Queue {
-    /// Ends `count` items, each with a file of its own that is ten bytes long.
-    fileprivate func fill(_ count: Int, _ files: NamesOnly) async throws -> [ClaimedItem] {
-        _ = try await job(count)
-        let items = try await claim(count)
-        for item in items {
-            files.names.withLock { _ = $0.insert(ClaimedItem.hash(of: item.id)) }
-            _ = try await store.queue.finish(
-                [(item, item.completion(clock: clock))],
-                held: HeldBlobs(published: [ClaimedItem.hash(of: item.id)]), room: nil)
-            clock.advance(1_000)
-        }
-        return items
-    }
-
-    fileprivate func candidates(_ kind: CacheEviction.Kind? = nil) async throws -> [String] {
-        try await store.eviction.candidates(kind, by: .used).page.map(\.hash)
-    }
-
-    /// One slice, as a collector does it, of files that no worker has open.
-    fileprivate func removeDying(_ files: NamesOnly) async throws -> CacheEviction.Removal {
-        var removal = CacheEviction.Removal()
-        let (dying, isLimited) = try await store.eviction.dying()
-        let (forgotten, isUnfinished) = try await store.eviction.forgetDying(dying)
-        removal.isUnfinished = isLimited || isUnfinished
-        for hash in forgotten {
-            if let trouble = files.remove(hash) {
-                removal.stuck.append(hash)
-                removal.trouble = trouble
-            } else {
-                removal.gone.append(hash)
-            }
-        }
-        return try await store.eviction.settle(removal)
-    }
-
-    /// However slow the machine is.
-    fileprivate func removeAll(_ files: NamesOnly) async throws -> Int {
-        var count = 0
-        while true {
-            let removal = try await removeDying(files)
-            count += removal.gone.count
-            if !removal.isUnfinished { return count }
-        }
-    }
-
-    fileprivate func markAll() async throws {
-        _ = try await store.eviction.markDying(try await store.eviction.candidates(nil, by: .used).page)
-    }
-}
-
 @Suite("What is evicted", .timeLimit(.minutes(15)))
 struct EvictionTests {
     @Test func `The totals are known without a scan, whatever comes and goes`() async throws {
@@ -303,36 +238,6 @@ struct EvictionTests {
             #expect(try await queue.store.cache.totals().reservedBytes == 3)
             #expect(try await queue.store.eviction.limitReservations(of: [77], to: 0) == 2)
             #expect(try await queue.store.eviction.deadReservations(myself: queue.worker) == [])
-        }
-    }
-
-    @Test func `The cache's clock doesn't jump`() async throws {
-        func clock(_ boot: String, uptime: Int64, wall: Int64) -> CacheClock {
-            CacheClock(boot: boot, uptime: uptime, wall: WallTime(milliseconds: wall), shift: 0)
-        }
-        let start = clock("a", uptime: 1_000, wall: 1_000_000)
-        let tenYears: Int64 = 3_650 * 86_400_000
-        #expect(start.moved(to: clock("a", uptime: 61_000, wall: 1_060_000)).shift == 0)
-        let ahead = start.moved(to: clock("a", uptime: 61_000, wall: 1_060_000 + tenYears))
-        #expect(ahead.shift == tenYears)
-        #expect(ahead.moved(to: clock("a", uptime: 61_000, wall: 1_060_000)).shift == 0)
-        // The time that a machine was off is unknown, but it was not ten years, and it was not negative.
-        #expect(start.moved(to: clock("b", uptime: 1, wall: 1_000_000 + 86_400_000)).shift == 0)
-        #expect(start.moved(to: clock("b", uptime: 1, wall: tenYears)).shift == tenYears - 1_000_000)
-        #expect(start.moved(to: clock("b", uptime: 1, wall: 0)).shift == -1_000_000)
-    }
-
-    @Test func `A clock that is set ten years ahead makes nothing old`() async throws {
-        try await withQueue { queue in
-            try await queue.store.database.keepCacheClock()
-            _ = try await queue.fill(2, NamesOnly())
-            let before = try await queue.store.database.cacheTime()
-            queue.clock.advance(3_650 * 86_400_000)
-            try await queue.store.database.keepCacheClock()
-            let after = try await queue.store.database.cacheTime()
-            #expect(after - before < 3_600_000)
-            let week = after - 7 * 86_400_000
-            #expect(try await queue.store.eviction.candidates(nil, by: .used, notAfter: week).page == [])
         }
     }
 

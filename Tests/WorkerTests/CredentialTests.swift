@@ -6,6 +6,21 @@ import Testing
 /// A user name and a password in a URL, and what of them can be seen.
 @Suite("Credentials in URLs", .timeLimit(.minutes(15)))
 struct CredentialTests {
+    @Test func `Nor has an error about a list's address, or about a URL that is none`() async throws {
+        try await withWorker { w in
+            try await w.run("init")
+            let picture = w.place("1.png")
+            try w.write(Pictures.png(1), to: picture)
+            for arguments in [
+                ["enqueue", "-f", w.url("/nothing?token=geheim"), "--allow-addresses", "loopback"],
+                ["cache", "put", "cdn.example/a?sig=geheim", picture],
+            ] {
+                let refused = try await w.run(arguments, expecting: nil)
+                #expect(refused.exit != .code(0) && !refused.errors.isEmpty && !refused.errors.contains("geheim"))
+            }
+        }
+    }
+
     @Test func `Nothing that is shown has them, unless somebody asks for it`() async throws {
         try await withWorker({ request in
             request.header("Authorization") == nil ? .status(401) : Pictures.reply(request)

@@ -37,6 +37,14 @@ import Testing
         }
     }
 
+    @Test func whatASettingRefusesIsNoFaultOfAHost() async throws {
+        try await withWorker { w in
+            try await w.enqueue("http://10.0.0.1/1.png", "file:///1.png")
+            let ran = try await w.drain(expecting: 2)
+            #expect(ran.errors.contains("1 forbidden-address") && !ran.errors.contains("worst hosts"), "\(ran.errors)")
+        }
+    }
+
     @Test func aJobWithAKeyIsTakenOnce() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), "--dedupe-key", "nightly")

@@ -86,7 +86,9 @@ struct PictureJudge: Sendable {
             scheme.utf8.count < url.utf8.count && scheme.first?.isASCII == true && scheme.first?.isLetter == true
             && scheme.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
         guard isScheme else {
-            throw Failure(.invalidURL, "'\(url.prefix(100))' is no URL: it begins with no scheme, such as https:.")
+            throw Failure(
+                .invalidURL,
+                "'\(Redaction().shown(url).prefix(100))' is no URL: it begins with no scheme, such as https:.")
         }
         let isWeb = ["http", "https"].contains(scheme.lowercased())
         guard !isWeb || Downloader.host(of: url) != nil else {

@@ -1,3 +1,4 @@
+internal import Core
 public import Jobs
 
 /// The failures of jobs by class and host, the most frequent first.
@@ -33,5 +34,12 @@ public struct FailureCounts: Sendable {
         self.isCut = isCut
         counts = numbers.map { Count(failureClass: $0.key[0], host: $0.key[1], count: $0.value) }
             .sorted { ($1.count, $0.host, $0.failureClass) < ($0.count, $1.host, $1.failureClass) }
+    }
+
+    private init(_ counts: [Count], isCut: Bool) { (self.counts, self.isCut) = (counts, isCut) }
+
+    /// Without the failures that are no fault of a host, such as an address that the worker may not connect to.
+    public var ofHosts: FailureCounts {
+        FailureCounts(counts.filter { FailureClass(rawValue: $0.failureClass)?.isOfHost ?? true }, isCut: isCut)
     }
 }

@@ -25,10 +25,14 @@ final class ListFetcher {
     let limit: Int64
     private let configuration: DownloadConfiguration
     private let folder: String
+    private let redaction: Redaction
     private var downloader: Downloader?
 
-    /// - Parameter folder: for temporary files, which have no name.
-    init(_ configuration: DownloadConfiguration, limit: Int64, folder: String) {
+    /// - Parameters:
+    ///   - folder: for temporary files, which have no name.
+    ///   - redaction: hides the secrets of addresses in messages.
+    init(_ configuration: DownloadConfiguration, limit: Int64, folder: String, redaction: Redaction) {
+        self.redaction = redaction
         self.limit = limit
         self.folder = folder
         var configuration = configuration
@@ -52,10 +56,11 @@ final class ListFetcher {
                     return file
                 }
                 return Fetched(file: file, address: response.finalURL, body: body)
-            case .notModified, .shed(_): throw ListMistake("\(address) can't be fetched: its host is busy.")
+            case .notModified, .shed(_):
+                throw ListMistake("\(redaction.shown(address)) can't be fetched: its host is busy.")
             case .failed(let failure):
                 guard case .retry = RetryPolicy(maxTries: Self.tries).decide(failure.failureClass, attempts: tries - 1)
-                else { throw ListMistake("\(address) can't be fetched: \(failure.shown)") }
+                else { throw ListMistake("\(redaction.shown(address)) can't be fetched: \(failure.shown)") }
                 tries += 1
                 try await Task.sleep(for: .milliseconds(500))
             }

@@ -98,7 +98,8 @@ struct ListOptions: ParsableArguments {
         let ranges = try settings.list(RunSettings.allowAddresses, allowAddresses)
             .flatMap { $0.split(separator: ",") }.map { String($0.filter { $0 != " " }) }
         if !ranges.isEmpty { configuration.downloads.addresses = try AddressRanges.policy(ranges) }
-        return ListFetcher(configuration.downloads, limit: maxList ?? 1 << 30, folder: folder)
+        return ListFetcher(
+            configuration.downloads, limit: maxList ?? 1 << 30, folder: folder, redaction: try common.redaction())
     }
 
     func request(_ name: String) -> ListRequest {

@@ -101,7 +101,9 @@ struct RunSummary: Encodable {
         if let failures, !failures.counts.isEmpty {
             let colours = Colours.ofError
             lines.append(colours.red("failures of \(jobs.count == 1 ? "the job" : "the jobs"): \(failures.byClass)"))
-            lines.append("worst hosts: \(failures.byHost)")
+            // What a setting of the job or the worker refused is no fault of a host.
+            let ofHosts = failures.ofHosts
+            if !ofHosts.counts.isEmpty { lines.append("worst hosts: \(ofHosts.byHost)") }
             let ids = jobs.filter(\.hasFailures).prefix(3)
             let more = ids.count < jobs.filter(\.hasFailures).count ? ", and so on" : ""
             lines.append("Try again with: " + ids.map(\.retryCommand).joined(separator: "; ") + more)
