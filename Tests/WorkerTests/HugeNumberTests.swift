@@ -8,6 +8,8 @@ import Testing
     @Test(arguments: [
         "UPDATE cache_totals SET bytes = \(most), blobs = \(most)", "UPDATE cache_totals SET bytes = -\(most)",
         "UPDATE cache_totals SET bytes = 'many', evicted_bytes = \(most), deduped_bytes = 1e300",
+        "UPDATE cache_totals SET from_memory = -\(most) - 1, from_loaders = -\(most) - 1, from_files = \(most)",
+        "UPDATE cache_totals SET hits = -\(most) - 1, misses = -\(most) - 1, from_memory = \(most), from_files = \(most)",
         "INSERT INTO reservations VALUES (77, \(most)), (78, \(most))",
         "UPDATE sources SET size = \(most), fetched_at = -\(most)",
         "UPDATE blobs SET used_at = \(most), modified_at = -\(most), lifetime = \(most)",

@@ -46,12 +46,17 @@ public struct CacheTotals: Hashable, Sendable, Codable {
     /// The number of items that ended well, by where their sources came from.
     public func count(from origin: SourceOrigin) -> Int64 {
         switch origin {
-        case .network: misses - fromLoaders - fromFiles
+        case .network: Self.rest(of: misses, without: fromLoaders, fromFiles)
         case .loader: fromLoaders
         case .file: fromFiles
-        case .disk: hits - fromMemory
+        case .disk: Self.rest(of: hits, without: fromMemory)
         case .memory: fromMemory
         }
+    }
+
+    /// Never below zero: a user's SQL may have changed the counters.
+    private static func rest(of all: Int64, without parts: Int64...) -> Int64 {
+        parts.reduce(max(0, all)) { rest, part in rest - min(rest, max(0, part)) }
     }
 }
 
