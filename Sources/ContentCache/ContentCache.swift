@@ -137,6 +137,20 @@ public struct ContentCache: Sendable {
         return Int64(clamping: UInt64(info.f_bavail).multipliedClamping(by: UInt64(info.f_frsize)))
     }
 
+    /// Whether a new file of 1 MiB does not fit: the disk is full, or a quota is used up. Encoders do not distinguish this from
+    /// other failed writes. False if it can't be found out.
+    public func isFull() -> Bool {
+        let size: Int64 = 1 << 20
+        if let free = try? freeBytes(), free < size { return true }
+        do throws(CacheError) {
+            let file = try makeFile()
+            let code = withExtendedLifetime(file) { posix_fallocate(file.descriptor.rawValue, 0, off_t(size)) }
+            return code == ENOSPC || code == EDQUOT
+        } catch {
+            return error.code == .diskFull
+        }
+    }
+
     /// The size of the cache's file system in bytes.
     public func diskBytes() throws(CacheError) -> Int64 {
         var info = statvfs()

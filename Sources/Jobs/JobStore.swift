@@ -70,9 +70,11 @@ public final class JobStore: Sendable {
         path: String, missing: DatabaseGate.Missing = .create,
         now: @escaping @Sendable () -> WallTime = DatabaseGate.wallClock,
         leaseDuration: Int64 = DatabaseGate.leaseDuration, syncs: Bool = true,
+        waiting: WriteWaiting = WriteWaiting(),
     ) async throws(JobsError) -> JobStore {
         try await retrying(tries: 3) { () throws(JobsError) in
-            try JobStore(path: path, missing: missing, now: now, leaseDuration: leaseDuration, syncs: syncs)
+            try JobStore(
+                path: path, missing: missing, now: now, leaseDuration: leaseDuration, syncs: syncs, waiting: waiting)
         }
     }
 
@@ -87,14 +89,15 @@ public final class JobStore: Sendable {
         }
     }
 
-    /// Repeats a call every 250 ms, as long as it fails with a temporary error.
+    /// Repeats a call every 250 ms, as long as it fails with a temporary error. A write that has waited for other programs in
+    /// vain is not repeated: it has waited as long as it may.
     public static func retrying<R>(
         tries: Int = 20, _ body: () async throws(JobsError) -> R,
     ) async throws(JobsError) -> R {
         for _ in 1..<tries {
             do throws(JobsError) {
                 return try await body()
-            } catch  where error.isTransient {
+            } catch  where error.isTransient && error.code != .busy {
                 // Cancellation only ends the sleep early.
                 try? await Task.sleep(for: .milliseconds(250))
             }

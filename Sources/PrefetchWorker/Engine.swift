@@ -86,7 +86,8 @@ struct Engine: Sendable {
             rules: StageRules(
                 hosts: BlockedHosts(downloader: downloader, shedHosts: ShedHosts(), now: configuration.now),
                 failures: FailurePolicy(
-                    settings: settings, downloader: downloader, disk: disk, budget: files.budget),
+                    settings: settings, downloader: downloader, disk: disk, budget: files.budget,
+                    reports: store.reports),
                 transfers: transfers, settings: settings))
         waits =
             [helpers.turns, commands.turns, stages.fetcher.loaders.turns, files.budget.waits, disk]

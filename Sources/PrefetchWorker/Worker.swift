@@ -21,21 +21,18 @@ public struct Worker: Sendable {
     /// every item is either written to the database or back in the queue.
     public func run(stop: StopSignal) async throws(WorkerError) -> Summary {
         // Every item in flight may have a file for each of its variants.
-        DescriptorLimit.raise()
-        let least = DescriptorLimit.least(concurrency: configuration.downloads.concurrency)
-        guard DescriptorLimit.current >= least else {
-            throw WorkerError(
-                .unavailable,
-                "Only \(DescriptorLimit.current) files may be open at once, and a worker with this --concurrency needs "
-                    + "\(least): raise it with ulimit -n or LimitNOFILE=.")
-        }
+        try DescriptorLimit.raise(concurrency: configuration.downloads.concurrency)
         let store: JobStore
         let worker: Int64
         let engine: Engine
+        let hasBegun = Atomic(false)
+        let waiting = configuration.waiting.ending(at: stop) { [grace = configuration.grace] time in
+            hasBegun.load(ordering: .relaxed) ? max(grace - time, 1_000) : 0
+        }
         do {
             store = try await JobStore.opening(
                 path: configuration.database, now: configuration.now, leaseDuration: configuration.lease,
-                syncs: configuration.syncs)
+                syncs: configuration.syncs, waiting: waiting)
             engine = try Engine(configuration, store, logger: logger)
             try await CacheOwnership.check(store, engine.cache)
             // After the ownership was checked: otherwise another cache's links would be removed.
@@ -52,13 +49,13 @@ public struct Worker: Sendable {
         } catch {
             throw WorkerError(any: error)
         }
+        hasBegun.store(true, ordering: .relaxed)
         let result = await work(engine, as: worker, stop: stop)
         do {
             try await JobStore.retrying { () throws(JobsError) in try await store.queue.unregister(worker: worker) }
-            let jobs = try await JobStore.retrying { () throws(JobsError) in
-                try await store.reports.summary(jobs: statistics.jobs)
+            let (jobs, backlog) = try await JobStore.retrying { () throws(JobsError) in
+                (try await store.reports.summary(jobs: statistics.jobs), try await store.reports.backlog())
             }
-            let backlog = try await JobStore.retrying { () throws(JobsError) in try await store.reports.backlog() }
             try await store.close()
             return Summary(
                 end: try result.get(), counts: statistics.counts, bytesSaved: engine.downloader.counts.saved,

@@ -69,6 +69,9 @@ public struct WorkerConfiguration: Sendable {
     public var grace: Int64 = 30_000
     /// How long a worker that is suspended keeps its items, in milliseconds. A worker that died loses them at once.
     public var lease = DatabaseGate.leaseDuration
+    /// How long writes wait for other programs that write to the database. Once a stop is requested, writes wait at
+    /// most until ``grace`` is over, and those of a worker that has not begun its work give up at once.
+    public var waiting = WriteWaiting()
     public var now: @Sendable () -> WallTime = DatabaseGate.wallClock
 
     var cacheLocation: CacheLocation { CacheLocation(cache, bucket) }

@@ -51,6 +51,12 @@ struct WorkerCommand: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
+            if exitCode(for: error) == .success {
+                // The help, the version or a completion script; the parser's own print ignores a full disk.
+                let text = fullMessage(for: error)
+                if !text.isEmpty { Terminal.print(text) }
+                Glibc.exit(0)
+            }
             guard exitCode(for: error) == .usage, !(error is ExitCode) else { exit(withError: error) }
             if let sentence = CommandLineAdvice.sentence(for: words) { refuse(sentence) }
             // The parser's message quotes the value, which may be a secret, so only the setting's sentence is shown.

@@ -14,7 +14,8 @@ import Testing
         return HostGate(limits: limits, circuitBreaker: circuitBreaker)
     }
 
-    private static let unreachable = HostSignal.unreachable(Failure(.connect, "It can't be reached."))
+    private static let unreachable = HostSignal.unreachable(Failure(.connect, "It can't be reached."), isFirst: true)
+    private static let again = HostSignal.unreachable(Failure(.timeout, "It took too long."), isFirst: false)
 
     private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
@@ -53,6 +54,29 @@ import Testing
         for _ in 0..<40 { gate.learn(.answered, start: at(2), now: at(3)) }
         #expect(gate.window == 8)
         #expect(gate.isPristine)
+    }
+
+    @Test func aURLThatTimesOutAgainAndAgainOpensNoCircuitOfAHostThatAnswers() {
+        var gate = gate()
+        gate.learn(.answered, start: at(0), now: at(1))
+        gate.learn(Self.unreachable, start: at(1), now: at(2))
+        for n in 2..<40 { gate.learn(Self.again, start: at(Double(n)), now: at(Double(n) + 1)) }
+        #expect(gate.block == nil && !gate.isProbed)
+        #expect(gate.mayStart(running: 7))
+        // Other URLs that fail too are the host's fault.
+        for n in 50..<52 { gate.learn(Self.unreachable, start: at(Double(n)), now: at(Double(n) + 1)) }
+        #expect(gate.block == .circuitOpen)
+        // So is a probe that fails, whichever URL it was made with.
+        gate.release(at(1_000))
+        gate.learn(Self.again, start: at(1_000), now: at(1_001))
+        #expect(gate.block == .circuitOpen)
+    }
+
+    @Test func aHostThatHasNeverAnsweredIsTheFaultOfNoURL() {
+        var gate = gate()
+        gate.learn(Self.unreachable, start: at(1), now: at(2))
+        for n in 2..<4 { gate.learn(Self.again, start: at(Double(n)), now: at(Double(n) + 1)) }
+        #expect(gate.block == .circuitOpen)
     }
 
     /// The fault of one URL is its own: the others of its host aren't asked for any slower.

@@ -66,6 +66,31 @@ import Testing
             #expect(try await w.counts("1") == "1|0|1|0|0")
         }
     }
+
+    /// How a body ends that a decoder finds too short, and the number of requests until its URL is at fault.
+    static let ends: [(name: String, headers: String, isChunked: Bool, requests: Int)] = [
+        ("chunked", "Transfer-Encoding: chunked\r\n", true, 2),
+        ("chunked, with an ETag", "Transfer-Encoding: chunked\r\nETag: \"a\"\r\n", true, 1),
+        ("until the connection ends", "", false, 2),
+        ("until the connection ends, with an ETag", "ETag: \"a\"\r\n", false, 2),
+    ]
+
+    @Test(arguments: ends)
+    func `A body that arrives again with the same bytes is not requested a third time`(
+        _ end: (name: String, headers: String, isChunked: Bool, requests: Int),
+    ) async throws {
+        let jpeg = try await Pictures.jpeg()
+        let cut = Array(jpeg.prefix(jpeg.count / 2))
+        let body =
+            end.isChunked ? Array("\(String(cut.count, radix: 16))\r\n".utf8) + cut + Array("\r\n0\r\n\r\n".utf8) : cut
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n\(end.headers)Connection: close\r\n\r\n"
+        try await withWorker(script: ["/cut.jpg": [.raw(head, body: body)]]) { w in
+            try await w.enqueue(w.url("/cut.jpg"), w.url("/1.png"), "--variant", "t=20x")
+            try await w.drain(expecting: 2)
+            #expect(try await w.rows("SELECT class, attempts FROM failures") == ["truncated|\(end.requests)"])
+            #expect(w.origin.requestCount("/cut.jpg") == end.requests)
+        }
+    }
 }
 
 @Suite(.serialized, .timeLimit(.minutes(15))) struct HostileConnectionTests {

@@ -46,6 +46,19 @@ import Testing
             let cancel = try await w.run("cancel", "1", "--wait", "3s", expecting: 75, within: .seconds(20))
             #expect(cancel.errors.contains("Waiting for process \(shell.pid) (sqlite3)"), "\(cancel.errors)")
             #expect(cancel.errors.contains("is locked by process \(shell.pid) (sqlite3)"))
+            let list = try w.file("list.txt", w.url("/3.png") + "\n")
+            for command in [["run", "--drain"], ["warm", list]] {
+                let second = try await w.run(command + ["--wait", "3s"], expecting: 75, within: .seconds(20))
+                #expect(second.errors.contains("Waiting for process \(shell.pid) (sqlite3)"), "\(second.errors)")
+                #expect(second.errors.contains("is locked by process \(shell.pid) (sqlite3)"))
+            }
+            // A worker that has not begun its work stops at once.
+            let third = try w.start()
+            try await w.eventually("the worker names the shell") {
+                try w.errors(of: third).contains("Waiting for process")
+            }
+            third.send(SIGTERM)
+            #expect(try await third.wait() == .code(75))
             shell.send(SIGKILL)
             _ = try await shell.wait()
             child.send(SIGTERM)
@@ -57,7 +70,10 @@ import Testing
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()
-            for command in ["status", "results 1", "metrics", "explain \(w.url("/1.png"))"] {
+            for command in [
+                "--help", "run --help", "help cache", "--version", "status", "results 1", "metrics",
+                "explain \(w.url("/1.png"))",
+            ] {
                 let result = try await w.run(
                     "-c", "exec \(TestWorker.binary) \(command) >/dev/full", program: "/bin/sh", expecting: 74)
                 #expect(result.errors.contains("can't be written to standard output"), "\(command)")

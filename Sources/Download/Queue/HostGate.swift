@@ -131,8 +131,9 @@ struct HostGate {
             width.tooMuch(limit: limit, start: start, now: now)
         case .hungUp(let failure):
             reach.failed(failure, counts: false, now: now)
-        case .unreachable(let failure):
-            reach.failed(failure, counts: true, now: now)
+        case .unreachable(let failure, let isFirst):
+            // A URL that fails again tells nothing new of a host that answers for others.
+            reach.failed(failure, counts: isFirst || !hasAnswered, now: now)
             // Requests that were running when the circuit opened tell nothing new.
             guard isProbed, block != .circuitOpen else { return }
             openCircuit(now)
@@ -144,13 +145,13 @@ struct HostGate {
 enum HostSignal: Sendable {
     case nothing
     case answered
-    /// 503; `isFirst` is false if the same URL has failed before.
+    /// 503. `isFirst`, here and below, is false if the same URL has failed before.
     case unavailable(isFirst: Bool)
     /// 429, or 503 with a `Retry-After`.
     case tooMuch
     /// The host accepted the request and closed the connection without an answer.
     case hungUp(Failure)
-    case unreachable(Failure)
+    case unreachable(Failure, isFirst: Bool)
 
     /// - Parameter isRepeated: whether the same URL has failed before.
     init(_ outcome: DownloadOutcome<BodyFile>, isRepeated: Bool = false) {
@@ -160,7 +161,7 @@ enum HostSignal: Sendable {
         }
         switch failure.failureClass {
         case .connectionLost where !failure.hasAsked: self = .nothing
-        case .dns, .connect, .timeout, .tlsHandshake: self = .unreachable(failure)
+        case .dns, .connect, .timeout, .tlsHandshake: self = .unreachable(failure, isFirst: !isRepeated)
         case .connectionLost where failure.response == nil: self = .hungUp(failure)
         case .http(429): self = .tooMuch
         case .http(503): self = failure.retryAfter == nil ? .unavailable(isFirst: !isRepeated) : .tooMuch

@@ -38,7 +38,7 @@ extension DecodedSource {
         case .library(let format, let header):
             let file = OpenedFrames(
                 bytes: bytes, header: header, count: frameCount, limits: limits, isLenient: isLenient)
-            if let first = try format.firstFrame(file) {
+            if let first = try firstFrame(format, file) {
                 let pictures = try scaled("The \(format.name)", to: sizes) { () throws(VipsFailure) in first }
                 return try inWebColours(pictures, keepingProfile: keepingProfile)
             }
@@ -51,6 +51,10 @@ extension DecodedSource {
                 return try inWebColours(pictures, keepingProfile: keepingProfile)
             }
         }
+    }
+
+    private func firstFrame(_ format: any FormatDefinition, _ file: OpenedFrames) throws(Failure) -> Picture? {
+        do throws(Failure) { return try format.firstFrame(file) } catch { throw blamingMemory(error) }
     }
 
     /// The visible part of a damaged file that its library refuses.

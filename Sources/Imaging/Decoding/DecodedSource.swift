@@ -96,7 +96,9 @@ struct DecodedSource {
             }
         case .library(let format, _):
             do throws(Failure) {
-                if let frames = try format.frames(bytes, limits: limits, isLenient: isLenient) { return frames }
+                if let frames = try format.frames(bytes, limits: limits, isLenient: isLenient) {
+                    return CheckedFrames(frames, replace: blamingMemory)
+                }
             } catch {
                 throw blamingMemory(error)
             }

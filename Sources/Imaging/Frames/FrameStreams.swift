@@ -32,6 +32,25 @@ protocol FrameSource: AnyObject {
     func next() throws(Failure) -> AnimationFrame?
 }
 
+/// Frames whose failures are replaced by better ones: a library may say that a frame is damaged when memory ran out.
+final class CheckedFrames: FrameSource {
+    private let source: any FrameSource
+    private let replace: (Failure) -> Failure
+
+    init(_ source: any FrameSource, replace: @escaping (Failure) -> Failure) {
+        self.source = source
+        self.replace = replace
+    }
+
+    var canvas: PixelSize { source.canvas }
+    var loopCount: Int { source.loopCount }
+    var frameCount: Int { source.frameCount }
+
+    func next() throws(Failure) -> AnimationFrame? {
+        do throws(Failure) { return try source.next() } catch { throw replace(error) }
+    }
+}
+
 /// The facts of an animation, found without decoding a pixel.
 struct AnimationFacts: Equatable {
     var canvas: PixelSize

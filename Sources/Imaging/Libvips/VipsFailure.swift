@@ -82,10 +82,16 @@ enum MemoryShortage {
         let total = pixels.partialValue.addingReportingOverflow(cost)
         let bytes = pixels.overflow || total.overflow ? Int.max : total.partialValue
         guard !isRoom(for: bytes) else { return nil }
-        return Failure(
+        return failure(
+            "To decode the \(format) of \(size.width)×\(size.height) pixels takes some \(bytes >> 20) MiB, which")
+    }
+
+    /// - Parameter what: the beginning of a sentence.
+    static func failure(_ what: String) -> Failure {
+        Failure(
             .tooManyPixels,
-            "To decode the \(format) of \(size.width)×\(size.height) pixels takes some \(bytes >> 20) MiB, "
-                + "which the process's limit of memory doesn't allow.")
+            "\(what) the process's limit of memory doesn't allow. No option raises it; a lower --max-pixels refuses such "
+                + "pictures by their headers.")
     }
 
     private static func isRoom(for bytes: Int) -> Bool {

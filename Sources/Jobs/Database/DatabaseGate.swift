@@ -233,6 +233,7 @@ public final class DatabaseGate: Sendable {
             // Checkpoints run only under the write lock, never automatically at a commit.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
             try db.execute(sql: "PRAGMA cache_size = -16000")
+            PrivateTables.open(in: db)
         }
         return configuration
     }

@@ -7,6 +7,8 @@ public struct WriteWaiting: Sendable {
     /// Called once, with a sentence that names the program that holds the lock, after a write has waited for two
     /// seconds.
     public var announce: (@Sendable (String) -> Void)?
+    /// The limit, in milliseconds, that holds instead of `limit` once the program has been asked to stop; nil before that.
+    public var limitOfStop: @Sendable () -> Int64? = { nil }
 
     /// 40 s are longer than any reasonable statement of a user.
     public init(limit: Int64 = 40_000, announce: (@Sendable (String) -> Void)? = nil) {
@@ -45,7 +47,7 @@ struct TurnWait {
         let now = SliceLedger.now() / 1_000_000
         let waited = now - (start ?? now)
         if start == nil { start = now }
-        guard waited < waiting.limit else {
+        guard waited < min(waiting.limit, waiting.limitOfStop() ?? .max) else {
             throw JobsError(
                 .busy,
                 "The database \(path) is locked by \(holder)"

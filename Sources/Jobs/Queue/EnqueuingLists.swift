@@ -128,6 +128,8 @@ struct ListAddition: Sendable {
     private func addAtOnce(in db: Database) throws -> JobID? {
         guard let id = try JobQueue.insert(job, texts, in: db) else { return nil }
         // As jobs_spread does for `urls`: the items are counted once, at the end.
+        _ = try TriggerSwitch.withTriggers(false, db) { try db.run("UPDATE jobs SET urls = '[]' WHERE id = ?", [id]) }
+        try db.run("DELETE FROM spreading")
         try db.run("INSERT INTO spreading (job) VALUES (?)", [id])
         let needsTriggers = try isOnlyNew || TriggerSwitch.hasTriggersOfUsers(db)
         try TriggerSwitch.withTriggers(needsTriggers, db) {
@@ -145,7 +147,8 @@ struct ListAddition: Sendable {
     private static func count(_ id: JobID, in db: Database) throws {
         try db.run(
             """
-            UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, revision = revision + 1
+            UPDATE jobs SET urls = NULL, total = n, queued = n - counted.failed, failed = counted.failed,
+                revision = revision + 1
                 FROM (SELECT (SELECT count(*) FROM items WHERE job = ?1) AS n, failed FROM spreading) AS counted
                 WHERE id = ?1
             """, [id])

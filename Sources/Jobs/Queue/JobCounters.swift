@@ -9,30 +9,120 @@ public struct MendedJob: Hashable, Sendable {
 }
 
 extension JobControl {
-    /// Open jobs with more items than this are recounted only on request.
-    private static let recountLimit = 200_000
+    /// Open jobs with more items than this are recounted only on request. It is also the number of items of ended jobs
+    /// after which a recount stops; the next one goes on there.
+    private static let recountLimit: Int64 = 1_000_000
 
-    /// Recounts the items of open jobs, and corrects wrong counters: other programs may have repaired the file, or
-    /// changed it with triggers switched off.
+    /// Recounts the items of jobs, and corrects wrong counters: other programs may have repaired the file, changed it
+    /// with triggers switched off, or written to columns that only triggers change. An ended job is recounted again only
+    /// when its counters have changed.
     ///
-    /// - Parameter always: also recounts jobs of millions of items, which takes a second per few millions.
+    /// - Parameter always: also recounts open jobs of millions of items, which takes a second per few millions.
     /// - Returns: the jobs whose counters were wrong.
     public func mendCounters(always: Bool = false) async throws(JobsError) -> [MendedJob] {
-        let limit = always ? Int.max : Self.recountLimit
-        let suspects = try await gate.read { db in
-            try db.integers(
-                """
-                SELECT id FROM jobs WHERE (state = 'queued' OR state = 'running' OR state = 'paused') AND total <= ?
-                ORDER BY id
-                """, [limit])
+        var mended = try await mendStrays()
+        for job in try await suspects(upTo: always ? .max : Self.recountLimit) {
+            if let one = try await recount(job).mended { mended.append(one) }
         }
-        var mended: [MendedJob] = []
-        for job in suspects {
-            guard try await gate.read({ db in try Self.isMiscounted(job, in: db) }) else { continue }
-            let finding = try await gate.write { db in try Self.mend(job, in: db) }
-            if let finding { mended.append(MendedJob(job: job, finding: finding)) }
+        var left = Self.recountLimit
+        var last: JobID = .min
+        while left > 0 {
+            let jobs = try await changedEndedJobs(after: last)
+            if jobs.isEmpty { break }
+            var counted: [JobID] = []
+            for job in jobs where left > 0 {
+                let result = try await recount(job)
+                if let one = result.mended { mended.append(one) }
+                left -= max(result.items, 1)
+                counted.append(job)
+                last = job
+            }
+            try await gate.write { [counted] db in
+                let note = try RowStatement(
+                    "INSERT OR REPLACE INTO recounts SELECT id, revision FROM jobs WHERE id = ?", in: db)
+                for job in counted { try note.run(job) }
+            }
         }
         return mended
+    }
+
+    private func recount(_ job: JobID) async throws(JobsError) -> (items: Int64, mended: MendedJob?) {
+        let (items, isWrong) = try await gate.read { db in try Self.look(at: job, in: db) }
+        guard isWrong, let finding = try await gate.write({ db in try Self.mend(job, in: db) }) else {
+            return (items, nil)
+        }
+        return (items, MendedJob(job: job, finding: finding))
+    }
+
+    /// Open jobs, and jobs whose row breaks the table's own checks.
+    private func suspects(upTo limit: Int64) async throws(JobsError) -> [JobID] {
+        try await gate.read { db in
+            try db.integers(
+                "SELECT id FROM jobs WHERE (\(Schema.isOpen()) AND total <= ?) OR \(Self.isImpossible) ORDER BY id",
+                [limit])
+        }
+    }
+
+    /// Ended jobs that were never recounted, or whose counters have changed since: as many as a slice may have.
+    private func changedEndedJobs(after last: JobID) async throws(JobsError) -> [JobID] {
+        try await gate.read { db in
+            try db.integers(
+                """
+                SELECT id FROM jobs LEFT JOIN recounts ON recounts.job = jobs.id
+                WHERE recounts.revision IS NOT jobs.revision AND NOT \(Schema.isOpen()) AND id > ?
+                ORDER BY id LIMIT 1000
+                """, [last])
+        }
+    }
+
+    /// Mends jobs that are not open and have open items, and removes the items of jobs that are gone.
+    private func mendStrays() async throws(JobsError) -> [MendedJob] {
+        let (ended, missing) = try await gate.read { db in
+            let added = try Set(db.integers("SELECT job FROM job_additions"))
+            let jobs = try Set(Self.openItems.flatMap { try Self.jobs(in: $0, db) })
+            let isOpen = try RowStatement("SELECT \(Schema.isOpen()) FROM jobs WHERE id = ?", in: db)
+            let isThere = try RowStatement("SELECT 1 FROM jobs WHERE id = ?", in: db)
+            let ended = try jobs.filter { try isOpen.first($0, read: { $0.integer(0) }) == 0 }
+            let missing = try Self.jobs(in: "items INDEXED BY items_by_job WHERE 1", db)
+                .filter { try isThere.first($0, read: { $0.integer(0) }) == nil && !added.contains($0) }
+            return (ended.sorted(), missing)
+        }
+        var mended: [MendedJob] = []
+        for job in ended {
+            if let one = try await recount(job).mended { mended.append(one) }
+        }
+        guard !missing.isEmpty else { return mended }
+        // As after a list that was not completed.
+        try await gate.write { db in
+            let add = try RowStatement(
+                "INSERT OR IGNORE INTO job_additions SELECT ?1 WHERE ?1 NOT IN (SELECT id FROM jobs)", in: db)
+            for job in missing { try add.run(job) }
+        }
+        try await JobQueue(gate: gate).removeBrokenAdditions()
+        return mended + missing.map { MendedJob(job: $0, finding: "Job \($0) is gone; its items were removed.") }
+    }
+
+    /// Mends jobs whose row breaks the table's own checks, which a shell can switch off: any change of such a row fails.
+    static func mendImpossible(in db: Database) throws {
+        for job in try db.integers("SELECT id FROM jobs WHERE \(isImpossible)") { _ = try mend(job, in: db) }
+    }
+
+    private static let openItems = [
+        "items INDEXED BY items_queued WHERE state = 'queued' AND priority IS NULL",
+        "items INDEXED BY items_delayed_by_job WHERE state = 'delayed'",
+        "items INDEXED BY items_leased WHERE state = 'active'",
+        "items INDEXED BY items_own_priority WHERE state = 'queued' AND priority IS NOT NULL",
+    ]
+
+    /// The jobs of these items. It looks each job up in an index that begins with the job, instead of reading all rows.
+    private static func jobs(in source: String, _ db: Database) throws -> [JobID] {
+        guard !source.contains("items_leased"), !source.contains("items_own_priority") else {
+            return try db.integers("SELECT DISTINCT job FROM \(source)")
+        }
+        let next = try RowStatement("SELECT job FROM \(source) AND job > ? ORDER BY job LIMIT 1", in: db)
+        var jobs: [JobID] = []
+        while let job = try next.first(jobs.last ?? .min, read: { $0.integer(0) }) { jobs.append(job) }
+        return jobs
     }
 
     private static let columns = [
@@ -61,10 +151,22 @@ extension JobControl {
         return (written, counted)
     }
 
-    private static func isMiscounted(_ job: JobID, in db: Database) throws -> Bool {
-        guard let counts = try counts(of: job, in: db) else { return false }
-        return counts.written != counts.counted || isOver(counts.counted)
+    private static func look(at job: JobID, in db: Database) throws -> (items: Int64, isWrong: Bool) {
+        guard let counts = try counts(of: job, in: db) else { return (0, false) }
+        let isOpen = try db.exists("SELECT 1 FROM jobs WHERE id = ? AND \(Schema.isOpen())", [job])
+        return try (
+            counts.counted[0],
+            counts.written != counts.counted || !isSound(job, in: db) || (isOpen && isOver(counts.counted)),
+        )
     }
+
+    /// Whether the job's row keeps the table's own checks. A counter may be text that reads as the right number.
+    private static func isSound(_ job: JobID, in db: Database) throws -> Bool {
+        try !db.exists("SELECT 1 FROM jobs WHERE id = ? AND (\(isImpossible))", [job])
+    }
+
+    private static let isImpossible =
+        "((state = 'finished' AND queued + active + delayed <> 0) OR NOT (\(Schema.addsUp(""))))"
 
     /// Whether a job with these counters has no open items. A job without any items waits for its first.
     private static func isOver(_ counted: [Int64]) -> Bool {
@@ -75,11 +177,17 @@ extension JobControl {
     static func mend(_ job: JobID, in db: Database) throws -> String? {
         guard let counts = try counts(of: job, in: db) else { return nil }
         var findings: [String] = []
-        if counts.written != counts.counted {
+        if try counts.written != counts.counted || !isSound(job, in: db) {
             let assignments = columns.map { "\($0) = ?" }.joined(separator: ", ")
+            let open = counts.counted[1...3].reduce(0, +)
+            // A finished job with open items is open again.
             try db.run(
-                "UPDATE jobs SET \(assignments), revision = revision + 1 WHERE id = ?",
-                StatementArguments(counts.counted + [job]))
+                """
+                UPDATE jobs SET \(assignments), revision = revision + 1,
+                    finished_at = CASE WHEN state = 'finished' AND ? > 0 THEN NULL ELSE finished_at END,
+                    state = CASE WHEN state = 'finished' AND ? > 0 THEN 'queued' ELSE state END WHERE id = ?
+                """, StatementArguments(counts.counted + [open, open, job]))
+            if counts.written == counts.counted { findings.append("its row was not one that a worker writes") }
             findings += columns.indices.filter { counts.written[$0] != counts.counted[$0] }
                 .map { "\(columns[$0]) was \(counts.written[$0]) and is \(counts.counted[$0])" }
         }
@@ -87,7 +195,7 @@ extension JobControl {
             let isChanged = try db.run(
                 """
                 UPDATE jobs SET state = 'finished', finished_at = coalesce(finished_at, \(Schema.now))
-                WHERE id = ? AND (state = 'queued' OR state = 'running' OR state = 'paused')
+                WHERE id = ? AND \(Schema.isOpen())
                 """, [job])
             // A worker may have finished it since it was looked for.
             if isChanged > 0 { findings.append("all of its items have ended, so it is finished") }

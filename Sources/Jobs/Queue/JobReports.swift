@@ -173,6 +173,14 @@ public struct JobReports: Sendable {
         }
     }
 
+    /// The bytes that the last stored request of an item received.
+    public func lastReceived(item: Int64) async throws(JobsError) -> Int64? {
+        try await gate.read { db in
+            try RowStatement("SELECT received FROM tries WHERE item = ? ORDER BY at DESC LIMIT 1", in: db)
+                .first(item) { $0.integer(0) }
+        }
+    }
+
     /// Replaces the worker's previous report.
     public func save(progress: [TransferProgress], worker: Int64) async throws(JobsError) {
         let now = gate.now()

@@ -74,7 +74,7 @@ extension JobQueue {
         let most = lease.isAlone ? Suspicion.guilty : Suspicion.alone
         try db.run(
             """
-            UPDATE items SET state = 'queued', lease = NULL, deaths = min(max(deaths, 0) + 1, ?)
+            UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, deaths = min(max(deaths, 0) + 1, ?)
             WHERE state = 'active' AND lease = ?
             """, [most, lease.id])
         return count + db.changesCount
@@ -88,7 +88,7 @@ extension JobQueue {
             "Three workers died while processing only this URL. Inspect its bytes, and report this."
         try db.run(
             """
-            UPDATE items SET state = 'failed', lease = NULL, attempts = attempts + 1, class = ?, http_status = NULL,
+            UPDATE items SET state = 'failed', lease = NULL, run_at = NULL, attempts = attempts + 1, class = ?, http_status = NULL,
                 message = ?, deaths = ?, finished_at = ? WHERE id = ?
             """, [failure.rawValue, message, Suspicion.guilty, now.wall.milliseconds, item])
         let options = try db.text("SELECT options FROM jobs WHERE id = (SELECT job FROM items WHERE id = ?)", [item])

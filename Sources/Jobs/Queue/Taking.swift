@@ -30,7 +30,7 @@ struct Taking {
         statements = RowStatements(db)
         update = try RowStatement(
             """
-            UPDATE items SET state = 'active', lease = ?, started_at = coalesce(started_at, ?)
+            UPDATE items SET state = 'active', lease = ?, run_at = NULL, started_at = coalesce(started_at, ?)
             WHERE id = ? AND state = 'queued'
             """, in: db)
         known = try RowStatement(KnownOfKey.question, in: db)

@@ -86,6 +86,8 @@ extension JobQueue {
         guard !dead.isEmpty || !expired.isEmpty || stranded else { return 0 }
         let (count, guilty) = try await gate.write { [lockFile = gate.lockFile] db -> (Int, [JobID]) in
             let now = try reading.moment(in: db)
+            // Otherwise one such job, which a shell may have made, would keep the items of all others from the queue.
+            try JobControl.mendImpossible(in: db)
             var count = 0
             var guilty: [JobID] = []
             // Checked again under the write lock. Numbers of workers are never reused, so a dead worker's number cannot belong
@@ -94,7 +96,8 @@ extension JobQueue {
                 count += try Self.takeBack(fromDeadWorker: worker, now: now, &guilty, in: db)
             }
             for worker in expired { count += try Self.takeBack(fromWorker: worker, in: db) }
-            count += try db.run("UPDATE items SET state = 'queued', lease = NULL WHERE \(Self.isStranded)")
+            count += try db.run(
+                "UPDATE items SET state = 'queued', lease = NULL, run_at = NULL WHERE \(Self.isStranded)")
             return (count, guilty)
         }
         guilty.forEach(onGuilty)
@@ -138,7 +141,8 @@ extension JobQueue {
 
     private static func release(lease: Int64, in db: Database) throws -> Int {
         return try db.run(
-            "UPDATE items SET state = 'queued', lease = NULL WHERE state = 'active' AND lease = ?", [lease])
+            "UPDATE items SET state = 'queued', lease = NULL, run_at = NULL WHERE state = 'active' AND lease = ?",
+            [lease])
     }
 
     /// Live workers, for reports.
@@ -173,7 +177,7 @@ extension JobQueue {
             for (condition, time) in [("run_at <= ?", now), ("run_at > ?", now + HostMemory.longestDelay)] {
                 count += try db.run(
                     """
-                    UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
+                    UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, waits_for = NULL WHERE id IN
                         (SELECT id FROM items WHERE state = 'delayed' AND \(condition) ORDER BY run_at LIMIT ?)
                     """, [time.milliseconds, limit])
             }
@@ -195,7 +199,7 @@ extension JobQueue {
             var count = 0
             let promote = try db.cachedStatement(
                 sql: """
-                    UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
+                    UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, waits_for = NULL WHERE id IN
                         (SELECT id FROM items WHERE state = 'delayed' AND waits_for = ? ORDER BY id LIMIT ?)
                     """)
             for host in waiting where count < limit {
@@ -211,7 +215,7 @@ extension JobQueue {
         try await gate.write { db in
             return try db.run(
                 """
-                UPDATE items SET state = 'queued', run_at = NULL, waits_for = NULL WHERE id IN
+                UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, waits_for = NULL WHERE id IN
                     (SELECT id FROM items WHERE state = 'delayed' AND waits_for = ? AND class IS NULL
                         ORDER BY id LIMIT ?)
                 """, [host, limit])

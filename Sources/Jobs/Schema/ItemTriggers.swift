@@ -71,10 +71,10 @@ enum ItemSchema {
         WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
                 AND \(Schema.optionWords) LIKE '%,only-new,%') BEGIN
             INSERT INTO unnoted_urls SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM done_urls);
-            UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job AND \(isKnown("NEW.url"));
+            UPDATE jobs SET not_new = not_new + 1, revision = revision + 1 WHERE id = NEW.job AND \(isKnown("NEW.url"));
             UPDATE jobs SET state = 'finished', finished_at = \(Schema.now) WHERE id = NEW.job
                 AND queued = 0 AND active = 0 AND delayed = 0 AND \(Schema.isOpen())
-                AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) AND \(isKnown("NEW.url"));
+                AND urls IS NULL AND \(isKnown("NEW.url"));
             SELECT RAISE(IGNORE) WHERE \(isKnown("NEW.url"));
         END;
         CREATE TRIGGER items_keep_job BEFORE UPDATE OF id, rowid, oid, _rowid_, job, url ON items
@@ -89,12 +89,12 @@ enum ItemSchema {
             -- Otherwise items_count_update logs it.
             INSERT INTO event_log (at, detail) SELECT \(Schema.now),
                 json_array(json_array(NEW.id, NEW.job, 'failed', '\(FailureClass.invalidURL.rawValue)'))
-                WHERE EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
+                WHERE \(Schema.isBeingSpread);
         END;
         -- The job is opened first, since a finished one may have nothing left to do; and by itself, since an UPDATE
         -- that names `state` rewrites the indices that depend on it.
         CREATE TRIGGER items_count_insert AFTER INSERT ON items
-        WHEN NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) BEGIN
+        WHEN NOT \(Schema.isBeingSpread) BEGIN
             SELECT RAISE(ABORT, 'the id of an item is a positive number; leave it out of the INSERT') WHERE NEW.id < 1;
             UPDATE jobs SET state = 'queued', finished_at = NULL, revision = revision + 1
                 WHERE id = NEW.job AND state = 'finished';
@@ -119,8 +119,7 @@ enum ItemSchema {
         CREATE TRIGGER items_count_update AFTER UPDATE OF state ON items
         WHEN OLD.state <> NEW.state AND NOT EXISTS
             (SELECT 1 FROM moving WHERE (item = NEW.id OR item = -NEW.job) AND state = NEW.state)
-            AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND EXISTS
-                (SELECT 1 FROM spreading WHERE job = NEW.job)) BEGIN
+            AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND \(Schema.isBeingSpread)) BEGIN
             INSERT INTO uncounted_moves VALUES (NEW.id, NEW.job, OLD.state, OLD.cached, OLD.blacklisted,
                 NEW.state, NEW.cached, NEW.blacklisted, NEW.bytes, NEW.class);
         END;
@@ -134,7 +133,8 @@ enum ItemSchema {
             DELETE FROM done_urls WHERE url = OLD.url AND item = OLD.id;
         END;
         CREATE TRIGGER items_count_delete AFTER DELETE ON items
-        WHEN NOT EXISTS (SELECT 1 FROM moving WHERE item = -OLD.job AND state = 'deleted') BEGIN
+        WHEN EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job)
+            AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -OLD.job AND state = 'deleted') BEGIN
             UPDATE jobs SET
                 total = total - 1,
                 \(dropCounters),

@@ -53,6 +53,12 @@ extension Schema {
             ended_at INTEGER NOT NULL
         );
 
+        -- The revision of the ended job when a worker last counted its items.
+        CREATE TABLE recounts (
+            job INTEGER PRIMARY KEY,
+            revision INTEGER NOT NULL
+        );
+
         -- deaths counts the workers that died while they held the item. The columns from meta on are given for this
         -- item alone; most items have none. fallback: the number of the fallback that is fetched now.
         -- bytes_from: where the source came from, if neither the network nor the cache on the disk.
@@ -109,10 +115,9 @@ extension Schema {
         -- other programs see it with all its items or not at all. Where the program has ended before that, a worker, a
         -- prune or the next long list removes the items.
         CREATE TABLE job_additions (job INTEGER PRIMARY KEY);
-        -- Holds a job for as long as a trigger spreads its urls, within that one statement; failed: those that are none.
+        -- Counts, while a trigger adds the urls of a job as items, those that are none.
         CREATE TABLE spreading (job INTEGER PRIMARY KEY, failed INTEGER NOT NULL DEFAULT 0);
-        -- The moves that a worker adds up itself, once a group, in the same transaction, and the deletions of the items of
-        -- a job that is deleted. Counting them row by row cost more than everything else that is done with a row. A
+        -- The moves and deletions that a worker adds up itself, once a group, in the same transaction. Counting them row by row cost more than everything else that is done with a row. A
         -- negative number stands for all items of that job. Every other move, such as one that a trigger of the user's
         -- makes of it, is counted by items_count_update.
         CREATE TABLE moving (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, state TEXT NOT NULL);

@@ -39,6 +39,7 @@ extension Schema {
                 when: """
                     NEW.total <> 0 OR NEW.queued <> 0 OR NEW.active <> 0 OR NEW.delayed <> 0 OR NEW.done <> 0
                     OR NEW.cached <> 0 OR NEW.failed <> 0 OR NEW.blacklisted <> 0 OR NEW.cancelled <> 0 OR NEW.bytes <> 0
+                    OR NEW.not_new <> 0 OR NEW.revision <> 0
                     """,
             ))
         END;
@@ -46,7 +47,8 @@ extension Schema {
         BEGIN
             \(checks)
         END;
-        CREATE TRIGGER jobs_urls_once BEFORE UPDATE OF urls ON jobs WHEN NEW.urls IS NOT NULL BEGIN
+        CREATE TRIGGER jobs_urls_once BEFORE UPDATE OF urls ON jobs
+        WHEN NEW.urls IS NOT NULL AND (OLD.urls IS NULL OR NEW.urls <> '[]') BEGIN
             SELECT RAISE(ABORT, 'urls is read when the job is inserted; add rows to items instead');
         END;
         CREATE TRIGGER jobs_state_moves BEFORE UPDATE OF state ON jobs
@@ -61,11 +63,8 @@ extension Schema {
                 ELSE 0 END
             WHERE id = NEW.id;
         END;
-        -- The items of a job that is gone need not be counted one by one.
         CREATE TRIGGER jobs_delete AFTER DELETE ON jobs BEGIN
-            INSERT INTO moving (item, state) VALUES (-OLD.id, 'deleted');
             DELETE FROM items WHERE job = OLD.id;
-            DELETE FROM moving WHERE item = -OLD.id AND state = 'deleted';
         END;
         CREATE TRIGGER jobs_end AFTER UPDATE OF finished_at ON jobs BEGIN
             DELETE FROM job_ends WHERE job = NEW.id;
@@ -73,6 +72,7 @@ extension Schema {
         END;
         CREATE TRIGGER jobs_forget_end AFTER DELETE ON jobs BEGIN
             DELETE FROM job_ends WHERE job = OLD.id;
+            DELETE FROM recounts WHERE job = OLD.id;
         END;
         """
         + keepJobs + spreadURLs
@@ -97,9 +97,18 @@ extension Schema {
         CREATE TRIGGER jobs_keep_id BEFORE UPDATE OF id, rowid, oid, _rowid_ ON jobs WHEN OLD.id <> NEW.id BEGIN
             SELECT RAISE(ABORT, 'the id of a job stays as it is');
         END;
+        -- The same as the table's checks, which a shell can switch off. One row that breaks them would fail every
+        -- transaction of a worker that changes it.
+        CREATE TRIGGER jobs_keep_sums
+        BEFORE UPDATE OF state, total, queued, active, delayed, done, cached, failed, blacklisted, cancelled ON jobs
+        WHEN NOT (\(addsUp("NEW."))) OR (NEW.state = 'finished' AND NEW.queued + NEW.active + NEW.delayed <> 0) BEGIN
+            SELECT RAISE(ABORT, 'a finished job has nothing left to do; cancel the job, or its items')
+                WHERE NEW.state = 'finished' AND NEW.queued + NEW.active + NEW.delayed <> 0;
+            SELECT RAISE(ABORT, 'the counters of a job add up; change its items instead');
+        END;
         CREATE TRIGGER jobs_keep_counters
-        BEFORE UPDATE OF total, queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes ON jobs
-        WHEN NEW.revision = OLD.revision AND (\(changesAny(of: counterColumns))) BEGIN
+        BEFORE UPDATE OF total, queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes, not_new, revision
+        ON jobs WHEN NEW.revision IS NOT OLD.revision + 1 AND (\(changesAny(of: counterColumns + ["revision"]))) BEGIN
             SELECT RAISE(ABORT, 'the counters of a job are kept by the database; change its items instead');
         END;
         CREATE TRIGGER jobs_keep_dedupe BEFORE UPDATE OF dedupe_key, state ON jobs
@@ -119,12 +128,15 @@ extension Schema {
 
     private static let spreadURLs = """
 
-        -- The text is removed before the items are added: counting rewrites this row. They are counted once, at the end.
+        -- The items are counted once, at the end. As long as the job has a list, items_count_insert does not count them; an
+        -- empty one, since every look at the row would read a long one.
         CREATE TRIGGER jobs_spread AFTER INSERT ON jobs WHEN NEW.urls IS NOT NULL BEGIN
-            UPDATE jobs SET urls = NULL WHERE id = NEW.id;
+            UPDATE jobs SET urls = '[]' WHERE id = NEW.id;
+            DELETE FROM spreading;
             INSERT INTO spreading (job) VALUES (NEW.id);
             INSERT INTO items (job, url) SELECT NEW.id, value FROM json_each(NEW.urls);
-            UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, revision = revision + 1
+            UPDATE jobs SET urls = NULL, total = n, queued = n - counted.failed, failed = counted.failed,
+                revision = revision + 1
                 FROM (SELECT (SELECT count(*) FROM items WHERE job = NEW.id) AS n, failed FROM spreading) AS counted
                 WHERE id = NEW.id;
             DELETE FROM spreading;
@@ -138,5 +150,15 @@ extension Schema {
         END;
         """
 
-    private static let counterColumns = ["total"] + ItemSchema.counters.map(\.column) + ["bytes"]
+    private static let counterColumns = ["total"] + ItemSchema.counters.map(\.column) + ["bytes", "not_new"]
+
+    /// The condition that the counters of a job are whole numbers and add up.
+    static func addsUp(_ row: String) -> String {
+        let parts = ItemSchema.counters.map { "\(row)\($0.column)" }
+        return "\(row)total = \(parts.joined(separator: " + ")) AND "
+            + (["\(row)total"] + parts).map { "typeof(\($0)) = 'integer'" }.joined(separator: " AND ")
+    }
+
+    /// The condition that the urls of the job in `NEW.job` are being added as items, within one statement.
+    static let isBeingSpread = "EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND urls IS NOT NULL)"
 }

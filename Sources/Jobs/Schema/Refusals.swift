@@ -1,6 +1,22 @@
+internal import GRDB
+
 /// Refuses what SQL users write by mistake, with a sentence that says what would be right.
 extension Schema {
     static let refusals = """
+        -- Only this program knows the function, and the statement fails in any other: what these tables hold is true only
+        -- within a transaction of a worker, or as long as a program adds a list.
+        CREATE TRIGGER moving_refuse BEFORE INSERT ON moving WHEN NOT \(PrivateTables.function)() BEGIN
+            SELECT RAISE(ABORT, 'only a worker writes to this table');
+        END;
+        CREATE TRIGGER recounts_refuse BEFORE INSERT ON recounts WHEN NOT \(PrivateTables.function)() BEGIN
+            SELECT RAISE(ABORT, 'only a worker writes to this table');
+        END;
+        CREATE TRIGGER recounts_refuse_update BEFORE UPDATE ON recounts WHEN NOT \(PrivateTables.function)() BEGIN
+            SELECT RAISE(ABORT, 'only a worker writes to this table');
+        END;
+        CREATE TRIGGER job_additions_refuse BEFORE INSERT ON job_additions WHEN NOT \(PrivateTables.function)() BEGIN
+            SELECT RAISE(ABORT, 'only a program that adds a list writes to this table');
+        END;
         CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (\(isState("NEW.state", JobState.self))) BEGIN
             SELECT RAISE(ABORT, 'the states of a job are \(JobState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case');
         END;
@@ -23,4 +39,15 @@ extension Schema {
     /// An address of IPv6 has several colons.
     private static let isNoHost =
         "(NEW.host GLOB '*[/ @]*' OR length(NEW.host) - length(replace(NEW.host, ':', '')) = 1)"
+}
+
+/// Tables that only this program writes to. A shell that adds a row to them could make the triggers count wrong.
+enum PrivateTables {
+    /// A function of SQL whose name is the message that a shell gets: "no such function: …".
+    static let function = "only_the_worker_writes_to_this_table"
+
+    /// Lets a connection write to these tables.
+    static func open(in db: Database) {
+        db.add(function: DatabaseFunction(function, argumentCount: 0, pure: true) { _ in true })
+    }
 }

@@ -118,11 +118,6 @@ struct HelperWork: Sendable {
         }
     }
 
-    private func isFull(_ cache: ContentCache) -> Bool {
-        // Best effort: if the free space is unknown, the encoder's failure stands.
-        ((try? cache.freeBytes()) ?? .max) < 1 << 20
-    }
-
     /// The result of a reply, with the files that were written. Blocks.
     func outcome(of reply: HelperReply, _ files: [BlobFile], in cache: ContentCache) -> Result<HelperAnswer, Failure> {
         do {
@@ -136,8 +131,7 @@ struct HelperWork: Sendable {
         _ reply: HelperReply, _ files: [BlobFile], in cache: ContentCache,
     ) throws(CacheError) -> Result<HelperAnswer, Failure> {
         switch reply {
-        case .failed(let failure) where failure.failureClass == .encode && isFull(cache):
-            // Encoders do not distinguish a full disk from other failed writes; the image is not at fault.
+        case .failed(let failure) where failure.failureClass == .encode && !outputs.isInMemory && cache.isFull():
             return .failure(Failure(.diskFull, "The disk of \(cache.directory) is full."))
         case .failed(let failure):
             return .failure(failure)

@@ -251,7 +251,9 @@ final class ItemRun {
             guard error.failureClass == .truncated else { throw error }
             // The URL is at fault only if the body is complete; another body may have ended with its connection.
             let response = fetched.response
-            guard response.isWhole else { throw Failure(.connectionLost, error.message, response: response) }
+            guard await stages.failures.isWhole(response, item) else {
+                throw Failure(.connectionLost, error.message, response: response)
+            }
             var failure = error
             failure.isFinal = response.isFinal(attempts: item.attempts)
             throw failure

@@ -1,3 +1,4 @@
+public import Jobs
 internal import Synchronization
 
 /// Requests a worker's stop: it claims nothing more, and items in flight have the grace period to end.
@@ -56,5 +57,24 @@ struct RunSignals: Sendable {
         pace = PollingPace(database: database, wakeup: wakeup)
         // Wakes a sleeping loop immediately, even if the housekeeper is busy.
         stop.whenRequested { [wakeup] in wakeup.ring() }
+    }
+}
+
+extension WriteWaiting {
+    /// The same without announcements, for a program that waits for the same writer elsewhere and says so there.
+    public var silent: WriteWaiting { WriteWaiting(limit: limit) }
+
+    /// The same until a stop is requested. From then on, no write waits longer than `limit` says.
+    ///
+    /// - Parameter limit: called with the milliseconds since the stop; returns milliseconds.
+    public func ending(at stop: StopSignal, limit: @escaping @Sendable (Int64) -> Int64) -> WriteWaiting {
+        let stoppedAt = Atomic(Int64.max)
+        stop.whenRequested { stoppedAt.store(monotonicMilliseconds(), ordering: .relaxed) }
+        var waiting = self
+        waiting.limitOfStop = {
+            let time = stoppedAt.load(ordering: .relaxed)
+            return time < .max ? limit(monotonicMilliseconds() - time) : nil
+        }
+        return waiting
     }
 }

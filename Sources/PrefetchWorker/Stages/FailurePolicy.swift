@@ -9,13 +9,26 @@ final class FailurePolicy: Sendable {
     let downloader: Downloader
     let disk: DiskWatch
     let budget: CacheBudget
+    let reports: JobReports
     let retryBudget = RetryBudget()
 
-    init(settings: StageSettings, downloader: Downloader, disk: DiskWatch, budget: CacheBudget) {
+    init(
+        settings: StageSettings, downloader: Downloader, disk: DiskWatch, budget: CacheBudget, reports: JobReports,
+    ) {
         self.settings = settings
         self.downloader = downloader
         self.disk = disk
         self.budget = budget
+        self.reports = reports
+    }
+
+    /// Whether the body of an answer has arrived whole. If the protocol doesn't mark its end, it is taken for whole when the
+    /// item's last request brought as many bytes: a connection that broke off would hardly have done so at the same byte.
+    func isWhole(_ response: DownloadResponse, _ item: ClaimedItem) async -> Bool {
+        if response.isWhole { return true }
+        guard item.attempts > 0, response.bytesReceived > 0 else { return false }
+        // If it can't be read, the item is tried again.
+        do { return try await reports.lastReceived(item: item.id) == response.bytesReceived } catch _ { return false }
     }
 
     /// - Parameter afterFetch: whether the origin failed, so that the retry counts against its host's budget.

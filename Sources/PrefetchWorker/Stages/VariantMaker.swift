@@ -85,7 +85,9 @@ struct VariantMaker: Sendable {
     /// Makes variants in a helper. In a cache with a limit they are written to memory and then copied to reserved
     /// space. Variants that are too large for memory are made again, with space reserved for as much as they may need.
     private func transformed(_ order: Order) async throws(Failure) -> (TransformReport, [PendingBlob]) {
-        guard let limit = budget.limit, budget.worker != nil else { return try await transformedWithoutLimit(order) }
+        guard let limit = budget.limit, budget.worker != nil else {
+            return try Self.made(.success(await ask(order, OutputPlace())))
+        }
         let count = Int64(order.specs.count)
         // The source is in the cache while its variants are made.
         let left = max(0, limit - (order.source.descriptor.size ?? 0))
@@ -101,10 +103,25 @@ struct VariantMaker: Sendable {
         throw Self.tooLarge
     }
 
+    /// Encoders do not distinguish a full disk from other failed writes, and there may be space again by now. So after
+    /// an encoder failed, the variants are made again in memory, which shows whether the disk was the cause.
     private func ask(_ order: Order, _ place: OutputPlace) async throws(Failure) -> HelperAnswer {
-        try await helpers.transform(
-            order.source, into: order.specs, assets: order.assets, outputs: place, tolerance: order.tolerance
-        ).get()
+        let result = await answer(order, place)
+        guard !place.isInMemory, case .failure(let failure) = result, failure.failureClass == .encode else {
+            return try result.get()
+        }
+        let most = min(Int64(helpers.configuration.outputBytes) / Int64(order.specs.count), place.most ?? .max)
+        switch await answer(order, OutputPlace(isInMemory: true, most: most)) {
+        case .success(.made(let report, let blobs)): return .made(report, try await stored(blobs))
+        // Too large for memory, so only the disk can show it.
+        case .success: return try await answer(order, place).get()
+        case .failure: throw failure
+        }
+    }
+
+    private func answer(_ order: Order, _ place: OutputPlace) async -> Result<HelperAnswer, Failure> {
+        await helpers.transform(
+            order.source, into: order.specs, assets: order.assets, outputs: place, tolerance: order.tolerance)
     }
 
     /// Makes variants with space reserved for their maximum size; nil if they exceed it. Unused space is released.
@@ -118,19 +135,6 @@ struct VariantMaker: Sendable {
             blob.file.reservation.withLock { $0 = room }
         }
         return (report, blobs)
-    }
-
-    /// Encoders do not distinguish a full disk from other failed writes, and there may be space again by now. So after
-    /// an encoder failed, the variants are made again in memory, which shows whether the disk was the cause.
-    private func transformedWithoutLimit(_ order: Order) async throws(Failure) -> (TransformReport, [PendingBlob]) {
-        let result = await helpers.transform(
-            order.source, into: order.specs, assets: order.assets, tolerance: order.tolerance)
-        guard case .failure(let failure) = result, failure.failureClass == .encode else { return try Self.made(result) }
-        let place = OutputPlace(
-            isInMemory: true, most: Int64(helpers.configuration.outputBytes) / Int64(order.specs.count))
-        // Best effort: if this fails too, the first failure stands.
-        guard case .made(let report, let blobs)? = try? await ask(order, place) else { throw failure }
-        return (report, try await stored(blobs))
     }
 
     private static var tooLarge: Failure {

@@ -18,6 +18,20 @@ enum DescriptorLimit {
         _ = setrlimit(resource, &limit)
     }
 
+    /// The same for a worker.
+    ///
+    /// - Throws: `unavailable` if the hard limit is lower than the worker needs.
+    static func raise(concurrency: Int) throws(WorkerError) {
+        raise()
+        let least = least(concurrency: concurrency)
+        guard current >= least else {
+            throw WorkerError(
+                .unavailable,
+                "Only \(current) files may be open at once, and a worker with this --concurrency needs \(least): raise it with "
+                    + "ulimit -n or LimitNOFILE=.")
+        }
+    }
+
     private static let resource = __rlimit_resource_t(7)  // RLIMIT_NOFILE, an enumeration of C that Swift can't name.
 
     private static var limit: rlimit {

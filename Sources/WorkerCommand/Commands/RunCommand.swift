@@ -85,7 +85,9 @@ struct SupervisedRun {
     ) async throws -> RunReport {
         let begun = RunProgress.seconds()
         let stop = StopSignal()
-        let store = try await JobStore.opening(path: configuration.database)
+        // What a stop keeps from being written about schedules and notices, the next run writes.
+        let waiting = configuration.waiting.silent.ending(at: stop) { _ in 1_000 }
+        let store = try await JobStore.opening(path: configuration.database, waiting: waiting)
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
         if let manager { stop.whenRequested { manager.stopping() } }
         let keepers = try RunKeepers(configuration, store, access, logger)

@@ -7,10 +7,13 @@ extension CommonOptions {
     /// program is writing, the command names it after two seconds, and gives up after `--wait`.
     func withStore<R>(missing: DatabaseGate.Missing = .refuse, _ body: (JobStore) async throws -> R) async throws -> R {
         let settings = try settings()
-        let waiting = WriteWaiting(limit: try settings.value(CommonSettings.waiting, wait)) {
-            Terminal.error("worker: \($0)")
-        }
+        let waiting = try waiting(settings) { Terminal.error("worker: \($0)") }
         return try await using(try JobStore(path: databasePath(settings), missing: missing, waiting: waiting), body)
+    }
+
+    /// - Parameter announce: prints the sentence that names the program for which a write waits.
+    func waiting(_ settings: Settings, _ announce: @escaping @Sendable (String) -> Void) throws -> WriteWaiting {
+        WriteWaiting(limit: try settings.value(CommonSettings.waiting, wait), announce: announce)
     }
 
     /// The same for a command that only reads: it waits for no writer.

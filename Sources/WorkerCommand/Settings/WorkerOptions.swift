@@ -1,6 +1,8 @@
 import ArgumentParser
 import Core
 import Download
+import Jobs
+import Logging
 import PrefetchWorker
 
 /// A command that runs a worker. Each states the groups of options itself, in the order of its help: groups within a group
@@ -42,9 +44,13 @@ extension WorkerOptions {
     func supervised(drains: Bool) throws -> SupervisedRun {
         let line = Terminal.errorIsTerminal && !options.quiet ? LiveDisplay() : nil
         let settings = try common.settings()
+        let log = try log.handler(settings, line: line, hiding: try common.redaction())
+        var configuration = try configuration(drains: drains)
+        configuration.waiting = try common.waiting(settings) { sentence in
+            Logger(label: "worker") { _ in log }.notice("\(sentence)")
+        }
         return SupervisedRun(
-            try configuration(drains: drains), line: line, isQuiet: options.quiet,
-            log: try log.handler(settings, line: line, hiding: try common.redaction()),
+            configuration, line: line, isQuiet: options.quiet, log: log,
             access: try access())
     }
 

@@ -44,6 +44,10 @@ CREATE TABLE job_ends (
     job INTEGER PRIMARY KEY,
     ended_at INTEGER NOT NULL
 );
+CREATE TABLE recounts (
+    job INTEGER PRIMARY KEY,
+    revision INTEGER NOT NULL
+);
 CREATE TABLE items (
     id INTEGER PRIMARY KEY,
     job INTEGER NOT NULL,
@@ -531,7 +535,8 @@ UNION ALL SELECT
     FROM jobs JOIN items ON items.job = jobs.id AND items.state = 'queued' AND items.deaths <= 1
     WHERE (jobs.state = 'queued' OR jobs.state = 'running') AND EXISTS (SELECT 1 FROM workers JOIN host_load ON worker = workers.id AND host_load.host = 'the disk of the cache')
     AND NOT EXISTS (SELECT 1 FROM workers WHERE NOT EXISTS
-        (SELECT 1 FROM host_load WHERE worker = workers.id AND host_load.host = 'the disk of the cache'));
+        (SELECT 1 FROM host_load WHERE worker = workers.id AND host_load.host = 'the disk of the cache'))
+;
 CREATE VIEW near_duplicates AS
     WITH flips (bit) AS (VALUES (0), (1), (2), (4), (8), (16), (32), (64), (128), (256), (512), (1024), (2048), (4096), (8192), (16384), (32768))
     SELECT one.key AS url, other.key AS near_url, (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) AS distance
@@ -596,7 +601,8 @@ SELECT RAISE(ABORT, 'notify must be an http or https URL, or ''command'' for the
     THEN json_type(NEW.urls) <> 'array' OR 0 ELSE 1 END;
     SELECT RAISE(ABORT, 'a new job is ''queued'' or ''paused''') WHERE NEW.state IS NULL OR NEW.state NOT IN ('queued', 'paused');
     SELECT RAISE(ABORT, 'the counters of a job are kept by the database; leave them out of the INSERT') WHERE NEW.total <> 0 OR NEW.queued <> 0 OR NEW.active <> 0 OR NEW.delayed <> 0 OR NEW.done <> 0
-OR NEW.cached <> 0 OR NEW.failed <> 0 OR NEW.blacklisted <> 0 OR NEW.cancelled <> 0 OR NEW.bytes <> 0;
+OR NEW.cached <> 0 OR NEW.failed <> 0 OR NEW.blacklisted <> 0 OR NEW.cancelled <> 0 OR NEW.bytes <> 0
+OR NEW.not_new <> 0 OR NEW.revision <> 0;
 END
 ;
 CREATE TRIGGER jobs_check_update BEFORE UPDATE OF priority, execution_order, variants, options, headers, notify ON jobs
@@ -611,7 +617,8 @@ SELECT RAISE(ABORT, 'notify must be an http or https URL, or ''command'' for the
     OR NOT (NEW.notify = 'command' OR NEW.notify GLOB 'http://?*' OR NEW.notify GLOB 'https://?*'));
 END
 ;
-CREATE TRIGGER jobs_urls_once BEFORE UPDATE OF urls ON jobs WHEN NEW.urls IS NOT NULL BEGIN
+CREATE TRIGGER jobs_urls_once BEFORE UPDATE OF urls ON jobs
+WHEN NEW.urls IS NOT NULL AND (OLD.urls IS NULL OR NEW.urls <> '[]') BEGIN
     SELECT RAISE(ABORT, 'urls is read when the job is inserted; add rows to items instead');
 END;
 CREATE TRIGGER jobs_state_moves BEFORE UPDATE OF state ON jobs
@@ -626,9 +633,7 @@ CREATE TRIGGER jobs_priority_options AFTER INSERT ON jobs WHEN NEW.priority = 0 
     WHERE id = NEW.id;
 END;
 CREATE TRIGGER jobs_delete AFTER DELETE ON jobs BEGIN
-    INSERT INTO moving (item, state) VALUES (-OLD.id, 'deleted');
     DELETE FROM items WHERE job = OLD.id;
-    DELETE FROM moving WHERE item = -OLD.id AND state = 'deleted';
 END;
 CREATE TRIGGER jobs_end AFTER UPDATE OF finished_at ON jobs BEGIN
     DELETE FROM job_ends WHERE job = NEW.id;
@@ -641,6 +646,7 @@ CREATE TRIGGER jobs_end AFTER UPDATE OF finished_at ON jobs BEGIN
 END;
 CREATE TRIGGER jobs_forget_end AFTER DELETE ON jobs BEGIN
     DELETE FROM job_ends WHERE job = OLD.id;
+    DELETE FROM recounts WHERE job = OLD.id;
 END;
 CREATE TRIGGER jobs_note_replaced BEFORE INSERT ON jobs BEGIN
     DELETE FROM replacing;
@@ -659,9 +665,16 @@ END;
 CREATE TRIGGER jobs_keep_id BEFORE UPDATE OF id, rowid, oid, _rowid_ ON jobs WHEN OLD.id <> NEW.id BEGIN
     SELECT RAISE(ABORT, 'the id of a job stays as it is');
 END;
+CREATE TRIGGER jobs_keep_sums
+BEFORE UPDATE OF state, total, queued, active, delayed, done, cached, failed, blacklisted, cancelled ON jobs
+WHEN NOT (NEW.total = NEW.queued + NEW.active + NEW.delayed + NEW.done + NEW.cached + NEW.failed + NEW.blacklisted + NEW.cancelled AND typeof(NEW.total) = 'integer' AND typeof(NEW.queued) = 'integer' AND typeof(NEW.active) = 'integer' AND typeof(NEW.delayed) = 'integer' AND typeof(NEW.done) = 'integer' AND typeof(NEW.cached) = 'integer' AND typeof(NEW.failed) = 'integer' AND typeof(NEW.blacklisted) = 'integer' AND typeof(NEW.cancelled) = 'integer') OR (NEW.state = 'finished' AND NEW.queued + NEW.active + NEW.delayed <> 0) BEGIN
+    SELECT RAISE(ABORT, 'a finished job has nothing left to do; cancel the job, or its items')
+        WHERE NEW.state = 'finished' AND NEW.queued + NEW.active + NEW.delayed <> 0;
+    SELECT RAISE(ABORT, 'the counters of a job add up; change its items instead');
+END;
 CREATE TRIGGER jobs_keep_counters
-BEFORE UPDATE OF total, queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes ON jobs
-WHEN NEW.revision = OLD.revision AND (NEW.total IS NOT OLD.total OR NEW.queued IS NOT OLD.queued OR NEW.active IS NOT OLD.active OR NEW.delayed IS NOT OLD.delayed OR NEW.done IS NOT OLD.done OR NEW.cached IS NOT OLD.cached OR NEW.failed IS NOT OLD.failed OR NEW.blacklisted IS NOT OLD.blacklisted OR NEW.cancelled IS NOT OLD.cancelled OR NEW.bytes IS NOT OLD.bytes) BEGIN
+BEFORE UPDATE OF total, queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes, not_new, revision
+ON jobs WHEN NEW.revision IS NOT OLD.revision + 1 AND (NEW.total IS NOT OLD.total OR NEW.queued IS NOT OLD.queued OR NEW.active IS NOT OLD.active OR NEW.delayed IS NOT OLD.delayed OR NEW.done IS NOT OLD.done OR NEW.cached IS NOT OLD.cached OR NEW.failed IS NOT OLD.failed OR NEW.blacklisted IS NOT OLD.blacklisted OR NEW.cancelled IS NOT OLD.cancelled OR NEW.bytes IS NOT OLD.bytes OR NEW.not_new IS NOT OLD.not_new OR NEW.revision IS NOT OLD.revision) BEGIN
     SELECT RAISE(ABORT, 'the counters of a job are kept by the database; change its items instead');
 END;
 CREATE TRIGGER jobs_keep_dedupe BEFORE UPDATE OF dedupe_key, state ON jobs
@@ -676,10 +689,12 @@ WHEN NEW.revision = OLD.revision AND (NEW.state = 'queued' OR NEW.state = 'runni
     UPDATE jobs SET state = 'finished', finished_at = coalesce(OLD.finished_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)) WHERE id = NEW.id;
 END;
 CREATE TRIGGER jobs_spread AFTER INSERT ON jobs WHEN NEW.urls IS NOT NULL BEGIN
-    UPDATE jobs SET urls = NULL WHERE id = NEW.id;
+    UPDATE jobs SET urls = '[]' WHERE id = NEW.id;
+    DELETE FROM spreading;
     INSERT INTO spreading (job) VALUES (NEW.id);
     INSERT INTO items (job, url) SELECT NEW.id, value FROM json_each(NEW.urls);
-    UPDATE jobs SET total = n, queued = n - counted.failed, failed = counted.failed, revision = revision + 1
+    UPDATE jobs SET urls = NULL, total = n, queued = n - counted.failed, failed = counted.failed,
+        revision = revision + 1
         FROM (SELECT (SELECT count(*) FROM items WHERE job = NEW.id) AS n, failed FROM spreading) AS counted
         WHERE id = NEW.id;
     DELETE FROM spreading;
@@ -710,11 +725,11 @@ CREATE TRIGGER items_leave_out_known BEFORE INSERT ON items
 WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND instr(options, 'only-new') > 0
         AND ',' || replace(replace(replace(replace(options, char(9), ','), char(10), ','), char(13), ','), char(32), ',') || ',' LIKE '%,only-new,%') BEGIN
     INSERT INTO unnoted_urls SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM done_urls);
-    UPDATE jobs SET not_new = not_new + 1 WHERE id = NEW.job AND EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
+    UPDATE jobs SET not_new = not_new + 1, revision = revision + 1 WHERE id = NEW.job AND EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
             WHERE done_urls.url = NEW.url AND items.state = 'done');
     UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.job
         AND queued = 0 AND active = 0 AND delayed = 0 AND (state = 'queued' OR state = 'running' OR state = 'paused')
-        AND NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) AND EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
+        AND urls IS NULL AND EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
             WHERE done_urls.url = NEW.url AND items.state = 'done');
     SELECT RAISE(IGNORE) WHERE EXISTS (SELECT 1 FROM done_urls CROSS JOIN items ON items.id = done_urls.item
             WHERE done_urls.url = NEW.url AND items.state = 'done');
@@ -732,11 +747,11 @@ CREATE TRIGGER items_end_without_url AFTER INSERT ON items WHEN (typeof(NEW.url)
     -- Otherwise items_count_update logs it.
     INSERT INTO event_log (at, detail) SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER),
         json_array(json_array(NEW.id, NEW.job, 'failed', 'invalid-url'))
-        WHERE EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job);
+        WHERE EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND urls IS NOT NULL);
 END
 ;
 CREATE TRIGGER items_count_insert AFTER INSERT ON items
-WHEN NOT EXISTS (SELECT 1 FROM spreading WHERE job = NEW.job) BEGIN
+WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND urls IS NOT NULL) BEGIN
     SELECT RAISE(ABORT, 'the id of an item is a positive number; leave it out of the INSERT') WHERE NEW.id < 1;
     UPDATE jobs SET state = 'queued', finished_at = NULL, revision = revision + 1
         WHERE id = NEW.job AND state = 'finished';
@@ -772,8 +787,7 @@ END;
 CREATE TRIGGER items_count_update AFTER UPDATE OF state ON items
 WHEN OLD.state <> NEW.state AND NOT EXISTS
     (SELECT 1 FROM moving WHERE (item = NEW.id OR item = -NEW.job) AND state = NEW.state)
-    AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND EXISTS
-        (SELECT 1 FROM spreading WHERE job = NEW.job)) BEGIN
+    AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND urls IS NOT NULL)) BEGIN
     INSERT INTO uncounted_moves VALUES (NEW.id, NEW.job, OLD.state, OLD.cached, OLD.blacklisted,
         NEW.state, NEW.cached, NEW.blacklisted, NEW.bytes, NEW.class);
 END;
@@ -786,7 +800,8 @@ CREATE TRIGGER items_delete AFTER DELETE ON items BEGIN
     DELETE FROM done_urls WHERE url = OLD.url AND item = OLD.id;
 END;
 CREATE TRIGGER items_count_delete AFTER DELETE ON items
-WHEN NOT EXISTS (SELECT 1 FROM moving WHERE item = -OLD.job AND state = 'deleted') BEGIN
+WHEN EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job)
+    AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -OLD.job AND state = 'deleted') BEGIN
     UPDATE jobs SET
         total = total - 1,
         queued = queued - (OLD.state = 'queued'),
@@ -902,6 +917,18 @@ WHEN NEW.notify IS NOT NULL AND OLD.state <> NEW.state
 END;
 CREATE TRIGGER jobs_forget_notice AFTER DELETE ON jobs BEGIN
     DELETE FROM notices WHERE job = OLD.id;
+END;
+CREATE TRIGGER moving_refuse BEFORE INSERT ON moving WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only a worker writes to this table');
+END;
+CREATE TRIGGER recounts_refuse BEFORE INSERT ON recounts WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only a worker writes to this table');
+END;
+CREATE TRIGGER recounts_refuse_update BEFORE UPDATE ON recounts WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only a worker writes to this table');
+END;
+CREATE TRIGGER job_additions_refuse BEFORE INSERT ON job_additions WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only a program that adds a list writes to this table');
 END;
 CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (NEW.state = 'queued' OR NEW.state = 'running' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed') BEGIN
     SELECT RAISE(ABORT, 'the states of a job are queued, running, paused, finished, cancelled, failed, in lower case');

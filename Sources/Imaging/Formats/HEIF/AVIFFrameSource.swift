@@ -106,6 +106,10 @@ final class AVIFFrameSource: FrameSource {
 
     private func check(_ result: avifResult, _ what: String) throws(Failure) {
         guard result != AVIF_RESULT_OK else { return }
+        if result == AVIF_RESULT_OUT_OF_MEMORY {
+            throw MemoryShortage.failure(
+                "The animated AVIF of \(canvas.width)×\(canvas.height) pixels takes more memory to decode than")
+        }
         let reason = String(cString: avifResultToString(result))
         throw Failure(
             Self.isEnd(result) ? .truncated : .badImage,
