@@ -73,7 +73,7 @@ struct Engine: Sendable {
             renderer: Renderer(
                 index: store.cache, cache: cache,
                 assets: Assets(
-                    directory: configuration.assets, store: store, cache: cache, reading: files.reading),
+                    configuration, store: store, cache: cache, reading: files.reading),
                 maker: VariantMaker(helpers: helpers, commands: commands, files: files),
                 identities: IdentitySource(
                     program: helpers.program,

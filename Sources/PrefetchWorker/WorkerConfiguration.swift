@@ -72,6 +72,8 @@ public struct WorkerConfiguration: Sendable {
     /// How long writes wait for other programs that write to the database. Once a stop is requested, writes wait at
     /// most until ``grace`` is over, and those of a worker that has not begun its work give up at once.
     public var waiting = WriteWaiting()
+    /// Hides secrets of URLs in the messages of failures.
+    public var redaction = Redaction()
     public var now: @Sendable () -> WallTime = DatabaseGate.wallClock
 
     var cacheLocation: CacheLocation { CacheLocation(cache, bucket) }

@@ -36,6 +36,7 @@ struct PictureJudge: Sendable {
     private let assets: Assets
     private let identities: IdentitySource
     private let limits: OwnLimits
+    private let redaction: Redaction
     private let now: @Sendable () -> WallTime
 
     init(
@@ -46,13 +47,14 @@ struct PictureJudge: Sendable {
         self.files = files
         self.helpers = helpers
         now = configuration.now
+        redaction = configuration.redaction
         limits = OwnLimits(
             maxBodyBytes: configuration.downloads.maxBodyBytes, maxCacheBytes: configuration.cachePolicy.maxBytes,
             images: configuration.images)
         intake = PictureIntake(
             files: files, inspector: HeaderInspector(limits: configuration.images, coders: extensions.coders),
             limit: configuration.downloads.maxBodyBytes)
-        assets = Assets(directory: configuration.assets, store: store, cache: files.cache, reading: files.reading)
+        assets = Assets(configuration, store: store, cache: files.cache, reading: files.reading)
         identities = IdentitySource(
             program: helpers.program,
             delegates: DelegateVersions(extensions, try configuration.commands.map { try InstalledCommand($0) }))
@@ -64,7 +66,7 @@ struct PictureJudge: Sendable {
         // A line of a list that can't be read has no URL.
         if case .refused(let failure) = picture.content { throw failure }
         do throws(Failure) {
-            try Self.check(url: picture.url)
+            try check(url: picture.url)
             let target = try Self.target(picture.variant)
             let place: PicturePlace
             do throws(JobsError) {
@@ -80,7 +82,7 @@ struct PictureJudge: Sendable {
     }
 
     /// - Throws: `invalid-url` for a text that no job can fetch.
-    private static func check(url: String) throws(Failure) {
+    private func check(url: String) throws(Failure) {
         let scheme = url.prefix { $0 != ":" }
         let isScheme =
             scheme.utf8.count < url.utf8.count && scheme.first?.isASCII == true && scheme.first?.isLetter == true
@@ -88,11 +90,11 @@ struct PictureJudge: Sendable {
         guard isScheme else {
             throw Failure(
                 .invalidURL,
-                "'\(Redaction().shown(url).prefix(100))' is no URL: it begins with no scheme, such as https:.")
+                "'\(redaction.shown(url).prefix(100))' is no URL: it begins with no scheme, such as https:.")
         }
         let isWeb = ["http", "https"].contains(scheme.lowercased())
         guard !isWeb || Downloader.host(of: url) != nil else {
-            throw Failure(.invalidURL, "'\(Redaction().shown(url).prefix(100))' is no URL that can be fetched.")
+            throw Failure(.invalidURL, "'\(redaction.shown(url).prefix(100))' is no URL that can be fetched.")
         }
     }
 

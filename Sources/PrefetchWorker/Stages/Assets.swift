@@ -22,10 +22,12 @@ final class Assets: Sendable {
     private let store: JobStore
     private let cache: any BlobStore
     private let reading: BlockingQueue
+    private let redaction: Redaction
     private let known = Mutex<[String: Known]>([:])
 
-    init(directory: String?, store: JobStore, cache: any BlobStore, reading: BlockingQueue) {
-        self.directory = directory
+    init(_ configuration: WorkerConfiguration, store: JobStore, cache: any BlobStore, reading: BlockingQueue) {
+        directory = configuration.assets
+        redaction = configuration.redaction
         self.store = store
         self.cache = cache
         self.reading = reading
@@ -46,14 +48,14 @@ final class Assets: Sendable {
             guard let source = try await store.cache.source(key: url), source.isKept, let hash = BlobHash(source.hash)
             else {
                 throw Failure(
-                    .transform, "The picture '\(Redaction().shown(url))' is not in the cache; enqueue it first.")
+                    .transform, "The picture '\(redaction.shown(url))' is not in the cache; enqueue it first.")
             }
             let file = await reading.run { [cache] in Result { try cache.openVerified(hash) } }
             return Asset(hash: source.hash, file: try file.get())
         } catch let error as Failure {
             throw error
         } catch {
-            throw Failure(.transform, "The picture '\(Redaction().shown(url))' can't be read from the cache: \(error)")
+            throw Failure(.transform, "The picture '\(redaction.shown(url))' can't be read from the cache: \(error)")
         }
     }
 

@@ -53,6 +53,7 @@ struct CommonOptions: ParsableArguments {
         var configuration = WorkerConfiguration(
             database: try databasePath(settings), cache: try cachePath(settings), transforms: transforms)
         configuration.bucket = try bucket(settings)
+        configuration.redaction = Redaction(also: try settings.list(CommonSettings.redacted, redact))
         return configuration
     }
 }
