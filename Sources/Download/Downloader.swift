@@ -16,7 +16,7 @@ public final class Downloader: Sendable {
     /// - Parameters:
     ///   - makeFile: makes the file for a body when the body's first bytes arrive. Called on the download thread; an
     ///     `Errno` that it throws becomes ``FailureClass/diskFull`` or ``FailureClass/diskError``.
-    ///   - makeRoom: makes the reservation of disk space for the body of the request with this id; nil for none.
+    ///   - makeReservation: makes the reservation of disk space for the body of the request with this id; nil for none.
     ///   - inspect: inspects a body's first bytes so far, at most 64 KiB, on the download thread, until it decides. If
     ///     it refuses, the transfer ends. A body that stays undecided is accepted.
     ///   - measure: reads the size in pixels from the header of an accepted body, for requests with a filter.
@@ -24,7 +24,7 @@ public final class Downloader: Sendable {
     public init(
         configuration: DownloadConfiguration,
         makeFile: @escaping @Sendable () throws -> FileDescriptor,
-        makeRoom: @escaping @Sendable (Int64?) -> (any SpaceReservation)? = { _ in nil },
+        makeReservation: @escaping @Sendable (Int64?) -> (any SpaceReservation)? = { _ in nil },
         inspect: @escaping @Sendable (UnsafeRawBufferPointer) -> BodyVerdict,
         measure: @escaping @Sendable (UnsafeRawBufferPointer) -> (width: Int, height: Int)? = { _ in nil },
     ) throws(Failure) {
@@ -34,7 +34,8 @@ public final class Downloader: Sendable {
         robots = RobotsKeeper(agent: configuration.agentName)
         let loop = try TransferLoop(
             configuration,
-            tools: Transfer.Tools(makeFile: makeFile, makeRoom: makeRoom, inspect: inspect, measure: measure))
+            tools: Transfer.Tools(
+                makeFile: makeFile, makeReservation: makeReservation, inspect: inspect, measure: measure))
         scheduler = DownloadScheduler(configuration: configuration, bell: loop.bell)
         try TransferThread.start(loop, scheduler: scheduler)
     }

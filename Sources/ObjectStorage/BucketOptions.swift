@@ -33,7 +33,9 @@ public struct BucketOptions: Hashable, Sendable {
         authorities = value("AWS_CA_BUNDLE").flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    var policy: RetryPolicy { RetryPolicy(tries: tries, shortestPause: shortestPause, longestPause: longestPause) }
+    var policy: RequestRetries {
+        RequestRetries(tries: tries, shortestPause: shortestPause, longestPause: longestPause)
+    }
 
     var timeouts: HTTPRequest.Timeouts {
         HTTPRequest.Timeouts(

@@ -76,7 +76,7 @@ final class BucketRequests: Sendable {
             method: call.method, host: location.address.authority, path: try location.path(of: call.key),
             query: call.query, headers: call.headers, payload: call.payload)
         var progress = Progress()
-        let outcome = try await options.policy.run { () async throws(StorageError) -> RetryPolicy.Attempt<Reply> in
+        let outcome = try await options.policy.run { () async throws(StorageError) -> RequestRetries.Attempt<Reply> in
             try await attempt(call, parts, &progress)
         }
         switch outcome {
@@ -87,7 +87,7 @@ final class BucketRequests: Sendable {
 
     private func attempt(
         _ call: Call, _ parts: Signature.Parts, _ progress: inout Progress,
-    ) async throws(StorageError) -> RetryPolicy.Attempt<Reply> {
+    ) async throws(StorageError) -> RequestRetries.Attempt<Reply> {
         let signature = try await signature()
         if signature.credentials == progress.rejected {
             throw StorageError(.denied, "\(location) can't \(call.purpose): the credentials have run out.")

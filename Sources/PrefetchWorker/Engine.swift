@@ -94,7 +94,7 @@ struct Engine: Sendable {
             + ((delegate.delegate as? CommandDelegate).map { [$0.turns] } ?? [])
     }
 
-    /// Reserves room in the cache under this worker's number from now on.
+    /// Reserves space in the cache under this worker's number from now on.
     func reserveRoom(for worker: Int64) throws(JobsError) {
         budget.use(by: worker)
         helpers.lines.mark.hold(try store.queue.helperMark(of: worker))
@@ -110,7 +110,7 @@ struct Engine: Sendable {
         return try Downloader(
             configuration: downloads,
             makeFile: { try cache.makeDescriptor() },
-            makeRoom: { budget.newRoom(for: $0) },
+            makeReservation: { budget.newReservation(for: $0) },
             inspect: { inspector.inspect($0) },
             measure: { inspector.size($0) },
         )

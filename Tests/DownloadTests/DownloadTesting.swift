@@ -8,7 +8,7 @@ import Testing
 func withDownloader<R>(
     inspect: @escaping @Sendable (UnsafeRawBufferPointer) -> BodyVerdict = { _ in .accept },
     makeFile: @escaping @Sendable () throws -> FileDescriptor = unnamedFile,
-    makeRoom: @escaping @Sendable (Int64?) -> (any SpaceReservation)? = { _ in nil },
+    makeReservation: @escaping @Sendable (Int64?) -> (any SpaceReservation)? = { _ in nil },
     configure: (inout DownloadConfiguration) -> Void = { _ in },
     _ body: (Downloader) async throws -> R,
 ) async throws -> R {
@@ -18,7 +18,7 @@ func withDownloader<R>(
     configuration.silenceTimeout = .seconds(240)
     configure(&configuration)
     let downloader = try Downloader(
-        configuration: configuration, makeFile: makeFile, makeRoom: makeRoom, inspect: inspect)
+        configuration: configuration, makeFile: makeFile, makeReservation: makeReservation, inspect: inspect)
     let result = try await body(downloader)
     await downloader.shutdown()
     #expect(downloader.counts.running == 0)

@@ -196,7 +196,7 @@ import Testing
             id: 1, request: DownloadRequest(url: url.text), hop: Hop(url: url, redirects: 1, spent: .seconds(290)),
             beginning: url, onRedirect: { _ in }, answer: { _ in })
         let tools = Transfer.Tools(
-            makeFile: unnamedFile, makeRoom: { _ in nil }, inspect: { _ in .accept }, measure: { _ in nil })
+            makeFile: unnamedFile, makeReservation: { _ in nil }, inspect: { _ in .accept }, measure: { _ in nil })
         let now = ContinuousClock.now
         let transfer = Transfer(
             queued, easy: try EasyHandle(), configuration: configuration, tools: tools, now: now)

@@ -49,7 +49,7 @@ import Testing
         let expected = try await withDownloader { try await $0.download(request).file?.bytes() }
         #expect(expected?.count ?? 0 >= 400_000)
         let room = LateRoom()
-        try await withDownloader(makeRoom: { _ in room }) { downloader in
+        try await withDownloader(makeReservation: { _ in room }) { downloader in
             let file = try #require(await downloader.download(request).file)
             let bytes = try file.bytes()
             #expect(bytes == expected)
@@ -67,7 +67,7 @@ import Testing
         let others = Atomic(false)
         return try await withDownloader(
             inspect: { $0.first == Self.body[0] && $0.dropFirst().first == Self.body[1] ? .accept : inspect($0) },
-            makeRoom: { _ in
+            makeReservation: { _ in
                 // Bodies get their rooms when they come, and the stalled one is asked for first.
                 others.exchange(true, ordering: .acquiringAndReleasing) ? LateRoom() : room
             }
@@ -117,7 +117,7 @@ import Testing
         }
         let room = HeldRoom()
         let isTaken = Atomic(false)
-        try await withDownloader(makeRoom: { _ in
+        try await withDownloader(makeReservation: { _ in
             let isLate = isTaken.exchange(true, ordering: .acquiringAndReleasing)
             return isLate ? LateRoom() as any SpaceReservation : room
         }) { downloader in
@@ -142,7 +142,7 @@ import Testing
             .slowly(packed + packed, pieces: 60, pause: 1, headers: [("Content-Encoding", "gzip")])
         }
         let room = LateRoom()
-        try await withDownloader(makeRoom: { _ in room }) { downloader in
+        try await withDownloader(makeReservation: { _ in room }) { downloader in
             let file = try #require(await downloader.download(DownloadRequest(url: origin.url("/a"))).file)
             #expect(file.size == 6_000_000)
             let bytes = try file.bytes()

@@ -50,13 +50,13 @@ import Testing
         var queue = WaitingQueue(limits: HostLimits(perHost: 6))
         let (slow, quick) = (try host("slow.example"), try host("quick.example"))
         for id in UInt64(1)...3 { queue.insert(queued(id, slow, rank: Int64(id))) }
-        #expect(queue.start(now: now, room: 2)?.id == 1)
-        #expect(queue.start(now: now, room: 1)?.id == 2)
+        #expect(queue.start(now: now, freePlaces: 2)?.id == 1)
+        #expect(queue.start(now: now, freePlaces: 1)?.id == 2)
         queue.changeStalled("slow.example", by: 2)
-        #expect(queue.start(now: now, room: 2) == nil)
+        #expect(queue.start(now: now, freePlaces: 2) == nil)
         queue.insert(queued(9, quick, priority: -100))
-        #expect(queue.start(now: now, room: 2)?.id == 9)
-        #expect(queue.start(now: now, room: 3)?.id == 3)
+        #expect(queue.start(now: now, freePlaces: 2)?.id == 9)
+        #expect(queue.start(now: now, freePlaces: 3)?.id == 3)
     }
 
     @Test func urgentWorkIsNextWhateverWaits() throws {

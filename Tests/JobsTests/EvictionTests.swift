@@ -113,13 +113,13 @@ struct EvictionTests {
                 name: "original", blob: hash, size: 10, format: "jpeg", width: nil, height: nil)
             let source = try #require(again.source)
             let hit = Completion(source: source, renditions: [rendition], newVariants: [], origin: .disk)
-            let refused = try await queue.store.queue.finish([(again, .done(hit))], held: HeldBlobs(), room: nil)
+            let refused = try await queue.store.queue.finish([(again, .done(hit))], held: HeldBlobs(), reserved: nil)
             #expect(refused.doubtful == [again.id])
             #expect(try await queue.progress(again.job).done == 0)
             let before = try await queue.store.cache.blobs(after: "", limit: 1)
             var held = HeldBlobs()
             held.found = [hash]
-            let finished = try await queue.store.queue.finish([(again, .done(hit))], held: held, room: nil)
+            let finished = try await queue.store.queue.finish([(again, .done(hit))], held: held, reserved: nil)
             #expect(finished.doubtful == [] && finished.fencedOut == [])
             #expect(try await queue.removeAll(files) == 0)
             #expect(files.names.withLock { $0 == [hash] })
@@ -138,7 +138,7 @@ struct EvictionTests {
             let job = try await queue.job()
             let item = try #require(try await queue.claim().first)
             let finished = try await queue.store.queue.finish(
-                [(item, item.completion(clock: queue.clock))], held: HeldBlobs(), room: nil)
+                [(item, item.completion(clock: queue.clock))], held: HeldBlobs(), reserved: nil)
             #expect(finished.doubtful == [item.id])
             #expect(try await queue.progress(job).done == 0)
             #expect(try await queue.store.cache.totals().blobs == 0)
@@ -160,7 +160,7 @@ struct EvictionTests {
             let again = try #require(try await queue.claim().first)
             _ = try await queue.store.queue.finish(
                 [(again, again.completion(hash: hash, clock: queue.clock))], held: HeldBlobs(published: [hash]),
-                room: nil)
+                reserved: nil)
             var removal = CacheEviction.Removal()
             removal.gone = [hash]
             #expect(try await queue.store.eviction.settle(removal).gone == [])
@@ -202,7 +202,7 @@ struct EvictionTests {
                         Completion(source: source, renditions: [rendition], newVariants: [], origin: .network))
                 )
             }
-            _ = try await queue.store.queue.finish(group, held: HeldBlobs(published: [hash]), room: nil)
+            _ = try await queue.store.queue.finish(group, held: HeldBlobs(published: [hash]), reserved: nil)
             #expect(try await queue.store.cache.totals().dedupedBytes == 12_000)
             try await queue.markAll()
             var slices = 0

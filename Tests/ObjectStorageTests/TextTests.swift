@@ -87,7 +87,7 @@ struct TextTests {
     }
 
     @Test func `Pauses grow by chance, and stay within their limits`() {
-        let policy = RetryPolicy(tries: 9, shortestPause: 50, longestPause: 5_000)
+        let policy = RequestRetries(tries: 9, shortestPause: 50, longestPause: 5_000)
         var random: any RandomNumberGenerator = SystemRandomNumberGenerator()
         var seen: Set<Int> = []
         for _ in 0..<200 {
@@ -108,14 +108,14 @@ struct TextTests {
         (Int.min, Int.max, Int.max), (Int.max, Int.min, 0), (0, 0, Int.max), (-1, -5, -9),
     ])
     func `Pauses of senseless options don't trap`(_ shortest: Int, _ longest: Int, _ announced: Int) {
-        var pauses = RetryPauses(RetryPolicy(tries: 3, shortestPause: shortest, longestPause: longest))
+        var pauses = RetryPauses(RequestRetries(tries: 3, shortestPause: shortest, longestPause: longest))
         var random = SystemRandomNumberGenerator()
         for _ in 0..<50 { #expect((0...86_400_000).contains(pauses.next(atLeast: announced, using: &random))) }
     }
 
     @Test func `What a server asks for is waited for, up to the longest pause`() {
         var random = SystemRandomNumberGenerator()
-        var pauses = RetryPauses(RetryPolicy(tries: 3, shortestPause: 1, longestPause: 5_000))
+        var pauses = RetryPauses(RequestRetries(tries: 3, shortestPause: 1, longestPause: 5_000))
         #expect(pauses.next(atLeast: 2_000, using: &random) == 2_000)
         #expect(pauses.next(atLeast: 86_400_000, using: &random) == 5_000)
     }

@@ -1,3 +1,4 @@
+import Core
 import Download
 import ImageFiles
 import Imaging

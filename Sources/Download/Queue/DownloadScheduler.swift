@@ -154,7 +154,8 @@ extension DownloadScheduler {
     var counts: DownloadCounts {
         state.withLock {
             DownloadCounts(
-                running: $0.running.count, stalled: $0.stalled, waiting: $0.queue.count, room: max(0, $0.room),
+                running: $0.running.count, stalled: $0.stalled, waiting: $0.queue.count,
+                freePlaces: max(0, $0.freePlaces),
                 unconsumed: $0.unconsumed, isHeldByBodies: $0.isHeldByBodies, bytes: $0.bytes, saved: $0.saved)
         }
     }

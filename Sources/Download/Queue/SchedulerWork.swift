@@ -37,7 +37,7 @@ extension DownloadScheduler {
             // Needed even if no request can start: otherwise a time that is over would wake the thread again and again.
             state.queue.release(now)
             state.noteTurnover()
-            while state.room > 0, let queued = state.queue.start(now: now, room: state.room) {
+            while state.freePlaces > 0, let queued = state.queue.start(now: now, freePlaces: state.freePlaces) {
                 state.began(queued, now)
                 work.starts.append(queued)
             }
@@ -131,7 +131,7 @@ extension DownloadScheduler.State {
     private var places: Int { max(0, min(concurrency, share ?? .max)) }
 
     /// Free places.
-    var room: Int { min(places - responding, spare) }
+    var freePlaces: Int { min(places - responding, spare) }
 
     var isHeldByBodies: Bool { unconsumed > 0 && responding < places && spare <= 0 }
 

@@ -82,19 +82,21 @@ struct WaitingQueue {
     /// ``finished(host:_:start:now:)``.
     ///
     /// - Parameters:
-    ///   - room: free places. A host's stalled transfers leave theirs to other hosts, but not to their own.
+    ///   - freePlaces: free places. A host's stalled transfers leave theirs to other hosts, but not to their own.
     ///   - isOvercommit: considers only hosts without a running transfer.
-    mutating func start(now: ContinuousClock.Instant, room: Int = .max, isOvercommit: Bool = false) -> QueuedTransfer? {
+    mutating func start(now: ContinuousClock.Instant, freePlaces: Int = .max, isOvercommit: Bool = false)
+        -> QueuedTransfer?
+    {
         release(now)
         var passedOver: [Head] = []
         defer { for head in passedOver { heads.insert(head) } }
-        while let head = firstHead(), isOvercommit ? head.running > 0 : hosts[head.host]?.stalled ?? 0 >= room {
+        while let head = firstHead(), isOvercommit ? head.running > 0 : hosts[head.host]?.stalled ?? 0 >= freePlaces {
             heads.removeMin()
             passedOver.append(head)
         }
         guard let head = firstHead() else { return nil }
         turn += isOvercommit ? 0 : 1
-        if !isOvercommit, turn % Self.turnsPerElder == 0, let elder = elder(below: head.place.priority, room) {
+        if !isOvercommit, turn % Self.turnsPerElder == 0, let elder = elder(below: head.place.priority, freePlaces) {
             return begin(elder, now)
         }
         heads.removeMin()
@@ -257,7 +259,7 @@ extension WaitingQueue {
     }
 
     /// The request that has waited longest of those that may start; nil unless it is less urgent than `priority`.
-    private mutating func elder(below priority: Int, _ room: Int) -> UInt64? {
+    private mutating func elder(below priority: Int, _ freePlaces: Int) -> UInt64? {
         if ages.count > 2 * waiting.count + 64 { ages = CountedHeap(waiting.keys, after: ages.steps) }
         var passedOver: [UInt64] = []
         defer { for id in passedOver { ages.insert(id) } }
@@ -265,7 +267,7 @@ extension WaitingQueue {
         while passedOver.count < 32, let id = ages.popMin() {
             guard let found = waiting[id] else { continue }
             let host = found.queued.host
-            if found.place.priority < priority, mayStart(host), hosts[host]?.stalled ?? 0 < room { return id }
+            if found.place.priority < priority, mayStart(host), hosts[host]?.stalled ?? 0 < freePlaces { return id }
             passedOver.append(id)
         }
         return nil

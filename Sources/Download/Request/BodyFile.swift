@@ -17,7 +17,7 @@ public final class BodyFile: Sendable {
     public let kind: String?
 
     /// The space reservation, for the code that takes the file.
-    public let room: (any SpaceReservation)?
+    public let reservation: (any SpaceReservation)?
 
     private let descriptor: Mutex<FileDescriptor?>
     private let onConsumed: Mutex<(@Sendable () -> Void)?>
@@ -25,10 +25,10 @@ public final class BodyFile: Sendable {
     /// Takes ownership of the descriptor.
     init(
         _ descriptor: FileDescriptor, size: Int64, sha256: String, kind: String? = nil,
-        room: (any SpaceReservation)? = nil,
+        reservation: (any SpaceReservation)? = nil,
         onConsumed: @escaping @Sendable () -> Void,
     ) {
-        self.room = room
+        self.reservation = reservation
         self.kind = kind
         self.size = size
         self.sha256 = sha256

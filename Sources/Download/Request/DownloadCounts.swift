@@ -16,7 +16,7 @@ public struct DownloadCounts: Sendable, Hashable {
     public var stalled = 0
     public var waiting = 0
     /// Free places for transfers; requests to busy hosts may wait even so.
-    public var room = 0
+    public var freePlaces = 0
     /// Complete bodies that are not consumed yet.
     public var unconsumed = 0
     /// Whether there are so many of those that no transfer starts although a place is free.

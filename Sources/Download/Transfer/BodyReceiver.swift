@@ -65,9 +65,9 @@ final class BodyReceiver {
         case pause
     }
 
-    /// - Parameter onRoom: called when a paused transfer may resume.
+    /// - Parameter onSpace: called when a paused transfer may resume.
     func receive(
-        _ all: UnsafeRawBufferPointer, onRoom: @escaping @Sendable () -> Void = {},
+        _ all: UnsafeRawBufferPointer, onSpace: @escaping @Sendable () -> Void = {},
     ) throws(Failure) -> Reception {
         isFull = size + Int64(all.count) > limit
         guard !isFull || takesBeginning else {
@@ -76,7 +76,7 @@ final class BodyReceiver {
         if let filter { try filter.check(received: size.addingSaturated(Int64(all.count))) }
         let bytes = isFull ? UnsafeRawBufferPointer(rebasing: all.prefix(Int(max(0, limit - size)))) : all
         // Checked before anything else reads the bytes, since they are delivered again after a pause.
-        guard try onDisk({ try openWriter().makeRoom(for: bytes.count, onAnswer: onRoom) }) else { return .pause }
+        guard try onDisk({ try openWriter().reserve(bytes.count, onAnswer: onSpace) }) else { return .pause }
         try inspect(bytes)
         try onDisk { try openWriter().write(bytes) }
         showIfDue()
@@ -105,7 +105,7 @@ final class BodyReceiver {
 
     private func openWriter() throws -> BodyWriter {
         if let writer { return writer }
-        let made = BodyWriter(try tools.makeFile(), room: tools.makeRoom(item))
+        let made = BodyWriter(try tools.makeFile(), reservation: tools.makeReservation(item))
         writer = made
         return made
     }

@@ -7,10 +7,10 @@ final class BodyWriter {
     private var descriptor: FileDescriptor?
     private let hasher = SHA256()
     private(set) var size: Int64 = 0
-    private let room: (any SpaceReservation)?
+    private let reservation: (any SpaceReservation)?
 
-    init(_ descriptor: FileDescriptor, room: (any SpaceReservation)? = nil) {
-        self.room = room
+    init(_ descriptor: FileDescriptor, reservation: (any SpaceReservation)? = nil) {
+        self.reservation = reservation
         self.descriptor = descriptor
     }
 
@@ -23,8 +23,8 @@ final class BodyWriter {
     ///
     /// - Returns: false if there is no space yet; `onAnswer` is called when there is.
     /// - Throws: the error of the reservation.
-    func makeRoom(for bytes: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool {
-        try room?.grow(by: bytes, onAnswer: onAnswer) ?? true
+    func reserve(_ bytes: Int, onAnswer: @escaping @Sendable () -> Void) throws -> Bool {
+        try reservation?.grow(by: bytes, onAnswer: onAnswer) ?? true
     }
 
     /// - Throws: `Errno` of write(2).
@@ -47,7 +47,7 @@ final class BodyWriter {
         try descriptor.seek(offset: 0, from: .start)
         self.descriptor = nil
         return BodyFile(
-            descriptor, size: size, sha256: String(hexadecimal: hasher.finish()), kind: kind, room: room,
+            descriptor, size: size, sha256: String(hexadecimal: hasher.finish()), kind: kind, reservation: reservation,
             onConsumed: onConsumed)
     }
 }

@@ -38,7 +38,7 @@ final class Transfer {
     /// Whether it waits for disk space; then its silence is not the origin's.
     var isPaused = false
     /// Called, from any thread, when there is space again.
-    var onRoom: @Sendable () -> Void = {}
+    var onSpace: @Sendable () -> Void = {}
 
     /// The start time of the chain, as if its hops had followed each other immediately.
     private let started: ContinuousClock.Instant
@@ -49,7 +49,7 @@ final class Transfer {
     /// The caller's functions for bodies, and the connections that all transfers share.
     struct Tools {
         let makeFile: @Sendable () throws -> FileDescriptor
-        let makeRoom: @Sendable (Int64?) -> (any SpaceReservation)?
+        let makeReservation: @Sendable (Int64?) -> (any SpaceReservation)?
         let inspect: @Sendable (UnsafeRawBufferPointer) -> BodyVerdict
         let measure: @Sendable (UnsafeRawBufferPointer) -> (width: Int, height: Int)?
         let connections = KnownConnections()

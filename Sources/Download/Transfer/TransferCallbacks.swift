@@ -48,10 +48,10 @@ extension Transfer {
                 let reception: BodyReceiver.Reception
                 if let decoder {
                     reception = try decoder.decode(bytes, from: hop.host) { part throws(Failure) in
-                        try receiver.receive(part, onRoom: onRoom)
+                        try receiver.receive(part, onSpace: onSpace)
                     }
                 } else {
-                    reception = try receiver.receive(bytes, onRoom: onRoom)
+                    reception = try receiver.receive(bytes, onSpace: onSpace)
                 }
                 if case .pause = reception { isPaused = true }
                 return reception

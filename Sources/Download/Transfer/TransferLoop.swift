@@ -105,7 +105,7 @@ extension TransferLoop {
                 resume: queued.request.hasValidators || queued.request.takesBeginning
                     ? nil : partials.take(PartialKey(queued)),
                 now: .now)
-            transfer.onRoom = { [id = queued.id] in scheduler.resumePaused(id) }
+            transfer.onSpace = { [id = queued.id] in scheduler.resumePaused(id) }
             running[queued.id] = transfer
             hasUnansweredHosts = true
             begin(transfer, scheduler)

@@ -29,9 +29,9 @@ extension CacheIndex {
     ///
     /// - Parameters:
     ///   - held: the blobs whose files the caller holds: those of all pictures except known ones.
-    ///   - room: the reservation that ends once the index counts the files.
+    ///   - reserved: the reservation that ends once the index counts the files.
     public func store(
-        _ group: [StoredPicture], held: HeldBlobs, room: GroupRoom?,
+        _ group: [StoredPicture], held: HeldBlobs, reserved: GroupReservation?,
     ) async throws(JobsError) -> StoredGroup {
         guard !group.isEmpty else { return StoredGroup() }
         let reading = gate.reading
@@ -53,10 +53,10 @@ extension CacheIndex {
                 try record.add(picture)
             }
             stored.links = record.links
-            if let room {
-                stored.counted = record.added.filter { room.hashes.contains($0.key) }
+            if let reserved {
+                stored.counted = record.added.filter { reserved.hashes.contains($0.key) }
                 let bytes = stored.counted.values.reduce(0, +)
-                if bytes > 0 { try CacheEviction.giveBack(bytes, of: room.worker, in: db) }
+                if bytes > 0 { try CacheEviction.giveBack(bytes, of: reserved.worker, in: db) }
             }
             return stored
         }

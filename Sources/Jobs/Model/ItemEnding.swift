@@ -92,7 +92,7 @@ public struct HeldBlobs: Sendable {
 }
 
 /// The files of a group for which a worker has reserved space.
-public struct GroupRoom: Sendable {
+public struct GroupReservation: Sendable {
     public let worker: Int64
     public let hashes: Set<String>
 

@@ -7,7 +7,7 @@ extension JobQueue {
     /// - Returns: the ids of items that this lease no longer holds.
     @discardableResult
     public func finish(_ group: [(item: ClaimedItem, ending: ItemEnding)]) async throws(JobsError) -> Set<Int64> {
-        try await finish(group, held: nil, room: nil).fencedOut
+        try await finish(group, held: nil, reserved: nil).fencedOut
     }
 
     /// The same while a collector runs, which may delete a file that the worker does not hold.
@@ -15,9 +15,9 @@ extension JobQueue {
     /// - Parameters:
     ///   - held: the blobs whose files the worker holds. An item is not ended but ``FinishedGroup/doubtful`` if one of
     ///     its blobs is not held, and is dying or missing in the index.
-    ///   - room: the reservation that ends once the index counts the files.
+    ///   - reserved: the reservation that ends once the index counts the files.
     public func finish(
-        _ group: [(item: ClaimedItem, ending: ItemEnding)], held: HeldBlobs?, room: GroupRoom?,
+        _ group: [(item: ClaimedItem, ending: ItemEnding)], held: HeldBlobs?, reserved: GroupReservation?,
     ) async throws(JobsError) -> FinishedGroup {
         guard !group.isEmpty else { return FinishedGroup() }
         let reading = gate.reading
@@ -64,10 +64,10 @@ extension JobQueue {
             try HostBook.count(failures, now: now.wall, in: db)
             try record.addUp()
             finished.links = record.links
-            if let room {
-                finished.counted = record.added.filter { room.hashes.contains($0.key) }
+            if let reserved {
+                finished.counted = record.added.filter { reserved.hashes.contains($0.key) }
                 let bytes = finished.counted.values.reduce(0, +)
-                if bytes > 0 { try CacheEviction.giveBack(bytes, of: room.worker, in: db) }
+                if bytes > 0 { try CacheEviction.giveBack(bytes, of: reserved.worker, in: db) }
             }
             try ended.log(at: now.wall, in: db)
             try moves.addUp(in: db)

@@ -151,8 +151,8 @@ struct CredentialSources: Sendable {
     private func ask(
         _ request: HTTPRequest, _ what: String, orNone: Bool = false,
     ) async throws(StorageError) -> HTTPAnswer {
-        let policy = RetryPolicy(tries: 3, shortestPause: 100, longestPause: 2_000)
-        let outcome = try await policy.run { () async throws(StorageError) -> RetryPolicy.Attempt<HTTPAnswer> in
+        let policy = RequestRetries(tries: 3, shortestPause: 100, longestPause: 2_000)
+        let outcome = try await policy.run { () async throws(StorageError) -> RequestRetries.Attempt<HTTPAnswer> in
             let answer: HTTPAnswer
             do throws(ExchangeFailure) {
                 answer = try await client.answer(to: request)

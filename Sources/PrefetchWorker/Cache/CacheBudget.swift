@@ -76,7 +76,7 @@ final class CacheBudget: Sendable {
     /// A reservation for a new file; nil if there is no limit.
     ///
     /// - Parameter item: the item that is reported as waiting while there is no space.
-    func newRoom(for item: Int64? = ProcessTurns.item) -> CacheReservation? {
+    func newReservation(for item: Int64? = ProcessTurns.item) -> CacheReservation? {
         worker == nil ? nil : CacheReservation(self, item: item)
     }
 
@@ -101,7 +101,7 @@ final class CacheBudget: Sendable {
         guard worker != nil else { return .granted }
         var seen: Set<ObjectIdentifier> = []
         let wanted = blobs.filter { blob in
-            seen.insert(ObjectIdentifier(blob.file)).inserted && (blob.file.room?.bytes ?? 0) < blob.size
+            seen.insert(ObjectIdentifier(blob.file)).inserted && (blob.file.cacheReservation?.bytes ?? 0) < blob.size
         }
         let bytes = wanted.reduce(0) { $0 + $1.size }
         guard bytes > 0 else { return .granted }
@@ -115,7 +115,7 @@ final class CacheBudget: Sendable {
     /// Reserves `bytes` for each of `count` files that are not written yet.
     ///
     /// - Throws: `diskFull` if nothing more can be evicted.
-    func rooms(_ count: Int, of bytes: Int64) async throws(Failure) -> [CacheReservation] {
+    func reservations(_ count: Int, of bytes: Int64) async throws(Failure) -> [CacheReservation] {
         let answer: Answer
         do {
             answer = try await waitForRoom(bytes * Int64(count))
@@ -175,7 +175,7 @@ final class CacheBudget: Sendable {
                 throw error
             }
             giveBack(ready)
-            if let answer = try await makeRoom(for: bytes - ready, limit, worker) { return answer }
+            if let answer = try await freeSpace(for: bytes - ready, limit, worker) { return answer }
         }
         return .full("The cache stays full: other workers take the space that is freed.")
     }
@@ -205,8 +205,8 @@ final class CacheBudget: Sendable {
     }
 
     /// - Returns: nil if another try makes sense.
-    private func makeRoom(for bytes: Int64, _ limit: Int64, _ worker: Int64) async throws -> Answer? {
-        let report = try await collector.makeRoom(for: bytes)
+    private func freeSpace(for bytes: Int64, _ limit: Int64, _ worker: Int64) async throws -> Answer? {
+        let report = try await collector.freeSpace(for: bytes)
         guard report.evictedBlobs == 0, report.quarantined == 0 else { return nil }
         if let trouble = report.trouble { return .full(trouble) }
         let totals = try await store.cache.totals()
@@ -234,7 +234,7 @@ final class CacheBudget: Sendable {
         var counted = counted
         for blob in blobs {
             guard let bytes = counted.removeValue(forKey: blob.hash.hex) else { continue }
-            let held = blob.file.room?.handOver() ?? 0
+            let held = blob.file.cacheReservation?.handOver() ?? 0
             state.withLock { state in
                 state.granted -= bytes
                 state.used -= held

@@ -134,7 +134,7 @@ struct CacheMaintenance: Sendable {
         }
     }
 
-    /// Collects once more, and gives back the room that is reserved and not used.
+    /// Collects once more, and gives back the space that is reserved and not used.
     func end() async {
         await collect(orphans: false)
         await trim()

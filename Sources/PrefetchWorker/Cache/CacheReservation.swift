@@ -127,5 +127,5 @@ extension CacheBudget {
 
 extension BlobFile {
     /// The file's reservation.
-    var room: CacheReservation? { reservation.withLock { $0 as? CacheReservation } }
+    var cacheReservation: CacheReservation? { reservation.withLock { $0 as? CacheReservation } }
 }

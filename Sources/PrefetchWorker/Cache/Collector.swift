@@ -68,7 +68,7 @@ public struct Collector: Sendable {
     }
 
     /// Evicts until `bytes` more fit into the cache's limit, or no evictable file is left.
-    func makeRoom(for bytes: Int64) async throws -> Report {
+    func freeSpace(for bytes: Int64) async throws -> Report {
         var report = Report()
         guard let limit = policy.maxBytes else { return report }
         try await removeMarked(&report)

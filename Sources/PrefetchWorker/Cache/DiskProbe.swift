@@ -25,11 +25,11 @@ final class DiskProbe: Sendable {
     ///
     /// - Returns: whether it did either.
     func act() async -> Bool {
-        if disk.isLow { return await makeRoom() }
+        if disk.isLow { return await freeSpace() }
         return await disk.probe { await failure() }
     }
 
-    private func makeRoom() async -> Bool {
+    private func freeSpace() async -> Bool {
         let now = monotonicMilliseconds()
         guard now >= nextCollection.load(ordering: .relaxed) else { return false }
         nextCollection.store(now + 1_000, ordering: .relaxed)

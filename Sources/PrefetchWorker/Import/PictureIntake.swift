@@ -167,7 +167,7 @@ struct PictureIntake: Sendable {
 
     private func reserve(_ bytes: Int64, for file: BlobFile) throws(Failure) {
         do {
-            try file.room?.growWaiting(by: Int(clamping: bytes))
+            try file.cacheReservation?.growWaiting(by: Int(clamping: bytes))
         } catch let error as Errno where error == .fileTooLarge {
             throw Failure(.tooLarge, "The file is larger than the cache may be (--cache-max-size).")
         } catch let failure as Failure {

@@ -112,13 +112,14 @@ final class PicturePublisher: Sendable {
     private func record(_ group: [Entry], _ held: HeldFiles) async {
         let made = await links.make(group.filter { $0.blob != nil }.map(\.picture.entry))
         let blobs = group.compactMap(\.blob)
-        let room = budget.worker.map { worker in
-            GroupRoom(worker: worker, hashes: Set(blobs.filter { $0.file.room != nil }.map(\.hash.hex)))
+        let reserved = budget.worker.map { worker in
+            GroupReservation(
+                worker: worker, hashes: Set(blobs.filter { $0.file.cacheReservation != nil }.map(\.hash.hex)))
         }
         do throws(JobsError) {
-            let stored = try await store.cache.store(group.map(\.picture), held: held.hashes, room: room)
+            let stored = try await store.cache.store(group.map(\.picture), held: held.hashes, reserved: reserved)
             await links.settle(made, changed: stored.links, isWhole: true)
-            if room != nil { budget.handOver(blobs, counted: stored.counted) }
+            if reserved != nil { budget.handOver(blobs, counted: stored.counted) }
             for (place, entry) in group.enumerated() {
                 entry.ended.resume(returning: stored.gone.contains(place) ? .gone : .recorded)
             }

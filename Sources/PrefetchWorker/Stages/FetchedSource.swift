@@ -22,7 +22,7 @@ final class FetchedSource: Sendable {
         self.hash = hash
         size = body.size
         file = BlobFile(owning: body.takeDescriptor())
-        file.reservation.withLock { $0 = body.room as? CacheReservation }
+        file.reservation.withLock { $0 = body.reservation as? CacheReservation }
         receipt = body
         origin = .network
         format = body.kind

@@ -180,7 +180,7 @@ private final class ArrivingBody: LoaderBody {
         if file == nil { file = try files.make(for: 0) }
         guard let file else { return }
         do {
-            try file.room?.growWaiting(by: bytes.count)
+            try file.cacheReservation?.growWaiting(by: bytes.count)
             try file.descriptor.writeAll(bytes)
         } catch let failure as Failure {
             throw failure

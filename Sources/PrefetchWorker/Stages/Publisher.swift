@@ -171,7 +171,7 @@ final class Publisher: Sendable {
         while !rest.isEmpty {
             let items = rest.compactMap { index in endings[index].map { (item: group[index].item, ending: $0) } }
             let links = await links.make(of: items)
-            let finished = await finish(items, held.hashes, room(of: group))
+            let finished = await finish(items, held.hashes, reservation(of: group))
             await self.links.settle(links, finished)
             guard let finished else {
                 for index in rest { endings[index] = nil }
@@ -214,11 +214,11 @@ final class Publisher: Sendable {
     /// - Returns: the items that this worker no longer leases; nil if the group could not be recorded. Its leases then
     ///   end with this process, and another worker repeats the items: their files are found to exist.
     private func finish(
-        _ group: [(item: ClaimedItem, ending: ItemEnding)], _ held: HeldBlobs, _ room: GroupRoom?,
+        _ group: [(item: ClaimedItem, ending: ItemEnding)], _ held: HeldBlobs, _ reserved: GroupReservation?,
     ) async -> FinishedGroup? {
         for attempt in 1... {
             do {
-                let finished = try await store.queue.finish(group, held: held, room: room)
+                let finished = try await store.queue.finish(group, held: held, reserved: reserved)
                 if group.contains(where: \.ending.isDone), disk.worked() { disk.sayItWorks(logger) }
                 return finished
             } catch {

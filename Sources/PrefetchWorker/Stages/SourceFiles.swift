@@ -50,11 +50,11 @@ struct SourceFiles: Sendable {
     ///
     /// - Throws: `tooLarge` if that is more than the cache's limit, and `diskFull` if nothing can be evicted.
     func make(for bytes: Int64) throws(Failure) -> BlobFile {
-        let room = budget.newRoom()
+        let reservation = budget.newReservation()
         do {
-            try room?.growWaiting(by: Int(clamping: bytes))
+            try reservation?.growWaiting(by: Int(clamping: bytes))
             let file = try cache.makeFile()
-            file.reservation.withLock { $0 = room }
+            file.reservation.withLock { $0 = reservation }
             return file
         } catch let error as Errno where error == .fileTooLarge {
             throw Failure(.tooLarge, "The source is \(bytes) bytes, more than the cache may hold.")

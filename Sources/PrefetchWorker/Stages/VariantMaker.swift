@@ -80,7 +80,7 @@ struct VariantMaker: Sendable {
         return (blob, rendition)
     }
 
-    // MARK: - Room
+    // MARK: - Reserved space
 
     /// Makes variants in a helper. In a cache with a limit they are written to memory and then copied to reserved
     /// space. Variants that are too large for memory are made again, with space reserved for as much as they may need.
@@ -128,11 +128,11 @@ struct VariantMaker: Sendable {
     private func transformed(
         _ order: Order, into place: OutputPlace,
     ) async throws(Failure) -> (TransformReport, [PendingBlob])? {
-        let rooms = try await budget.rooms(order.specs.count, of: place.most ?? 0)
+        let reservations = try await budget.reservations(order.specs.count, of: place.most ?? 0)
         guard case .made(let report, let blobs) = try await ask(order, place) else { return nil }
-        for (blob, room) in zip(blobs, rooms) {
-            room.shrink(to: blob.size)
-            blob.file.reservation.withLock { $0 = room }
+        for (blob, reservation) in zip(blobs, reservations) {
+            reservation.shrink(to: blob.size)
+            blob.file.reservation.withLock { $0 = reservation }
         }
         return (report, blobs)
     }
@@ -164,8 +164,8 @@ struct VariantMaker: Sendable {
             do throws(CacheError) {
                 for blob in blobs {
                     let file = try cache.makeFile()
-                    let room = blob.file.room
-                    file.reservation.withLock { $0 = room }
+                    let reservation = blob.file.cacheReservation
+                    file.reservation.withLock { $0 = reservation }
                     try blob.file.copy(to: file, size: blob.size)
                     copies.append(PendingBlob(file: file, hash: blob.hash, size: blob.size))
                 }

@@ -26,7 +26,7 @@ extension Queue {
             files.names.withLock { _ = $0.insert(ClaimedItem.hash(of: item.id)) }
             _ = try await store.queue.finish(
                 [(item, item.completion(clock: clock))],
-                held: HeldBlobs(published: [ClaimedItem.hash(of: item.id)]), room: nil)
+                held: HeldBlobs(published: [ClaimedItem.hash(of: item.id)]), reserved: nil)
             clock.advance(1_000)
         }
         return items

@@ -30,7 +30,7 @@ struct CacheReservationTests {
 
     @Test func `Where more comes than was asked for, the rest is asked for and no more is held`() async throws {
         try await withBudget(10_000) { budget in
-            let room = try #require(budget.newRoom())
+            let room = try #require(budget.newReservation())
             #expect(try await !grow(room, by: 300))
             #expect(try await !grow(room, by: 2_000))
             #expect(try await grow(room, by: 2_000))
@@ -46,7 +46,7 @@ struct CacheReservationTests {
     @Test func `What was granted before a refusal is given back`() async throws {
         try await withBudget(2_000) { budget in
             try await withBudgetTaken(budget, but: 400) {
-                let room = try #require(budget.newRoom())
+                let room = try #require(budget.newReservation())
                 #expect(try await !grow(room, by: 300))
                 #expect(try await !grow(room, by: 800))
                 let refusal = await #expect(throws: Failure.self) { try await grow(room, by: 800) }
@@ -84,7 +84,7 @@ struct CacheReservationTests {
 
     /// With all but so many bytes of 2,000 in use.
     private func withBudgetTaken(_ budget: CacheBudget, but left: Int64, _ body: () async throws -> Void) async throws {
-        let others = try #require(budget.newRoom())
+        let others = try #require(budget.newReservation())
         #expect(try await !grow(others, by: Int(2_000 - left)))
         #expect(try await grow(others, by: Int(2_000 - left)))
         try await body()

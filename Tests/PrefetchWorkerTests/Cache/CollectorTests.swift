@@ -243,7 +243,7 @@ struct CollectorTests {
             try await depot.store.cache.pin([Depot.url(0)])
             let collector = depot.collector { $0.maxBytes = 1_000 }
             let budget = CacheBudget(store: depot.store, collector: collector)
-            #expect(budget.newRoom() == nil)
+            #expect(budget.newReservation() == nil)
             budget.use(by: depot.worker)
             // As a download does, which pauses until there is an answer.
             func grow(_ room: CacheReservation?, by bytes: Int) async -> (any Error)? {
@@ -257,7 +257,7 @@ struct CollectorTests {
                     for await _ in answers {}
                 }
             }
-            var room = budget.newRoom()
+            var room = budget.newReservation()
             #expect(await grow(room, by: 500) == nil)
             #expect(try await depot.store.cache.totals().evictedBlobs == 0)
             // What is cached makes way, but for what is pinned.
@@ -265,7 +265,7 @@ struct CollectorTests {
             let totals = try await depot.store.cache.totals()
             #expect(totals.bytes == 100 && totals.bytes + totals.reservedBytes <= 1_000)
             #expect(await grow(room, by: 200) as? Errno == .fileTooLarge)
-            #expect((await grow(budget.newRoom(), by: 100) as? Failure)?.isAtCacheLimit == true)
+            #expect((await grow(budget.newReservation(), by: 100) as? Failure)?.isAtCacheLimit == true)
             room = nil
             // The thread that used it last may let go of it a moment later.
             #expect(

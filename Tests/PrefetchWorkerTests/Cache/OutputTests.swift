@@ -69,12 +69,12 @@ struct OutputTests {
         try await withDepot { depot in
             let budget = CacheBudget(store: depot.store, collector: depot.collector { $0.maxBytes = 1_000 })
             budget.use(by: depot.worker)
-            var rooms = try await budget.rooms(2, of: 400)
+            var rooms = try await budget.reservations(2, of: 400)
             #expect(try await depot.store.cache.totals().reservedBytes >= 800)
             rooms[0].shrink(to: 100)
             rooms[1].shrink(to: 500)
             #expect(rooms.map(\.bytes) == [100, 400])
-            let more = try await budget.rooms(1, of: 500)
+            let more = try await budget.reservations(1, of: 500)
             #expect(try await depot.store.cache.totals().reservedBytes <= 1_000)
             withExtendedLifetime(more) { rooms = [] }
         }

@@ -66,7 +66,7 @@ struct JXLAnimation {
         var picture: Picture?
         while true {
             switch decoder.next() {
-            case JXL_DEC_NEED_IMAGE_OUT_BUFFER: try decoder.makeRoom(limits)
+            case JXL_DEC_NEED_IMAGE_OUT_BUFFER: try decoder.allocateFrame(limits)
             case JXL_DEC_FULL_IMAGE:
                 if picture == nil { picture = try decoder.picture() }
                 if !isWithin(limits, decoder.size), let picture { return picture }

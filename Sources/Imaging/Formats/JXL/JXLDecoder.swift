@@ -55,7 +55,7 @@ final class JXLDecoder {
     }
 
     /// Allocates memory for a frame, which is the whole canvas.
-    func makeRoom(_ limits: ImageLimits) throws(Failure) {
+    func allocateFrame(_ limits: ImageLimits) throws(Failure) {
         if let objection = limits.objection(width: size.width, height: size.height) { throw objection }
         var count = 0
         guard JxlDecoderImageOutBufferSize(decoder, &format, &count) == JXL_DEC_SUCCESS, count == 4 * size.pixels else {

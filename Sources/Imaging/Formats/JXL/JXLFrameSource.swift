@@ -41,7 +41,7 @@ final class JXLFrameSource: FrameSource {
                 clock = FrameClock(
                     ticks: Int(info.animation.tps_numerator), inSeconds: Int(info.animation.tps_denominator))
             case JXL_DEC_FRAME: clock.add(decoder.ticks)
-            case JXL_DEC_NEED_IMAGE_OUT_BUFFER: try decoder.makeRoom(limits)
+            case JXL_DEC_NEED_IMAGE_OUT_BUFFER: try decoder.allocateFrame(limits)
             case JXL_DEC_FULL_IMAGE: return try frame()
             case JXL_DEC_SUCCESS:
                 guard given > 0 else { throw Failure(.badImage, "The jxl has no frame.") }

@@ -1,7 +1,7 @@
 internal import Core
 
 /// How many times a request is tried after temporary errors, and how long the pauses in between are.
-struct RetryPolicy: Hashable, Sendable {
+struct RequestRetries: Hashable, Sendable {
     /// The first included.
     var tries: Int
     /// Milliseconds.
@@ -54,7 +54,7 @@ struct RetryPauses {
     private var last: Int
 
     /// No pause is longer than a day, whatever the options say.
-    init(_ policy: RetryPolicy) {
+    init(_ policy: RequestRetries) {
         shortest = min(max(0, policy.shortestPause), 86_400_000)
         longest = min(max(shortest, policy.longestPause), 86_400_000)
         last = shortest

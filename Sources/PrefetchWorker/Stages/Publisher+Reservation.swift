@@ -5,10 +5,10 @@ internal import Logging
 
 /// The disk space that is reserved for the files of a group.
 extension Publisher {
-    func room(of group: [Entry]) -> GroupRoom? {
+    func reservation(of group: [Entry]) -> GroupReservation? {
         budget?.worker.map { worker in
-            let held = group.flatMap(\.blobs).filter { $0.file.room != nil }
-            return GroupRoom(worker: worker, hashes: Set(held.map(\.hash.hex)))
+            let held = group.flatMap(\.blobs).filter { $0.file.cacheReservation != nil }
+            return GroupReservation(worker: worker, hashes: Set(held.map(\.hash.hex)))
         }
     }
 
