@@ -73,7 +73,8 @@ struct Engine: Sendable {
             renderer: Renderer(
                 index: store.cache, cache: cache,
                 assets: Assets(
-                    configuration, store: store, cache: cache, reading: files.reading),
+                    directory: configuration.assets, redaction: configuration.redaction, store: store, cache: cache,
+                    reading: files.reading),
                 maker: VariantMaker(helpers: helpers, commands: commands, files: files),
                 identities: IdentitySource(
                     program: helpers.program,

@@ -54,7 +54,9 @@ struct PictureJudge: Sendable {
         intake = PictureIntake(
             files: files, inspector: HeaderInspector(limits: configuration.images, coders: extensions.coders),
             limit: configuration.downloads.maxBodyBytes)
-        assets = Assets(configuration, store: store, cache: files.cache, reading: files.reading)
+        assets = Assets(
+            directory: configuration.assets, redaction: redaction, store: store, cache: files.cache,
+            reading: files.reading)
         identities = IdentitySource(
             program: helpers.program,
             delegates: DelegateVersions(extensions, try configuration.commands.map { try InstalledCommand($0) }))

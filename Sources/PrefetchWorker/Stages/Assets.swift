@@ -25,9 +25,11 @@ final class Assets: Sendable {
     private let redaction: Redaction
     private let known = Mutex<[String: Known]>([:])
 
-    init(_ configuration: WorkerConfiguration, store: JobStore, cache: any BlobStore, reading: BlockingQueue) {
-        directory = configuration.assets
-        redaction = configuration.redaction
+    init(
+        directory: String?, redaction: Redaction, store: JobStore, cache: any BlobStore, reading: BlockingQueue,
+    ) {
+        self.directory = directory
+        self.redaction = redaction
         self.store = store
         self.cache = cache
         self.reading = reading
