@@ -35,7 +35,7 @@ struct DashboardData: Sendable {
         let waits: [HostWaits]
         let queued, active, delayed: Int
         let workers: [Worker]
-        let blacklisted, parkedHosts: Int
+        let blacklisted, blockedHosts: Int
         let cacheFiles, cacheBytes, hits, misses: Int64
         let diskFree: Int64?
         /// Of the last slot and the one before, so that a rate can be shown at once.
@@ -62,7 +62,7 @@ struct DashboardData: Sendable {
             jobs: try await store.reports.progress(latest: 20), waits: try await store.hosts.waits(limit: 20),
             queued: backlog.queued, active: backlog.active, delayed: backlog.delayed,
             workers: try await store.queue.workers().map { Worker(id: $0.id, host: $0.host, pid: $0.pid) },
-            blacklisted: gauges.blacklisted, parkedHosts: gauges.parkedHosts, cacheFiles: totals.blobs,
+            blacklisted: gauges.blacklisted, blockedHosts: gauges.blockedHosts, cacheFiles: totals.blobs,
             cacheBytes: totals.bytes, hits: totals.hits, misses: totals.misses, diskFree: diskFree,
             endedPerSecond: Double(recent.reduce(0) { $0 + $1.counts.total(of: .ended) }) / seconds,
             bytesPerSecond: Double(recent.reduce(0) { $0 + $1.counts.total(of: .received) }) / seconds)

@@ -44,8 +44,10 @@ public struct QueueGauges: Hashable, Sendable {
     public let oldest: WallTime?
     public let blacklisted: Int
     /// Hosts that are blocked: by Retry-After, or since their circuit is open.
-    public let parkedHosts: Int
+    public let blockedHosts: Int
     public let leases: Int
+    /// Whether all jobs are paused.
+    public let areJobsSuspended: Bool
 }
 
 /// Reports on the queue, for users.
@@ -100,14 +102,16 @@ public struct JobReports: Sendable {
                 SELECT (SELECT min(created_at) FROM jobs
                         WHERE state IN ('queued', 'running', 'paused') AND queued + delayed > 0) AS oldest,
                     (SELECT count(*) FROM blacklist_entries) AS blacklisted, (SELECT count(*) FROM leases) AS leases,
-                    (SELECT count(*) FROM hosts WHERE not_before > ?) AS parked
+                    (SELECT count(*) FROM hosts WHERE not_before > ?) AS blocked,
+                    EXISTS (SELECT 1 FROM suspension) AS suspended
                 """, [now.steady.milliseconds])
             return QueueGauges(
                 jobs: Dictionary(
                     open.compactMap { row in JobState(rawValue: row["state"]).map { ($0, row["n"] as Int) } },
                     uniquingKeysWith: +),
                 oldest: counts?.wall("oldest"), blacklisted: counts?["blacklisted"] ?? 0,
-                parkedHosts: counts?["parked"] ?? 0, leases: counts?["leases"] ?? 0)
+                blockedHosts: counts?["blocked"] ?? 0, leases: counts?["leases"] ?? 0,
+                areJobsSuspended: counts?["suspended"] ?? false)
         }
     }
 

@@ -65,9 +65,10 @@ struct StatusCommand: AsyncParsableCommand {
 
     /// - Returns: whether the state may still change.
     private func show(_ store: JobStore) async throws -> Bool {
-        if !json, let since = try await store.reports.suspendedSince() {
-            Terminal.print(
-                "All jobs have been paused since \(Output.time(since)). Resume them with: worker resume --all")
+        if let since = try await store.reports.suspendedSince() {
+            let sentence =
+                "All jobs have been paused since \(Output.time(since)). Resume them with: worker resume --all"
+            if json { Terminal.error("worker: \(sentence)") } else { Terminal.print(sentence) }
         }
         guard let job else {
             let jobs = try await store.reports.progress()

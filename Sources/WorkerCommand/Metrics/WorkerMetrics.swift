@@ -35,7 +35,10 @@ struct WorkerMetrics: Sendable {
             .gauge("blacklist_entries", "URLs that are not fetched again for a while.", Double(queue.blacklisted)),
             .gauge(
                 "hosts_parked", "Hosts that are blocked: by Retry-After, or since their circuit is open.",
-                Double(queue.parkedHosts)),
+                Double(queue.blockedHosts)),
+            .gauge(
+                "jobs_suspended", "1 while all jobs are paused ('worker pause --all'), otherwise 0.",
+                queue.areJobsSuspended ? 1 : 0),
             .gauge("leases", "Leases: groups of items that workers have claimed.", Double(queue.leases)),
         ]
     }
