@@ -25,7 +25,10 @@ struct JobCounterBatch {
     }
 
     /// Announces that this batch counts all changes of a job's items to this state, or all their deletions.
-    func announceAll(of job: JobID, to state: String) throws { try announcement.run(-job, state) }
+    func announceAll(of job: JobID, to state: String) throws {
+        // Any program may have written the least of all numbers there is, which has no opposite.
+        try announcement.run(0 &- job, state)
+    }
 
     /// Counts a change.
     mutating func count(_ job: JobID, from: Counter, to: Counter, items: Int64 = 1, bytes: Int64 = 0) {

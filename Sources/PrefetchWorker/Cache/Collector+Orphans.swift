@@ -26,7 +26,7 @@ extension Collector {
         let now = store.database.currentTime.milliseconds
         // Live workers named their files after they started, and this worker knows its own files.
         let start = try await store.eviction.earliestStart(butNot: myself)
-        let bound = dead.isEmpty ? Int64.min : min(now, start.map { $0 - Self.fileTimeLag } ?? now)
+        let bound = dead.isEmpty ? Int64.min : min(now, start.map { max($0, 0) - Self.fileTimeLag } ?? now)
         var left: Int64 = 0
         for shard in 0..<256 {
             if Task.isCancelled { return 0 }

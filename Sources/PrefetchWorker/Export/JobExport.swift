@@ -84,7 +84,11 @@ public struct JobExport: Sendable {
                 try sink.add(files, number: counts.pictures)
                 counts.pictures += 1
                 counts.files += files.count
-                counts.bytes += files.reduce(0) { $0 + ($1.row.size ?? 0) }
+                // Any program may have written any size.
+                counts.bytes = files.reduce(counts.bytes) { sum, file in
+                    let (bytes, isTooMuch) = sum.addingReportingOverflow(max(0, file.row.size ?? 0))
+                    return isTooMuch ? .max : bytes
+                }
                 onPicture(counts)
             }
         }

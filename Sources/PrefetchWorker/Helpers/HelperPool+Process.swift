@@ -53,6 +53,13 @@ extension HelperPool {
         "MALLOC_MMAP_THRESHOLD_": "67108864", "MALLOC_TRIM_THRESHOLD_": "67108864", "MALLOC_TOP_PAD_": "16777216",
     ]
 
+    /// What differs from the worker's own environment. Its settings and the keys of its bucket may be secrets, and decoders
+    /// of foreign images need none of them.
+    private static let environment: [Environment.Key: String?] = {
+        let names = ProcessInfo.processInfo.environment.keys.filter { $0.hasPrefix("WORKER_") || $0.hasPrefix("AWS_") }
+        return names.reduce(into: allocation) { $0[Environment.Key(stringLiteral: $1)] = .some(nil) }
+    }()
+
     /// Starts a helper, passes it to `body`, and waits for its end.
     func withHelper<R: Sendable>(_ body: (RunningHelper) async throws -> R) async throws -> R {
         // The helper inherits the mark as its standard output: it prints nothing, and the descriptor is read-only.
@@ -70,7 +77,7 @@ extension HelperPool {
         platform.processGroupID = 0
         let result = try await Subprocess.run(
             .path(FilePath(configuration.executable)), arguments: Arguments(configuration.arguments),
-            environment: .inherit.updating(Self.allocation), platformOptions: platform,
+            environment: .inherit.updating(Self.environment), platformOptions: platform,
             input: .fileDescriptor(theirs, closeAfterSpawningProcess: true),
             output: output,
             error: .fileDescriptor(.standardError, closeAfterSpawningProcess: false),
