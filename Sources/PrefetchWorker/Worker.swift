@@ -46,6 +46,7 @@ public struct Worker: Sendable {
                 try await store.queue.register(host: HostNames.ofThisMachine, pid: getpid())
             }
             try engine.reserveRoom(for: worker)
+            try await store.control.mendRows()
         } catch {
             throw WorkerError(any: error)
         }

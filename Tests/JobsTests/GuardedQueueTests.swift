@@ -25,6 +25,7 @@ struct GuardedQueueTests {
             "a job can't be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first"
         let counters = "the counters of a job are kept by the database; change its items instead"
         let sums = "the counters of a job add up; change its items instead"
+        let deaths = "deaths counts the workers that died while they held the item, from 0 to 100"
         let internals = "no such function: only_the_worker_writes_to_this_table"
         let item = "the id of an item is a positive number that no other item has; leave it out of the INSERT"
         let kept = "the id, job and url of an item stay as they are; insert a new item instead"
@@ -68,6 +69,22 @@ struct GuardedQueueTests {
             ("INSERT INTO moving (id, item, state) VALUES (1, -2, 'deleted')", internals),
             ("INSERT OR REPLACE INTO moving (id, item, state) VALUES (1, 1, 'cancelled')", internals),
             ("INSERT INTO job_additions VALUES (2)", internals),
+            ("INSERT INTO leases (worker, claimed_at, expires_at) VALUES (99, 0, 9223372036854775807)", internals),
+            ("INSERT INTO workers VALUES (9223372036854775807, 'x', 1, 1, 1, 1)", internals),
+            ("UPDATE workers SET id = 9223372036854775807", internals),
+            ("INSERT INTO reservations VALUES (999, 9223372036854775807)", internals),
+            ("UPDATE items SET deaths = 2.5", deaths), ("UPDATE items SET deaths = 'many'", deaths),
+            ("UPDATE items SET deaths = -1", deaths), ("UPDATE items SET deaths = 1e300", deaths),
+            (
+                "INSERT INTO items (job, url, deaths) VALUES (2, 'https://d.example/', 3)",
+                "a new item has no attempts and no deaths; leave them out of the INSERT"
+            ),
+            (
+                "INSERT INTO jobs (id) VALUES (9223372036854775807)",
+                "the id of a job is a positive number; leave it out of the INSERT"
+            ),
+            ("INSERT INTO items (id, job, url) VALUES (9223372036854775807, 2, 'https://d.example/')", item),
+            ("UPDATE OR FAIL items SET deaths = 'x' WHERE id = 1", deaths),
             ("INSERT INTO recounts SELECT id, revision FROM jobs", internals),
             (
                 "UPDATE jobs SET urls = '[]' WHERE id = 2",
@@ -111,9 +128,8 @@ struct GuardedQueueTests {
         "UPDATE jobs SET state = 'paused'; UPDATE jobs SET state = 'queued'",
         "UPDATE jobs SET state = 'cancelled'",
         "UPDATE jobs SET state = 'cancelled'; UPDATE jobs SET state = 'queued'",
-        "UPDATE items SET attempts = 9223372036854775807, deaths = -9223372036854775807",
+        "UPDATE items SET attempts = 9223372036854775807", "UPDATE items SET attempts = -9223372036854775807",
         "UPDATE items SET attempts = 'many', started_at = 'now', message = x'ff'",
-        "INSERT INTO leases (worker, claimed_at, expires_at) VALUES (99, 0, 9223372036854775807)",
         "UPDATE items SET state = 'active', lease = 4711 WHERE id = 1",
         "UPDATE items SET state = 'active', lease = 'mine'",
         "UPDATE items SET state = 'active', lease = 1.5",
@@ -131,7 +147,28 @@ struct GuardedQueueTests {
         "UPDATE jobs SET total = total + 4, done = done + 4, revision = revision + 1",
         "UPDATE jobs SET state = 'queued', finished_at = NULL, revision = revision + 1 WHERE state = 'finished'",
         "INSERT INTO uncounted_moves VALUES (1, 1, 'done', 0, 0, 'failed', 0, 0, 0, 'timeout')",
-        "INSERT INTO reopened_jobs SELECT id FROM jobs",
+        """
+        UPDATE jobs SET queued = queued + 6000000000000000000, total = total + 6000000000000000000,
+            revision = revision + 1
+        """,
+        "UPDATE jobs SET total = total + 2000000, cancelled = cancelled + 2000000, revision = revision + 1",
+        "UPDATE OR FAIL items SET state = 'queued', lease = 5 WHERE state = 'failed'",
+        "UPDATE sqlite_sequence SET seq = 9223372036854775807", "UPDATE sqlite_sequence SET seq = 'many'",
+        ".dbconfig enable_trigger off\nINSERT INTO workers VALUES (9223372036854775807, 'x', 1, 1, 1, 1)",
+        ".dbconfig enable_trigger off\nINSERT INTO leases VALUES (9223372036854775807, 1, 1, 1, 0)",
+        "PRAGMA ignore_check_constraints = ON; INSERT INTO event_log VALUES (9223372036854775807, 1, '[]')",
+        ".dbconfig enable_trigger off\nUPDATE jobs SET priority = -101; UPDATE items SET priority = 1e308 WHERE id < 3",
+        ".dbconfig enable_trigger off\nUPDATE items SET priority = 'x' WHERE id = 2; UPDATE items SET priority = 500 WHERE id = 3",
+        ".dbconfig enable_trigger off\nUPDATE items SET deaths = 'many' WHERE id = 2; UPDATE items SET deaths = 2.5 WHERE id = 3",
+        """
+        .dbconfig enable_trigger off
+        PRAGMA ignore_check_constraints = ON; UPDATE items SET state = 'bogus' WHERE id = 1 AND finished_at IS NULL;
+        UPDATE jobs SET state = 'bogus' WHERE id = 2
+        """,
+        """
+        .dbconfig enable_trigger off
+        PRAGMA ignore_check_constraints = ON; UPDATE jobs SET queued = -9223372036854775808
+        """,
         """
         UPDATE jobs SET total = total + 9223372036854770000, cancelled = cancelled + 9223372036854770000,
             revision = revision + 1
@@ -167,6 +204,13 @@ struct GuardedQueueTests {
                 _ = try await queue.store.control.mendCounters()
             }
             _ = try queue.shell.run("\(sql);")
+            // As a worker starts.
+            let path = queue.store.path
+            let other = try JobStore(path: path)
+            try await other.queue.unregister(worker: other.queue.register(host: "test", pid: 1))
+            try await other.close()
+            try await queue.store.control.mendRows()
+            _ = try await queue.store.reports.backlog()
             _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
             _ = try await queue.store.control.mendCounters()
             _ = try await queue.store.queue.promoteDue()

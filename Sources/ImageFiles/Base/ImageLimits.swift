@@ -46,7 +46,8 @@ public struct ImageLimits: Codable, Hashable, Sendable {
         let (product, overflow) = width.multipliedReportingOverflow(by: height)
         guard overflow || product > pixels else { return nil }
         return Failure(
-            .tooManyPixels, "The header says \(width)×\(height) pixels, and the limit is \(pixels) in all.",
+            .tooManyPixels,
+            "The header says \(width)×\(height) pixels, and the limit is \(pixels) in all (--max-pixels).",
         )
     }
 
@@ -55,14 +56,15 @@ public struct ImageLimits: Codable, Hashable, Sendable {
     /// - Parameter drawn: the sum of the pixels of all frames' own rectangles, which may be larger than the canvas.
     package func objection(frames count: Int, of canvas: PixelSize, drawn: Int = 0) -> Failure? {
         guard count <= frames else {
-            return Failure(.tooManyPixels, "The animation has \(count) frames, and the limit is \(frames).")
+            return Failure(
+                .tooManyPixels, "The animation has \(count) frames, and the limit is \(frames) (--max-frames).")
         }
         let (product, overflow) = count.multipliedReportingOverflow(by: canvas.pixels)
         guard overflow || max(product, drawn) > animationPixels else { return nil }
         return Failure(
             .tooManyPixels,
             "The animation has \(count) frames on \(canvas.width)×\(canvas.height) pixels, and the limit is "
-                + "\(animationPixels) pixels in all.",
+                + "\(animationPixels) pixels in all (--max-animation-pixels).",
         )
     }
 }

@@ -27,7 +27,7 @@ extension CacheIndex {
             guard
                 let row = try db.row(
                     """
-                    SELECT *, (SELECT coalesce(sum(bytes), 0) FROM reservations) AS reserved FROM cache_totals
+                    SELECT *, (SELECT \(Schema.sum("bytes")) FROM reservations) AS reserved FROM cache_totals
                     """)
             else { throw JobsError(.corrupt, "The database \(path) has lost the row of cache_totals.") }
             return CacheTotals(

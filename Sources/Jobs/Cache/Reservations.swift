@@ -25,7 +25,7 @@ extension CacheEviction {
         try await gate.write { db in
             let taken = Int64(
                 bytes: try db.integer(
-                    "SELECT bytes + (SELECT coalesce(sum(bytes), 0) FROM reservations) FROM cache_totals") ?? 0)
+                    "SELECT bytes + (SELECT \(Schema.sum("bytes")) FROM reservations) FROM cache_totals") ?? 0)
             guard taken + bytes <= limit else { return .short(by: taken + bytes - limit) }
             let granted = taken + bytes + spare <= limit ? bytes + spare : bytes
             try db.run(

@@ -22,6 +22,8 @@ public final class DatabaseGate: Sendable {
     let waiting: WriteWaiting
     let queue = DispatchQueue(label: "jobs.database")
     let isClosed = Atomic(false)
+    /// Whether the first write has looked for ids at the end of their range.
+    let hasCheckedIDs = Atomic(false)
     let syncs: Bool
     let patience: Patience
     let slices = SliceLedger()

@@ -16,7 +16,10 @@ extension DatabaseGate {
             try atMyTurn {
                 try database.writeWithoutTransaction { db in
                     try setDurability(isDurable, of: db)
-                    return try Self.transaction(db, body)
+                    return try Self.transaction(db) { db in
+                        if !hasCheckedIDs.exchange(true, ordering: .relaxed) { try UsedUpIDs.mend(in: db) }
+                        return try body(db)
+                    }
                 }
             }
         }

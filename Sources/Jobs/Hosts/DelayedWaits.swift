@@ -21,7 +21,7 @@ struct DelayedWaits {
     /// The number of delayed items, of one job or all open jobs, from the counters.
     func count(job: JobID? = nil) throws -> Int {
         let condition = job == nil ? "state IN ('queued', 'running', 'paused')" : "id = ?"
-        let sum = "SELECT coalesce(sum(delayed), 0) FROM jobs WHERE \(condition)"
+        let sum = "SELECT \(Schema.sum("delayed")) FROM jobs WHERE \(condition)"
         return max(0, try db.int(sum, job == nil ? [] : [job]) ?? 0)
     }
 

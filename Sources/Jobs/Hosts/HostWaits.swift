@@ -74,7 +74,7 @@ extension HostBook {
                     '\(WaitPlace.suspectsReason)' AS reason
                 FROM items JOIN jobs ON jobs.id = items.job AND (jobs.state = 'queued' OR jobs.state = 'running')
                 WHERE items.state = 'queued' AND items.deaths > 1 AND (?1 IS NULL OR items.job = ?1)
-            UNION ALL SELECT '\(WaitPlace.disk)', sum(queued), \(WaitPlace.pauseReason) FROM jobs
+            UNION ALL SELECT '\(WaitPlace.disk)', \(Schema.sum("queued")), \(WaitPlace.pauseReason) FROM jobs
                 WHERE (state = 'queued' OR state = 'running') AND (?1 IS NULL OR id = ?1) AND \(WaitPlace.isPaused))
             WHERE items > 0
             """, [job]

@@ -14,7 +14,7 @@ extension Maintenance {
         try await gate.read { db in
             let row = try db.row(
                 """
-                SELECT count(*) AS jobs, coalesce(sum(total), 0) AS items FROM jobs LEFT JOIN job_ends ON job = id
+                SELECT count(*) AS jobs, \(Schema.sum("total")) AS items FROM jobs LEFT JOIN job_ends ON job = id
                 WHERE state IN ('finished', 'cancelled', 'failed') AND coalesce(ended_at, finished_at) < ?
                 """, [time.milliseconds])
             return Pruned(jobs: row?["jobs"] ?? 0, items: row?["items"] ?? 0)

@@ -139,7 +139,7 @@ extension JobQueue {
         let update = try statements(
             "complete an item",
             """
-            UPDATE items SET state = 'done', lease = NULL, run_at = NULL, attempts = attempts + ?, class = NULL, http_status = NULL,
+            UPDATE items SET state = 'done', lease = NULL, run_at = NULL, attempts = \(ItemSchema.attempts) + ?, class = NULL, http_status = NULL,
                 message = NULL, cached = ?, bytes_from = ?, source = ?, bytes = ?, finished_at = ?
             WHERE id = ? AND \(isOurs)
             """)
@@ -163,7 +163,7 @@ extension JobQueue {
     ) throws -> Bool {
         try update(
             """
-            state = 'failed', lease = NULL, run_at = NULL, attempts = attempts + ?, class = ?, http_status = ?, message = ?,
+            state = 'failed', lease = NULL, run_at = NULL, attempts = \(ItemSchema.attempts) + ?, class = ?, http_status = ?, message = ?,
             blacklisted = ?, finished_at = ?
             """,
             [
@@ -178,7 +178,7 @@ extension JobQueue {
     ) throws -> Bool {
         try update(
             """
-            state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, attempts = attempts + 1, class = ?,
+            state = 'delayed', lease = NULL, run_at = ?, waits_for = ?, attempts = \(ItemSchema.attempts) + 1, class = ?,
             http_status = ?, message = ?
             """,
             [

@@ -21,7 +21,7 @@ extension JobControl {
     /// - Returns: the jobs whose counters were wrong.
     public func mendCounters(always: Bool = false) async throws(JobsError) -> [MendedJob] {
         var mended = try await mendStrays()
-        for job in try await suspects(upTo: always ? .max : Self.recountLimit) {
+        for job in try await suspects(upTo: always ? .max : Self.recountLimit + 1) {
             if let one = try await recount(job).mended { mended.append(one) }
         }
         var left = Self.recountLimit
@@ -57,9 +57,13 @@ extension JobControl {
     /// Open jobs, and jobs whose row breaks the table's own checks.
     private func suspects(upTo limit: Int64) async throws(JobsError) -> [JobID] {
         try await gate.read { db in
+            // The items are counted, since the counter may be the one that is wrong.
             try db.integers(
-                "SELECT id FROM jobs WHERE (\(Schema.isOpen()) AND total <= ?) OR \(Self.isImpossible) ORDER BY id",
-                [limit])
+                """
+                SELECT id FROM jobs WHERE (\(Schema.isOpen())
+                    AND (SELECT count(*) FROM (SELECT 1 FROM items WHERE job = jobs.id LIMIT ?1)) < ?1)
+                    OR \(Self.isImpossible) ORDER BY id
+                """, [limit])
         }
     }
 
@@ -102,7 +106,11 @@ extension JobControl {
         return mended + missing.map { MendedJob(job: $0, finding: "Job \($0) is gone; its items were removed.") }
     }
 
-    /// Mends jobs whose row breaks the table's own checks, which a shell can switch off: any change of such a row fails.
+    /// Whether a job's row breaks the table's own checks, which a shell can switch off: any change of such a row fails.
+    static func areSomeImpossible(in db: Database) throws -> Bool {
+        try db.exists("SELECT 1 FROM jobs WHERE \(isImpossible)")
+    }
+
     static func mendImpossible(in db: Database) throws {
         for job in try db.integers("SELECT id FROM jobs WHERE \(isImpossible)") { _ = try mend(job, in: db) }
     }
@@ -160,6 +168,16 @@ extension JobControl {
         )
     }
 
+    private static func queueItemsWithoutState(of job: JobID, in db: Database) throws {
+        _ = try TriggerSwitch.withTriggers(false, db) {
+            try db.run(
+                """
+                UPDATE items SET state = 'queued', lease = NULL, run_at = NULL, finished_at = NULL
+                WHERE job = ? AND NOT (\(Schema.isOneOf(ItemState.self)))
+                """, [job])
+        }
+    }
+
     /// Whether the job's row keeps the table's own checks. A counter may be text that reads as the right number.
     private static func isSound(_ job: JobID, in db: Database) throws -> Bool {
         try !db.exists("SELECT 1 FROM jobs WHERE id = ? AND (\(isImpossible))", [job])
@@ -175,8 +193,13 @@ extension JobControl {
 
     /// - Returns: a sentence if a counter was wrong.
     static func mend(_ job: JobID, in db: Database) throws -> String? {
-        guard let counts = try counts(of: job, in: db) else { return nil }
+        guard var counts = try counts(of: job, in: db) else { return nil }
         var findings: [String] = []
+        if counts.counted[0] != counts.counted.dropFirst().reduce(0, +) {
+            try queueItemsWithoutState(of: job, in: db)
+            findings.append("some of its items had states that there are not, and are queued again")
+            if let again = try self.counts(of: job, in: db) { counts = again }
+        }
         if try counts.written != counts.counted || !isSound(job, in: db) {
             let assignments = columns.map { "\($0) = ?" }.joined(separator: ", ")
             let open = counts.counted[1...3].reduce(0, +)

@@ -17,7 +17,7 @@ public struct JobEvents: Sendable {
         try await gate.read { db in
             try db.integer(
                 """
-                SELECT id * \(Schema.eventsPerRow) + json_array_length(detail) - 1 FROM event_log WHERE id < ?
+                SELECT id * \(Schema.eventsPerRow) + json_array_length(\(Schema.eventDetail)) - 1 FROM event_log WHERE id < ?
                 ORDER BY id DESC LIMIT 1
                 """, [Self.maxRows]) ?? 0
         }
@@ -53,13 +53,13 @@ public struct JobEvents: Sendable {
             let rows = try db.rows(
                 """
                 SELECT event_log.id * \(Schema.eventsPerRow) + part.key AS id, \(Schema.iso("at")) AS at,
-                    json_extract(part.value, '$[0]') AS item, json_extract(part.value, '$[1]') AS job,
-                    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class, items.url,
+                    json_extract(\(Schema.eventPart), '$[0]') AS item, json_extract(\(Schema.eventPart), '$[1]') AS job,
+                    json_extract(\(Schema.eventPart), '$[2]') AS state, json_extract(\(Schema.eventPart), '$[3]') AS class, items.url,
                     \(Schema.json("items.meta")) AS meta
-                FROM event_log CROSS JOIN json_each(event_log.detail) AS part
-                    LEFT JOIN items ON items.id = json_extract(part.value, '$[0]')
+                FROM event_log CROSS JOIN json_each(\(Schema.eventDetail)) AS part
+                    LEFT JOIN items ON items.id = json_extract(\(Schema.eventPart), '$[0]')
                 WHERE event_log.id BETWEEN ? AND ? AND event_log.id * \(Schema.eventsPerRow) + part.key > ?
-                    AND (?4 IS NULL OR json_extract(part.value, '$[1]') = ?4)
+                    AND (?4 IS NULL OR json_extract(\(Schema.eventPart), '$[1]') = ?4)
                 ORDER BY event_log.id, part.key
                 """, [first, end, last, job])
             let events = rows.map { row in

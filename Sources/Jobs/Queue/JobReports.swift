@@ -78,8 +78,8 @@ public struct JobReports: Sendable {
         try await gate.read { db in
             let row = try db.row(
                 """
-                SELECT coalesce(sum(queued), 0) AS queued, coalesce(sum(active), 0) AS active,
-                    coalesce(sum(delayed), 0) AS delayed,
+                SELECT \(Schema.sum("queued")) AS queued, \(Schema.sum("active")) AS active,
+                    \(Schema.sum("delayed")) AS delayed,
                     (SELECT min(run_at) FROM items WHERE state = 'delayed') AS next_due
                 FROM jobs WHERE state IN ('queued', 'running') AND \(Schema.nothingIsSuspended)
                 """)

@@ -88,7 +88,7 @@ extension JobQueue {
             "Three workers died while processing only this URL. Inspect its bytes, and report this."
         try db.run(
             """
-            UPDATE items SET state = 'failed', lease = NULL, run_at = NULL, attempts = attempts + 1, class = ?, http_status = NULL,
+            UPDATE items SET state = 'failed', lease = NULL, run_at = NULL, attempts = \(ItemSchema.attempts) + 1, class = ?, http_status = NULL,
                 message = ?, deaths = ?, finished_at = ? WHERE id = ?
             """, [failure.rawValue, message, Suspicion.guilty, now.wall.milliseconds, item])
         let options = try db.text("SELECT options FROM jobs WHERE id = (SELECT job FROM items WHERE id = ?)", [item])

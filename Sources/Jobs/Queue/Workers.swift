@@ -145,6 +145,26 @@ extension JobQueue {
             [lease])
     }
 
+    /// Queues the active items of a worker's leases that it does not hold: a shell may have moved them to its lease.
+    ///
+    /// - Parameter age: how old their lease is at least, in milliseconds: an item that was just claimed is not known yet.
+    public func release(notHeldBy worker: Int64, leasedFor age: Int64) async throws(JobsError) -> Int {
+        let before = gate.now() - age
+        let condition = """
+            state = 'active' AND lease IN (SELECT id FROM leases WHERE worker = ? AND claimed_at < ?)
+            """
+        guard
+            try await gate.read({ db in
+                try db.exists("SELECT 1 FROM items WHERE \(condition)", [worker, before.milliseconds])
+            })
+        else { return 0 }
+        return try await gate.write { db in
+            try db.run(
+                "UPDATE items SET state = 'queued', lease = NULL, run_at = NULL WHERE \(condition)",
+                [worker, before.milliseconds])
+        }
+    }
+
     /// Live workers, for reports.
     public func workers() async throws(JobsError) -> [(id: Int64, host: String, pid: Int32)] {
         let all = try await gate.read { db in

@@ -15,12 +15,12 @@ extension Schema {
 
         CREATE VIEW events AS SELECT
             event_log.id * \(eventsPerRow) + part.key AS id, \(iso("event_log.at")) AS at,
-            CASE WHEN json_extract(part.value, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
-            json_extract(part.value, '$[1]') AS job, json_extract(part.value, '$[0]') AS item, items.url AS url,
-            json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class,
+            CASE WHEN json_extract(\(eventPart), '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
+            json_extract(\(eventPart), '$[1]') AS job, json_extract(\(eventPart), '$[0]') AS item, items.url AS url,
+            json_extract(\(eventPart), '$[2]') AS state, json_extract(\(eventPart), '$[3]') AS class,
             \(json("items.meta")) AS meta
-            FROM event_log CROSS JOIN json_each(event_log.detail) AS part
-            LEFT JOIN items ON items.id = json_extract(part.value, '$[0]');
+            FROM event_log CROSS JOIN json_each(\(eventDetail)) AS part
+            LEFT JOIN items ON items.id = json_extract(\(eventPart), '$[0]');
 
         CREATE TRIGGER events_of_new_jobs AFTER INSERT ON jobs BEGIN
             INSERT INTO event_log (at, detail)
@@ -35,6 +35,10 @@ extension Schema {
     /// Maximum events of a row; the ids of a row's events are numbered within it. A worker ends at most 256 items at
     /// once.
     static let eventsPerRow = 1_000
+
+    /// The column as JSON: any program may have written any text.
+    static let eventDetail = "CASE WHEN json_valid(event_log.detail) THEN event_log.detail ELSE '[]' END"
+    static let eventPart = "CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END"
 
     /// Logs the end of an item that is changed by a single statement, in a trigger.
     static let logEnd = """

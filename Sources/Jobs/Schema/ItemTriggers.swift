@@ -26,6 +26,15 @@ enum ItemSchema {
         .map { "\($0.column) = \($0.column) + (\($0.condition("NEW."))) - (\($0.condition("NEW.was_")))" }
         .joined(separator: ",\n        ")
 
+    /// The tries so far. Any program may have written any value, and one below zero would have no last try.
+    static let attempts = "min(max(CAST(attempts AS INTEGER), 0), 1000000)"
+
+    /// The condition that a retried item opens its job again.
+    private static let reopens = """
+        (NEW.state = 'queued' AND (NEW.was_state = 'failed' OR NEW.was_state = 'cancelled')
+                    AND (state = 'finished' OR state = 'cancelled' OR state = 'failed'))
+        """
+
     private static let dropCounters =
         counters
         .map { "\($0.column) = \($0.column) - (\($0.condition("OLD.")))" }
@@ -48,15 +57,17 @@ enum ItemSchema {
 
     static let triggers = """
         CREATE TRIGGER items_check_insert BEFORE INSERT ON items
-        WHEN NEW.state IS NOT 'queued' OR NEW.job IS NULL BEGIN
+        WHEN NEW.state IS NOT 'queued' OR NEW.job IS NULL OR NEW.attempts <> 0 OR NEW.deaths <> 0 BEGIN
             SELECT RAISE(ABORT, 'an item needs the id of its job') WHERE NEW.job IS NULL;
+            SELECT RAISE(ABORT, 'a new item has no attempts and no deaths; leave them out of the INSERT')
+                WHERE NEW.attempts <> 0 OR NEW.deaths <> 0;
             SELECT RAISE(ABORT, 'a new item is ''queued''; leave state out of the INSERT');
         END;
         CREATE TRIGGER items_delete_tries AFTER DELETE ON items BEGIN
             DELETE FROM tries WHERE item = OLD.id;
         END;
         CREATE TRIGGER items_refuse_replacing BEFORE INSERT ON items
-        WHEN NEW.id <> -1 AND (NEW.id < 1 OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
+        WHEN NEW.id <> -1 AND (NEW.id < 1 OR NEW.id > \(UsedUpIDs.most) OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
             SELECT RAISE(ABORT, 'the id of an item is a positive number that no other item has; leave it out of the INSERT');
         END;
         -- In a statement of its own, since SQLite would look through all items before it finds that there is nothing to do.
@@ -110,7 +121,12 @@ enum ItemSchema {
                 \(moveCounters),
                 revision = revision + 1,
                 bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN coalesce(NEW.bytes, 0) ELSE 0 END
-                WHERE id = NEW.job;
+                WHERE id = NEW.job AND NOT \(reopens);
+            -- By itself, since an UPDATE that names `state` rewrites the indices that depend on it.
+            UPDATE jobs SET
+                \(moveCounters),
+                revision = revision + 1, state = 'queued', finished_at = NULL, error = NULL
+                WHERE id = NEW.job AND \(reopens);
             INSERT OR IGNORE INTO done_urls SELECT url, id FROM items
                 WHERE id = NEW.id AND state = 'done' AND EXISTS (SELECT 1 FROM done_urls);
             \(Schema.logEnd)
@@ -122,11 +138,6 @@ enum ItemSchema {
             AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND \(Schema.isBeingSpread)) BEGIN
             INSERT INTO uncounted_moves VALUES (NEW.id, NEW.job, OLD.state, OLD.cached, OLD.blacklisted,
                 NEW.state, NEW.cached, NEW.blacklisted, NEW.bytes, NEW.class);
-        END;
-        CREATE VIEW reopened_jobs AS SELECT 0 AS job WHERE 0;
-        CREATE TRIGGER reopened_jobs_open INSTEAD OF INSERT ON reopened_jobs BEGIN
-            UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL, revision = revision + 1
-                WHERE id = NEW.job AND (state = 'finished' OR state = 'cancelled' OR state = 'failed');
         END;
         CREATE TRIGGER items_delete AFTER DELETE ON items BEGIN
             DELETE FROM renditions WHERE item = OLD.id;
@@ -142,19 +153,18 @@ enum ItemSchema {
                 WHERE id = OLD.job;
             \(Schema.finishJob("OLD.job"))
         END;
-        -- Retried items reopen their job before they are counted, since a finished job may have nothing left to do.
+        CREATE TRIGGER items_keep_deaths BEFORE UPDATE OF deaths ON items
+        WHEN typeof(NEW.deaths) <> 'integer' OR NEW.deaths NOT BETWEEN 0 AND 100 BEGIN
+            SELECT RAISE(ABORT, 'deaths counts the workers that died while they held the item, from 0 to 100');
+        END;
         CREATE TRIGGER items_check_update BEFORE UPDATE OF state, cached, blacklisted, bytes ON items
         WHEN CASE WHEN OLD.state = NEW.state THEN OLD.finished_at IS NOT NULL
                 AND (\(Schema.changesAny(of: ["cached", "blacklisted", "bytes"])))
-            ELSE (\(Schema.isIllegalMove(ItemState.self) { $0.canMove(to: $1) }))
-                OR (NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
-                    AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued')) END BEGIN
+            ELSE \(Schema.isIllegalMove(ItemState.self) { $0.canMove(to: $1) }) END BEGIN
             SELECT RAISE(ABORT, 'the result of an ended item cannot be changed; retry the item instead') WHERE OLD.state = NEW.state;
             SELECT RAISE(ABORT, 'the states of an item are \(ItemState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case')
                 WHERE NOT (\(Schema.isState("NEW.state", ItemState.self)));
-            SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make')
-                WHERE \(Schema.isIllegalMove(ItemState.self) { $0.canMove(to: $1) });
-            INSERT INTO reopened_jobs VALUES (NEW.job);
+            SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make');
         END;
         """
 }

@@ -5,18 +5,7 @@ extension Schema {
     static let refusals = """
         -- Only this program knows the function, and the statement fails in any other: what these tables hold is true only
         -- within a transaction of a worker, or as long as a program adds a list.
-        CREATE TRIGGER moving_refuse BEFORE INSERT ON moving WHEN NOT \(PrivateTables.function)() BEGIN
-            SELECT RAISE(ABORT, 'only a worker writes to this table');
-        END;
-        CREATE TRIGGER recounts_refuse BEFORE INSERT ON recounts WHEN NOT \(PrivateTables.function)() BEGIN
-            SELECT RAISE(ABORT, 'only a worker writes to this table');
-        END;
-        CREATE TRIGGER recounts_refuse_update BEFORE UPDATE ON recounts WHEN NOT \(PrivateTables.function)() BEGIN
-            SELECT RAISE(ABORT, 'only a worker writes to this table');
-        END;
-        CREATE TRIGGER job_additions_refuse BEFORE INSERT ON job_additions WHEN NOT \(PrivateTables.function)() BEGIN
-            SELECT RAISE(ABORT, 'only a program that adds a list writes to this table');
-        END;
+        \(PrivateTables.triggers)
         CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (\(isState("NEW.state", JobState.self))) BEGIN
             SELECT RAISE(ABORT, 'the states of a job are \(JobState.allCases.map(\.rawValue).joined(separator: ", ")), in lower case');
         END;
@@ -45,6 +34,21 @@ extension Schema {
 enum PrivateTables {
     /// A function of SQL whose name is the message that a shell gets: "no such function: …".
     static let function = "only_the_worker_writes_to_this_table"
+
+    private static let inserted = ["moving", "job_additions", "recounts", "reservations", "workers", "leases"]
+    private static let updated = [("recounts", ""), ("reservations", ""), ("workers", " OF id"), ("leases", " OF id")]
+
+    static let triggers =
+        (inserted.map { trigger("\($0)_refuse", "INSERT ON \($0)") }
+        + updated.map { trigger("\($0)_refuse_update", "UPDATE\($1) ON \($0)") }).joined(separator: "\n")
+
+    private static func trigger(_ name: String, _ event: String) -> String {
+        """
+        CREATE TRIGGER \(name) BEFORE \(event) WHEN NOT \(function)() BEGIN
+            SELECT RAISE(ABORT, 'only the worker writes to this table');
+        END;
+        """
+    }
 
     /// Lets a connection write to these tables.
     static func open(in db: Database) {

@@ -127,6 +127,10 @@ enum Schema {
         return "OLD.state <> NEW.state AND NOT CASE OLD.state \(cases.joined(separator: " ")) ELSE 0 END"
     }
 
+    /// The sum of a column of numbers that are not negative. SQLite's own `sum` fails when it overflows, and any program
+    /// may have written any number.
+    static func sum(_ column: String) -> String { "CAST(min(max(total(\(column)), 0), 1e15) AS INTEGER)" }
+
     /// The condition that an update changes one of these columns.
     static func changesAny(of columns: [String]) -> String {
         columns.map { "NEW.\($0) IS NOT OLD.\($0)" }.joined(separator: " OR ")

@@ -19,9 +19,16 @@ struct Housekeeper: Sendable {
         // Twelve times in a lease: every 5 s.
         var heartbeat = Interval(lease / 12)
         var isFirst = true
+        var idleSince: Int64?
         while !Task.isCancelled {
             await attempt("put due items back") { () throws(JobsError) in _ = try await store.queue.promoteDue() }
             if second.isDue() { await keepTables() }
+            let now = monotonicMilliseconds()
+            idleSince = tasks.count > 0 ? nil : idleSince ?? now
+            if let since = idleSince, now - since >= 5_000 {
+                await releaseUnknown()
+                idleSince = now
+            }
             if halfSecond.isDue(), tasks.count > 0 { await keepItems() }
             if heartbeat.isDue() {
                 await attempt("extend the leases") { () throws(JobsError) in
@@ -34,6 +41,14 @@ struct Housekeeper: Sendable {
             if isFirst { statistics.noteBeginning() }
             isFirst = false
             await rest()
+        }
+    }
+
+    /// Queues items that stand under this worker's leases although it has had nothing in hand for seconds.
+    private func releaseUnknown() async {
+        await attempt("look for items that this worker does not hold") { () throws(JobsError) in
+            let count = try await store.queue.release(notHeldBy: worker, leasedFor: 5_000)
+            if count > 0 { logger.warning("\(count) items that this worker does not hold go back to the queue.") }
         }
     }
 

@@ -57,7 +57,7 @@ struct SourceFiles: Sendable {
             file.reservation.withLock { $0 = reservation }
             return file
         } catch let error as Errno where error == .fileTooLarge {
-            throw Failure(.tooLarge, "The source is \(bytes) bytes, more than the cache may hold.")
+            throw Failure(.tooLarge, "The source is \(bytes) bytes, more than the cache may hold (--cache-max-size).")
         } catch let failure as Failure {
             throw failure
         } catch {

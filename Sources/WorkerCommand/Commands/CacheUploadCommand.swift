@@ -29,7 +29,7 @@ struct CacheUploadCommand: AsyncParsableCommand {
                 throw SettingsError("The target is no bucket. Name it as in s3://bucket/prefix")
             }
             let line = Terminal.errorIsTerminal ? LiveDisplay() : nil
-            let (upload, interruption) = try await stoppable { stop in
+            let (upload, interruption) = try await stoppable(patience: .seconds(10)) { stop in
                 try await common.withCache { store, cache in
                     try await CacheUpload.run(store: store, from: cache, to: location, stop: stop) { upload in
                         line?.draw("\(Output.count(upload.files, "file")) sent (\(Output.bytes(upload.bytes)))")

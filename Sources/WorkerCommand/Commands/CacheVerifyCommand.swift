@@ -48,7 +48,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
             if let rate { options.rate = rate }
             options.resumes = resume
             options.repairs = repair
-            let (audit, interruption) = try await stoppable { stop in
+            let (audit, interruption) = try await stoppable(patience: .seconds(10)) { stop in
                 options.stop = stop
                 return try await common.withCache { store, cache in
                     try await CacheAudit.run(store: store, cache: cache, options: options) { count in

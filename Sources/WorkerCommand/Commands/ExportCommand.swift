@@ -64,7 +64,7 @@ struct ExportCommand: AsyncParsableCommand {
                 : .tree(try ExportNames(name ?? ExportNames.usual), by ?? .link, hasPages: html)
             let line = Terminal.errorIsTerminal && !quiet ? LiveDisplay() : nil
             var drawn = ContinuousClock.now
-            let (counts, interruption) = try await stoppable { stop in
+            let (counts, interruption) = try await stoppable(patience: .seconds(10)) { stop in
                 defer { line?.finish() }
                 return try await common.readingCache { store, cache in
                     guard let progress = try await store.reports.progress(job: job) else {

@@ -86,7 +86,7 @@ struct ImportCommand: AsyncParsableCommand {
             common, helpers: settings.optional(RunSettings.transforms, transforms))
         let redaction = try common.redaction()
         var drawn = ContinuousClock.now
-        let (counts, interruption) = try await stoppable { stop in
+        let (counts, interruption) = try await stoppable(patience: .seconds(10)) { stop in
             defer { line?.finish() }
             return try await common.withCache { store, cache in
                 try await CacheWriter.run(configuration, store: store, cache: cache, isTrial: dryRun, logger: logger) {

@@ -453,7 +453,6 @@ CREATE INDEX key_rules_by_key ON key_rules (key);
 CREATE VIEW unnoted_urls AS SELECT 1 AS note WHERE 0;
 CREATE VIEW uncounted_moves AS SELECT 0 AS id, 0 AS job, '' AS was_state, 0 AS was_cached, 0 AS was_blacklisted,
     '' AS state, 0 AS cached, 0 AS blacklisted, 0 AS bytes, '' AS class WHERE 0;
-CREATE VIEW reopened_jobs AS SELECT 0 AS job WHERE 0;
 CREATE VIEW progress AS SELECT
     id AS job, name, state, priority, total,
     done + cached + failed + blacklisted + cancelled AS ended,
@@ -568,12 +567,12 @@ CREATE VIEW near_duplicates AS
     WHERE a.phash IS NOT NULL AND b.phash IS NOT NULL AND (((((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) + (((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) & 3689348814741910323) + ((((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) - (((((a.phash | b.phash) - (a.phash & b.phash)) & 9223372036854775807) >> 1) & 6148914691236517205)) >> 2) & 3689348814741910323)) >> 4)) & 1085102592571150095) % 255 + (((a.phash | b.phash) - (a.phash & b.phash)) < 0)) <= 6 AND other.key <> one.key AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 0) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 16) & 65535) - 1) <> 0 AND ((((a.phash | b.phash) - (a.phash & b.phash)) >> 32) & 65535) & (((((a.phash | b.phash) - (a.phash & b.phash)) >> 32) & 65535) - 1) <> 0;
 CREATE VIEW events AS SELECT
     event_log.id * 1000 + part.key AS id, strftime('%Y-%m-%dT%H:%M:%fZ', event_log.at / 1000.0, 'unixepoch') AS at,
-    CASE WHEN json_extract(part.value, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
-    json_extract(part.value, '$[1]') AS job, json_extract(part.value, '$[0]') AS item, items.url AS url,
-    json_extract(part.value, '$[2]') AS state, json_extract(part.value, '$[3]') AS class,
+    CASE WHEN json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[0]') IS NULL THEN 'job' ELSE 'item' END AS event,
+    json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[1]') AS job, json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[0]') AS item, items.url AS url,
+    json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[2]') AS state, json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[3]') AS class,
     CASE WHEN json_valid(items.meta) THEN json(items.meta) END AS meta
-    FROM event_log CROSS JOIN json_each(event_log.detail) AS part
-    LEFT JOIN items ON items.id = json_extract(part.value, '$[0]');
+    FROM event_log CROSS JOIN json_each(CASE WHEN json_valid(event_log.detail) THEN event_log.detail ELSE '[]' END) AS part
+    LEFT JOIN items ON items.id = json_extract(CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END, '$[0]');
 CREATE INDEX schedule_runs_open ON schedule_runs (taken_at) WHERE outcome IS NULL;
 CREATE INDEX notices_due ON notices (due_at) WHERE state = 'waiting';
 CREATE TRIGGER blobs_count_insert AFTER INSERT ON blobs BEGIN
@@ -657,7 +656,8 @@ END;
 CREATE TRIGGER jobs_refuse_replacing AFTER INSERT ON jobs BEGIN
     SELECT RAISE(ABORT, 'a job can''t be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first')
         WHERE EXISTS (SELECT 1 FROM replacing WHERE job = NEW.id OR job NOT IN (SELECT id FROM jobs));
-    SELECT RAISE(ABORT, 'the id of a job is a positive number; leave it out of the INSERT') WHERE NEW.id < 1;
+    SELECT RAISE(ABORT, 'the id of a job is a positive number; leave it out of the INSERT')
+        WHERE NEW.id < 1 OR NEW.id > 4503599627370496;
     SELECT RAISE(ABORT, 'this id belongs to a job whose list is being added; leave the id out of the INSERT')
         WHERE EXISTS (SELECT 1 FROM job_additions WHERE job = NEW.id);
     DELETE FROM replacing;
@@ -706,15 +706,17 @@ WHEN OLD.state <> NEW.state AND (NEW.state = 'finished' OR NEW.state = 'cancelle
     UPDATE jobs SET finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) WHERE id = NEW.id;
 END;
 CREATE TRIGGER items_check_insert BEFORE INSERT ON items
-WHEN NEW.state IS NOT 'queued' OR NEW.job IS NULL BEGIN
+WHEN NEW.state IS NOT 'queued' OR NEW.job IS NULL OR NEW.attempts <> 0 OR NEW.deaths <> 0 BEGIN
     SELECT RAISE(ABORT, 'an item needs the id of its job') WHERE NEW.job IS NULL;
+    SELECT RAISE(ABORT, 'a new item has no attempts and no deaths; leave them out of the INSERT')
+        WHERE NEW.attempts <> 0 OR NEW.deaths <> 0;
     SELECT RAISE(ABORT, 'a new item is ''queued''; leave state out of the INSERT');
 END;
 CREATE TRIGGER items_delete_tries AFTER DELETE ON items BEGIN
     DELETE FROM tries WHERE item = OLD.id;
 END;
 CREATE TRIGGER items_refuse_replacing BEFORE INSERT ON items
-WHEN NEW.id <> -1 AND (NEW.id < 1 OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
+WHEN NEW.id <> -1 AND (NEW.id < 1 OR NEW.id > 4503599627370496 OR EXISTS (SELECT 1 FROM items WHERE id = NEW.id)) BEGIN
     SELECT RAISE(ABORT, 'the id of an item is a positive number that no other item has; leave it out of the INSERT');
 END;
 CREATE TRIGGER unnoted_urls_note INSTEAD OF INSERT ON unnoted_urls BEGIN
@@ -772,7 +774,21 @@ CREATE TRIGGER uncounted_moves_count INSTEAD OF INSERT ON uncounted_moves BEGIN
         cancelled = cancelled + (NEW.state = 'cancelled') - (NEW.was_state = 'cancelled'),
         revision = revision + 1,
         bytes = bytes + CASE WHEN NEW.state = 'done' AND NEW.cached = 0 THEN coalesce(NEW.bytes, 0) ELSE 0 END
-        WHERE id = NEW.job;
+        WHERE id = NEW.job AND NOT (NEW.state = 'queued' AND (NEW.was_state = 'failed' OR NEW.was_state = 'cancelled')
+            AND (state = 'finished' OR state = 'cancelled' OR state = 'failed'));
+    -- By itself, since an UPDATE that names `state` rewrites the indices that depend on it.
+    UPDATE jobs SET
+        queued = queued + (NEW.state = 'queued') - (NEW.was_state = 'queued'),
+        active = active + (NEW.state = 'active') - (NEW.was_state = 'active'),
+        delayed = delayed + (NEW.state = 'delayed') - (NEW.was_state = 'delayed'),
+        done = done + ((NEW.state = 'done' AND NEW.cached = 0)) - ((NEW.was_state = 'done' AND NEW.was_cached = 0)),
+        cached = cached + ((NEW.state = 'done' AND NEW.cached <> 0)) - ((NEW.was_state = 'done' AND NEW.was_cached <> 0)),
+        failed = failed + ((NEW.state = 'failed' AND NEW.blacklisted = 0)) - ((NEW.was_state = 'failed' AND NEW.was_blacklisted = 0)),
+        blacklisted = blacklisted + ((NEW.state = 'failed' AND NEW.blacklisted <> 0)) - ((NEW.was_state = 'failed' AND NEW.was_blacklisted <> 0)),
+        cancelled = cancelled + (NEW.state = 'cancelled') - (NEW.was_state = 'cancelled'),
+        revision = revision + 1, state = 'queued', finished_at = NULL, error = NULL
+        WHERE id = NEW.job AND (NEW.state = 'queued' AND (NEW.was_state = 'failed' OR NEW.was_state = 'cancelled')
+            AND (state = 'finished' OR state = 'cancelled' OR state = 'failed'));
     INSERT OR IGNORE INTO done_urls SELECT url, id FROM items
         WHERE id = NEW.id AND state = 'done' AND EXISTS (SELECT 1 FROM done_urls);
     INSERT INTO event_log (at, detail)
@@ -783,17 +799,14 @@ CREATE TRIGGER uncounted_moves_count INSTEAD OF INSERT ON uncounted_moves BEGIN
         WHERE NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled';
     UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
         WHERE id = NEW.job AND queued = 0 AND active = 0 AND delayed = 0 AND (state = 'queued' OR state = 'running' OR state = 'paused');
-END;
+END
+;
 CREATE TRIGGER items_count_update AFTER UPDATE OF state ON items
 WHEN OLD.state <> NEW.state AND NOT EXISTS
     (SELECT 1 FROM moving WHERE (item = NEW.id OR item = -NEW.job) AND state = NEW.state)
     AND NOT (OLD.state = 'queued' AND NEW.state = 'failed' AND EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job AND urls IS NOT NULL)) BEGIN
     INSERT INTO uncounted_moves VALUES (NEW.id, NEW.job, OLD.state, OLD.cached, OLD.blacklisted,
         NEW.state, NEW.cached, NEW.blacklisted, NEW.bytes, NEW.class);
-END;
-CREATE TRIGGER reopened_jobs_open INSTEAD OF INSERT ON reopened_jobs BEGIN
-    UPDATE jobs SET state = 'queued', finished_at = NULL, error = NULL, revision = revision + 1
-        WHERE id = NEW.job AND (state = 'finished' OR state = 'cancelled' OR state = 'failed');
 END;
 CREATE TRIGGER items_delete AFTER DELETE ON items BEGIN
     DELETE FROM renditions WHERE item = OLD.id;
@@ -817,18 +830,18 @@ WHEN EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job)
     UPDATE jobs SET state = 'finished', finished_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
         WHERE id = OLD.job AND queued = 0 AND active = 0 AND delayed = 0 AND (state = 'queued' OR state = 'running' OR state = 'paused');
 END;
+CREATE TRIGGER items_keep_deaths BEFORE UPDATE OF deaths ON items
+WHEN typeof(NEW.deaths) <> 'integer' OR NEW.deaths NOT BETWEEN 0 AND 100 BEGIN
+    SELECT RAISE(ABORT, 'deaths counts the workers that died while they held the item, from 0 to 100');
+END;
 CREATE TRIGGER items_check_update BEFORE UPDATE OF state, cached, blacklisted, bytes ON items
 WHEN CASE WHEN OLD.state = NEW.state THEN OLD.finished_at IS NOT NULL
         AND (NEW.cached IS NOT OLD.cached OR NEW.blacklisted IS NOT OLD.blacklisted OR NEW.bytes IS NOT OLD.bytes)
-    ELSE (OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN 0 WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE 0 END)
-        OR (NEW.state = 'queued' AND (OLD.state = 'failed' OR OLD.state = 'cancelled')
-            AND NOT EXISTS (SELECT 1 FROM moving WHERE item = -NEW.job AND state = 'queued')) END BEGIN
+    ELSE OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN 0 WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE 0 END END BEGIN
     SELECT RAISE(ABORT, 'the result of an ended item cannot be changed; retry the item instead') WHERE OLD.state = NEW.state;
     SELECT RAISE(ABORT, 'the states of an item are queued, active, delayed, done, failed, cancelled, in lower case')
         WHERE NOT (NEW.state = 'queued' OR NEW.state = 'active' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled');
-    SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make')
-        WHERE OLD.state <> NEW.state AND NOT CASE OLD.state WHEN 'queued' THEN NEW.state = 'active' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'active' THEN NEW.state = 'queued' OR NEW.state = 'delayed' OR NEW.state = 'done' OR NEW.state = 'failed' OR NEW.state = 'cancelled' WHEN 'delayed' THEN NEW.state = 'queued' OR NEW.state = 'cancelled' WHEN 'done' THEN 0 WHEN 'failed' THEN NEW.state = 'queued' WHEN 'cancelled' THEN NEW.state = 'queued' ELSE 0 END;
-    INSERT INTO reopened_jobs VALUES (NEW.job);
+    SELECT RAISE(ABORT, 'an item can''t move between these states; docs/reference/sql.md shows the moves it can make');
 END;
 CREATE TRIGGER items_check_own BEFORE INSERT ON items
 WHEN coalesce(NEW.meta, NEW.priority, NEW.variants, NEW.headers, NEW.sha256, NEW.size, NEW.fallbacks) IS NOT NULL BEGIN
@@ -919,16 +932,34 @@ CREATE TRIGGER jobs_forget_notice AFTER DELETE ON jobs BEGIN
     DELETE FROM notices WHERE job = OLD.id;
 END;
 CREATE TRIGGER moving_refuse BEFORE INSERT ON moving WHEN NOT only_the_worker_writes_to_this_table() BEGIN
-    SELECT RAISE(ABORT, 'only a worker writes to this table');
-END;
-CREATE TRIGGER recounts_refuse BEFORE INSERT ON recounts WHEN NOT only_the_worker_writes_to_this_table() BEGIN
-    SELECT RAISE(ABORT, 'only a worker writes to this table');
-END;
-CREATE TRIGGER recounts_refuse_update BEFORE UPDATE ON recounts WHEN NOT only_the_worker_writes_to_this_table() BEGIN
-    SELECT RAISE(ABORT, 'only a worker writes to this table');
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
 END;
 CREATE TRIGGER job_additions_refuse BEFORE INSERT ON job_additions WHEN NOT only_the_worker_writes_to_this_table() BEGIN
-    SELECT RAISE(ABORT, 'only a program that adds a list writes to this table');
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
+END;
+CREATE TRIGGER recounts_refuse BEFORE INSERT ON recounts WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
+END;
+CREATE TRIGGER reservations_refuse BEFORE INSERT ON reservations WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
+END;
+CREATE TRIGGER workers_refuse BEFORE INSERT ON workers WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
+END;
+CREATE TRIGGER leases_refuse BEFORE INSERT ON leases WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
+END;
+CREATE TRIGGER recounts_refuse_update BEFORE UPDATE ON recounts WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
+END;
+CREATE TRIGGER reservations_refuse_update BEFORE UPDATE ON reservations WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
+END;
+CREATE TRIGGER workers_refuse_update BEFORE UPDATE OF id ON workers WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
+END;
+CREATE TRIGGER leases_refuse_update BEFORE UPDATE OF id ON leases WHEN NOT only_the_worker_writes_to_this_table() BEGIN
+    SELECT RAISE(ABORT, 'only the worker writes to this table');
 END;
 CREATE TRIGGER jobs_refuse_state BEFORE UPDATE OF state ON jobs WHEN NOT (NEW.state = 'queued' OR NEW.state = 'running' OR NEW.state = 'paused' OR NEW.state = 'finished' OR NEW.state = 'cancelled' OR NEW.state = 'failed') BEGIN
     SELECT RAISE(ABORT, 'the states of a job are queued, running, paused, finished, cancelled, failed, in lower case');

@@ -1,0 +1,24 @@
+internal import GRDB
+
+/// Ids at the end of their range. SQLite gives no further ids after them, and calls that a full disk.
+enum UsedUpIDs {
+    /// Ids grow by one each, so no database comes near this one.
+    static let most: Int64 = 1 << 52
+
+    /// Tables whose rows with such ids are worth nothing: no program has given them.
+    private static let tables = ["workers", "leases", "event_log"]
+
+    /// Removes such rows, and lets SQLite continue after the largest other id.
+    static func mend(in db: Database) throws {
+        let wrong = "typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND \(most)"
+        guard try db.exists("SELECT 1 FROM sqlite_sequence WHERE \(wrong)") else { return }
+        for table in tables { try db.run("DELETE FROM \(table) WHERE id > \(most)") }
+        for table in tables + ["jobs"] {
+            try db.run(
+                """
+                UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(id), 0) FROM \(table))
+                WHERE name = '\(table)' AND (\(wrong))
+                """)
+        }
+    }
+}
