@@ -37,7 +37,7 @@ static inline CURLcode ccurl_set_request_callback(CURL *_Nonnull easy,
     return (curl_easy_setopt)(easy, CURLOPT_PREREQFUNCTION, callback);
 }
 
-// curl_easy_getinfo is variadic too. What cannot be told is 0 or null: nothing here is worth failing a download for.
+// curl_easy_getinfo is variadic too. If curl has no value, the result is 0 or null, and no download fails for that.
 static inline long ccurl_get_long(CURL *_Nonnull easy, CURLINFO info) {
     long value = 0;
     return (curl_easy_getinfo)(easy, info, &value) == CURLE_OK ? value : 0;

@@ -8,7 +8,7 @@
 // A value that Swift cannot write, since it is a macro with a cast that Swift does not import.
 static inline unsigned int cxml_sax2_magic(void) { return XML_SAX2_MAGIC; }
 
-// Drops what the parser has read of its buffer. Newer versions do so themselves, and mark the function as deprecated.
+// Drops the parser's bytes that were read. Newer versions do so themselves, and mark the function as deprecated.
 static inline void cxml_shrink(xmlParserInputPtr _Nonnull input) {
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wdeprecated-declarations"

@@ -16,7 +16,7 @@ extension ContentCache {
     }
 
     /// Opens a blob after reading and verifying all of it. Damaged bytes go to quarantine, and so does any other file
-    /// under a blob's name. What the folder does not have is fetched from the backing store.
+    /// under a blob's name. If the folder lacks the blob, the backing store delivers it.
     ///
     /// - Throws: `damaged` if it is missing or its bytes differ from its hash; `disk`.
     public func openVerified(_ hash: BlobHash) throws(CacheError) -> BlobFile {
@@ -177,7 +177,7 @@ extension ContentCache {
         guard found == .missing || found == .damaged, isThere(hash), checkFile(hash, size: size) == .good else {
             return found
         }
-        // Best effort: what can't be held or stored now is made again by a job.
+        // Best effort: if the blob can't be held or stored now, a job makes it again.
         let file = try? heldAndStored(hash, size: size)
         return file == nil ? found : .good
     }

@@ -89,8 +89,8 @@ public final class JobStore: Sendable {
         }
     }
 
-    /// Repeats a call every 250 ms, as long as it fails with a temporary error. A write that has waited for other programs in
-    /// vain is not repeated: it has waited as long as it may.
+    /// Repeats a call every 250 ms, as long as it fails with a temporary error. It does not repeat a write that failed
+    /// with `busy`: such a write has already waited for as long as it may.
     public static func retrying<R>(
         tries: Int = 20, _ body: () async throws(JobsError) -> R,
     ) async throws(JobsError) -> R {

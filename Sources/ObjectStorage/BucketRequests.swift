@@ -55,7 +55,7 @@ final class BucketRequests: Sendable {
         Signature(credentials: try await keeper.credentials(), region: location.region, time: now())
     }
 
-    /// What the tries of a call have seen so far.
+    /// The results of a call's tries so far.
     private struct Progress {
         /// Of the error after the last try.
         var code = StorageError.Code.unreachable

@@ -1,4 +1,4 @@
-/// What an effect does to a picture besides resizing it to its box. The names are libvips' or SDWebImage's.
+/// The kinds of effects, which change a picture besides resizing it to its box. The names are libvips' or SDWebImage's.
 public enum EffectKind: String, CaseIterable, Hashable, Sendable {
     case crop, trim, resize, rotate, flip, round, tint, blur, sharpen, greyscale, invert
     case brightness, contrast, saturation, gamma, pad, flatten, watermark

@@ -57,6 +57,6 @@ extension VariantSpec.Output {
         }
     }
 
-    /// libvips keeps colours at full resolution from this quality on, unless told otherwise.
+    /// libvips keeps colours at full resolution from this quality on, unless `chroma` is set.
     package static let fullChromaQuality = 90
 }

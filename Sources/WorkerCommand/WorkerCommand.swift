@@ -40,7 +40,7 @@ struct WorkerCommand: AsyncParsableCommand {
         await run(Array(CommandLine.arguments.dropFirst()))
     }
 
-    /// Parses and runs the command; a mistake in its words ends the program with a sentence that says what was meant.
+    /// Parses and runs the command; a mistake in its words ends the program with a sentence that suggests a correction.
     private static func run(_ words: [String]) async {
         if words.first == "help", let sentence = CommandLineAdvice.sentence(for: words) { refuse(sentence) }
         do {

@@ -132,7 +132,7 @@ struct HostGate {
         case .hungUp(let failure):
             reach.failed(failure, counts: false, now: now)
         case .unreachable(let failure, let isFirst):
-            // A URL that fails again tells nothing new of a host that answers for others.
+            // If the host has answered before, a URL that fails again does not count.
             reach.failed(failure, counts: isFirst || !hasAnswered, now: now)
             // Requests that were running when the circuit opened tell nothing new.
             guard isProbed, block != .circuitOpen else { return }
@@ -141,11 +141,11 @@ struct HostGate {
     }
 }
 
-/// What the outcome of a request says about its host.
+/// The effect of a request's outcome on the state of its host.
 enum HostSignal: Sendable {
     case nothing
     case answered
-    /// 503. `isFirst`, here and below, is false if the same URL has failed before.
+    /// 503. In this case and below, `isFirst` is false if the same URL has failed before.
     case unavailable(isFirst: Bool)
     /// 429, or 503 with a `Retry-After`.
     case tooMuch

@@ -82,7 +82,7 @@ struct WaitingQueue {
     /// ``finished(host:_:start:now:)``.
     ///
     /// - Parameters:
-    ///   - freePlaces: free places. A host's stalled transfers leave theirs to other hosts, but not to their own.
+    ///   - freePlaces: free places, with those of stalled transfers, which only other hosts may take.
     ///   - isOvercommit: considers only hosts without a running transfer.
     mutating func start(now: ContinuousClock.Instant, freePlaces: Int = .max, isOvercommit: Bool = false)
         -> QueuedTransfer?

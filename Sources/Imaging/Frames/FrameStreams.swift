@@ -32,7 +32,7 @@ protocol FrameSource: AnyObject {
     func next() throws(Failure) -> AnimationFrame?
 }
 
-/// Frames whose failures are replaced by better ones: a library may say that a frame is damaged when memory ran out.
+/// Passes on frames, and corrects failures: when memory runs out, a library may report a damaged frame.
 final class CheckedFrames: FrameSource {
     private let source: any FrameSource
     private let replace: (Failure) -> Failure

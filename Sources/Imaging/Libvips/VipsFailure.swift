@@ -86,7 +86,7 @@ enum MemoryShortage {
             "To decode the \(format) of \(size.width)×\(size.height) pixels takes some \(bytes >> 20) MiB, which")
     }
 
-    /// - Parameter what: the beginning of a sentence.
+    /// - Parameter what: the sentence's beginning, before 'the process's limit of memory doesn't allow'.
     static func failure(_ what: String) -> Failure {
         Failure(
             .tooManyPixels,

@@ -22,7 +22,7 @@ public final class DatabaseGate: Sendable {
     let waiting: WriteWaiting
     let queue = DispatchQueue(label: "jobs.database")
     let isClosed = Atomic(false)
-    /// Whether the first write has looked for ids at the end of their range.
+    /// Whether a write has already looked for ids at the end of their range, see ``UsedUpIDs``.
     let hasCheckedIDs = Atomic(false)
     let syncs: Bool
     let patience: Patience

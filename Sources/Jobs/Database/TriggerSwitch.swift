@@ -3,7 +3,7 @@ internal import GRDB
 
 /// Switches this connection's triggers off while statements of this program change many rows of `items`.
 ///
-/// The triggers check what a person types, and count the rows. Where this program has checked the rows and counts them
+/// The triggers check the values of users, and count the rows. Where this program has checked the rows and counts them
 /// itself, the triggers only cost time: to run them takes longer than to change the row.
 enum TriggerSwitch {
     /// Whether a user has added triggers to `items`, which must see each row.

@@ -7,7 +7,7 @@ public struct WriteWaiting: Sendable {
     /// Called once, with a sentence that names the program that holds the lock, after a write has waited for two
     /// seconds.
     public var announce: (@Sendable (String) -> Void)?
-    /// The limit, in milliseconds, that holds instead of `limit` once the program has been asked to stop; nil before that.
+    /// The milliseconds that a write waits after a request to stop, if `limit` is not less; nil before such a request.
     public var limitOfStop: @Sendable () -> Int64? = { nil }
 
     /// 40 s are longer than any reasonable statement of a user.

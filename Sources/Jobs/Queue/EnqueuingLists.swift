@@ -279,7 +279,7 @@ struct ListAddition: Sendable {
         gate.lockFile.letGo(addition: id)
         // A worker that stops leaves the items to the next one.
         if Task.isCancelled { return }
-        // Best effort, both: a worker removes later what they leave.
+        // Best effort, both: a worker later removes the items that are left.
         _ = try? await gate.write { db in
             // A person may have deleted the row, and then no worker would find the items.
             try db.run("INSERT OR IGNORE INTO job_additions SELECT ?1 WHERE ?1 NOT IN (SELECT id FROM jobs)", [id])

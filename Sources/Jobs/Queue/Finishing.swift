@@ -13,8 +13,8 @@ extension JobQueue {
     /// The same while a collector runs, which may delete a file that the worker does not hold.
     ///
     /// - Parameters:
-    ///   - held: the blobs whose files the worker holds. An item is not ended but ``FinishedGroup/doubtful`` if one of
-    ///     its blobs is not held, and is dying or missing in the index.
+    ///   - held: the blobs whose files the worker holds. If one of an item's blobs is not held, and is dying or missing
+    ///     in the index, the item does not end and is ``FinishedGroup/doubtful``.
     ///   - reserved: the reservation that ends once the index counts the files.
     public func finish(
         _ group: [(item: ClaimedItem, ending: ItemEnding)], held: HeldBlobs?, reserved: GroupReservation?,

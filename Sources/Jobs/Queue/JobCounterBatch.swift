@@ -26,7 +26,7 @@ struct JobCounterBatch {
 
     /// Announces that this batch counts all changes of a job's items to this state, or all their deletions.
     func announceAll(of job: JobID, to state: String) throws {
-        // Any program may have written the least of all numbers there is, which has no opposite.
+        // A program may have written `Int64.min`, and negating that traps.
         try announcement.run(0 &- job, state)
     }
 

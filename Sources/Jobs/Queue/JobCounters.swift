@@ -9,15 +9,15 @@ public struct MendedJob: Hashable, Sendable {
 }
 
 extension JobControl {
-    /// Open jobs with more items than this are recounted only on request. It is also the number of items of ended jobs
-    /// after which a recount stops; the next one goes on there.
+    /// Open jobs with more items than this are recounted only on request. A recount of ended jobs stops after this many
+    /// items, and the next recount continues there.
     private static let recountLimit: Int64 = 1_000_000
 
     /// Recounts the items of jobs, and corrects wrong counters: other programs may have repaired the file, changed it
     /// with triggers switched off, or written to columns that only triggers change. An ended job is recounted again only
     /// when its counters have changed.
     ///
-    /// - Parameter always: also recounts open jobs of millions of items, which takes a second per few millions.
+    /// - Parameter always: also recounts open jobs of millions of items, at some million items a second.
     /// - Returns: the jobs whose counters were wrong.
     public func mendCounters(always: Bool = false) async throws(JobsError) -> [MendedJob] {
         var mended = try await mendStrays()
@@ -67,7 +67,7 @@ extension JobControl {
         }
     }
 
-    /// Ended jobs that were never recounted, or whose counters have changed since: as many as a slice may have.
+    /// At most 1,000 ended jobs that were never recounted, or whose counters have changed since then.
     private func changedEndedJobs(after last: JobID) async throws(JobsError) -> [JobID] {
         try await gate.read { db in
             try db.integers(
@@ -96,7 +96,7 @@ extension JobControl {
             if let one = try await recount(job).mended { mended.append(one) }
         }
         guard !missing.isEmpty else { return mended }
-        // As after a list that was not completed.
+        // They are removed like the items of an incomplete list.
         try await gate.write { db in
             let add = try RowStatement(
                 "INSERT OR IGNORE INTO job_additions SELECT ?1 WHERE ?1 NOT IN (SELECT id FROM jobs)", in: db)
@@ -122,7 +122,7 @@ extension JobControl {
         "items INDEXED BY items_own_priority WHERE state = 'queued' AND priority IS NOT NULL",
     ]
 
-    /// The jobs of these items. It looks each job up in an index that begins with the job, instead of reading all rows.
+    /// The jobs of these items. If the index begins with the job, it looks up job after job and reads few rows.
     private static func jobs(in source: String, _ db: Database) throws -> [JobID] {
         guard !source.contains("items_leased"), !source.contains("items_own_priority") else {
             return try db.integers("SELECT DISTINCT job FROM \(source)")
@@ -203,7 +203,7 @@ extension JobControl {
         if try counts.written != counts.counted || !isSound(job, in: db) {
             let assignments = columns.map { "\($0) = ?" }.joined(separator: ", ")
             let open = counts.counted[1...3].reduce(0, +)
-            // A finished job with open items is open again.
+            // Reopens a finished job that has open items.
             try db.run(
                 """
                 UPDATE jobs SET \(assignments), revision = revision + 1,
@@ -220,7 +220,7 @@ extension JobControl {
                 UPDATE jobs SET state = 'finished', finished_at = coalesce(finished_at, \(Schema.now))
                 WHERE id = ? AND \(Schema.isOpen())
                 """, [job])
-            // A worker may have finished it since it was looked for.
+            // A worker may have finished the job in the meantime.
             if isChanged > 0 { findings.append("all of its items have ended, so it is finished") }
         }
         return findings.isEmpty ? nil : "Job \(job): " + findings.joined(separator: "; ") + "."

@@ -43,7 +43,7 @@ public struct QueueGauges: Hashable, Sendable {
     /// When the oldest job that has waiting items was added; nil if none has.
     public let oldest: WallTime?
     public let blacklisted: Int
-    /// Hosts that are blocked: by Retry-After, or since their circuit is open.
+    /// Hosts that are blocked: by Retry-After, or because their circuit is open.
     public let blockedHosts: Int
     public let leases: Int
     /// Whether all jobs are paused.

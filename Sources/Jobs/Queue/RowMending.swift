@@ -1,8 +1,8 @@
 internal import Core
 internal import GRDB
 
-/// Values that only a program with its own rules writes, such as a shell that has switched triggers or checks off. A
-/// single such row could keep a worker from all others.
+/// Repairs rows with values that no worker writes, but a shell that has switched triggers or checks off may. One such
+/// row could stop a worker, and so keep all other items waiting.
 enum RowMending {
     /// A condition on the database, and the statements that mend it. Triggers are off while they run.
     private static let repairs: [(isNeeded: String, statements: [String])] = [

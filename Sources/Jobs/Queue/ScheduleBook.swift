@@ -116,7 +116,7 @@ public struct ScheduleBook: Sendable {
         }
     }
 
-    /// Takes a run of this moment, whatever the schedule says.
+    /// Takes a run at this moment, even if the schedule is not due.
     public func takeNow(_ name: String) async throws(JobsError) -> ScheduleRun? {
         let now = gate.now()
         return try await gate.write { db in

@@ -86,7 +86,7 @@ extension JobQueue {
         guard !dead.isEmpty || !expired.isEmpty || stranded else { return 0 }
         let (count, guilty) = try await gate.write { [lockFile = gate.lockFile] db -> (Int, [JobID]) in
             let now = try reading.moment(in: db)
-            // Otherwise one such job, which a shell may have made, would keep the items of all others from the queue.
+            // A job that breaks the table's checks would make this transaction fail for the items of all jobs.
             try JobControl.mendImpossible(in: db)
             var count = 0
             var guilty: [JobID] = []
@@ -145,9 +145,9 @@ extension JobQueue {
             [lease])
     }
 
-    /// Queues the active items of a worker's leases that it does not hold: a shell may have moved them to its lease.
+    /// Queues all active items of a worker that holds none: a shell may have moved them to its lease.
     ///
-    /// - Parameter age: how old their lease is at least, in milliseconds: an item that was just claimed is not known yet.
+    /// - Parameter age: the minimum age of the lease in milliseconds, since the worker may have just claimed the items.
     public func release(notHeldBy worker: Int64, leasedFor age: Int64) async throws(JobsError) -> Int {
         let before = gate.now() - age
         let condition = """

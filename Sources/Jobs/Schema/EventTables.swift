@@ -36,7 +36,7 @@ extension Schema {
     /// once.
     static let eventsPerRow = 1_000
 
-    /// The column as JSON: any program may have written any text.
+    /// The column, or an empty array if it is no JSON: any program may have written any text.
     static let eventDetail = "CASE WHEN json_valid(event_log.detail) THEN event_log.detail ELSE '[]' END"
     static let eventPart = "CASE WHEN part.type = 'array' THEN part.value ELSE '[]' END"
 

@@ -26,7 +26,7 @@ enum ItemSchema {
         .map { "\($0.column) = \($0.column) + (\($0.condition("NEW."))) - (\($0.condition("NEW.was_")))" }
         .joined(separator: ",\n        ")
 
-    /// The tries so far. Any program may have written any value, and one below zero would have no last try.
+    /// The tries so far, within bounds: a program may have written another value, even a negative one.
     static let attempts = "min(max(CAST(attempts AS INTEGER), 0), 1000000)"
 
     /// The condition that a retried item opens its job again.

@@ -41,7 +41,7 @@ extension Schema {
         json_each('[' || replace(json_quote(\(spaced("NEW.variants"))), ' ', '","') || ']')
         """
 
-    /// A list of variants with a space before each, after the last, and between them whatever separates them.
+    /// A list of variants with a space before each and after the last, in place of all other separators.
     private static func spaced(_ column: String) -> String {
         "(' ' || " + ["char(9)", "char(10)", "char(13)", "';'"].reduce(column) { "replace(\($0), \($1), ' ')" }
             + " || ' ')"

@@ -30,7 +30,7 @@ extension Schema {
         "(NEW.host GLOB '*[/ @]*' OR length(NEW.host) - length(replace(NEW.host, ':', '')) = 1)"
 }
 
-/// Tables that only this program writes to. A shell that adds a row to them could make the triggers count wrong.
+/// Tables to which only this program adds rows. A row of a shell could make the triggers count wrong.
 enum PrivateTables {
     /// A function of SQL whose name is the message that a shell gets: "no such function: …".
     static let function = "only_the_worker_writes_to_this_table"

@@ -1,11 +1,11 @@
 internal import GRDB
 
-/// Ids at the end of their range. SQLite gives no further ids after them, and calls that a full disk.
+/// Removes ids at the end of their range. After such an id SQLite assigns no more, and reports a full disk.
 enum UsedUpIDs {
-    /// Ids grow by one each, so no database comes near this one.
+    /// Each new id is larger by one, so no database reaches this one by itself.
     static let most: Int64 = 1 << 52
 
-    /// Tables whose rows with such ids are worth nothing: no program has given them.
+    /// Tables whose rows with such ids are deleted: no worker has assigned these ids.
     private static let tables = ["workers", "leases", "event_log"]
 
     /// Removes such rows, and lets SQLite continue after the largest other id.

@@ -94,7 +94,7 @@ public struct ListMember: Sendable, Hashable {
     public static func members(of json: String) -> [ListMember]? {
         var json = json
         return json.withUTF8 { bytes in
-            // Best effort: the caller says what is wrong with other text.
+            // Best effort: the caller reports the mistake in any other text.
             try? JSONScanner.whole(UnsafeRawBufferPointer(bytes)) { scanner in
                 var members: [ListMember] = []
                 try scanner.object { name, scanner in

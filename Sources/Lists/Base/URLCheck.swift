@@ -50,7 +50,7 @@ public enum URLCheck {
         rest = rest.dropFirst(host.count)
         if rest.first == 58 {
             let digits = rest.dropFirst().prefix { $0 >= 48 && $0 <= 57 }
-            // Five digits can't overflow; what is longer is judged below.
+            // Five digits can't overflow; a longer number is refused.
             guard digits.count <= 5, (1...65_535).contains(digits.reduce(0) { $0 * 10 + Int($1 - 48) }) else {
                 return false
             }

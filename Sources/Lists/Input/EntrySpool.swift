@@ -15,7 +15,7 @@ public final class EntrySpool: @unchecked Sendable {
 
     private static let bufferSize = 1 << 18
 
-    /// - Parameter folder: where a file is made: that of the database, which needs room for the same entries anyway.
+    /// - Parameter folder: where a file is made: that of the database, which needs space for the same entries anyway.
     public init(folder: String) {
         self.folder = folder
         buffer.reserveCapacity(Self.bufferSize)

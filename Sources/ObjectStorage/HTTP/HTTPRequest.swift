@@ -32,7 +32,7 @@ struct HTTPRequest: Sendable {
         /// Maximum milliseconds of the whole exchange.
         var whole = 3_600_000
 
-        /// A server that sends a byte now and then is as good as silent.
+        /// A server that sends fewer bytes a second than this counts as silent.
         static let slowest = 1_024
     }
 }

@@ -8,7 +8,7 @@ struct RequestRetries: Hashable, Sendable {
     var shortestPause: Int
     var longestPause: Int
 
-    /// What one try brought.
+    /// The result of one try.
     enum Attempt<Value> {
         case done(Value)
         /// - Parameter after: milliseconds that the server asks for.
@@ -21,7 +21,7 @@ struct RequestRetries: Hashable, Sendable {
         case gaveUp(reason: String)
     }
 
-    /// - Throws: what a try throws, and `cancelled` if the task is cancelled between two tries.
+    /// - Throws: the error of a try, and `cancelled` if the task is cancelled between two tries.
     func run<Value>(
         _ attempt: () async throws(StorageError) -> Attempt<Value>,
     ) async throws(StorageError) -> Outcome<Value> {
@@ -53,7 +53,7 @@ struct RetryPauses {
     private let longest: Int
     private var last: Int
 
-    /// No pause is longer than a day, whatever the options say.
+    /// A pause lasts a day at most, even if the options allow more.
     init(_ policy: RequestRetries) {
         shortest = min(max(0, policy.shortestPause), 86_400_000)
         longest = min(max(shortest, policy.longestPause), 86_400_000)

@@ -124,7 +124,7 @@ struct ExportedFile {
     var meta: [String: String] {
         guard let text = row.meta,
             let object = try? JSONDecoder().decode([String: MetaValue].self, from: Data(text.utf8))
-        else { return [:] }  // Best effort: what is no object has no members.
+        else { return [:] }  // Best effort: other JSON has no members.
         return object.compactMapValues(\.text)
     }
 

@@ -53,8 +53,8 @@ extension HelperPool {
         "MALLOC_MMAP_THRESHOLD_": "67108864", "MALLOC_TRIM_THRESHOLD_": "67108864", "MALLOC_TOP_PAD_": "16777216",
     ]
 
-    /// What differs from the worker's own environment. Its settings and the keys of its bucket may be secrets, and decoders
-    /// of foreign images need none of them.
+    /// The changes to the worker's own environment: malloc's settings are added. The worker's settings and its bucket's
+    /// keys are removed, since they may be secrets.
     private static let environment: [Environment.Key: String?] = {
         let names = ProcessInfo.processInfo.environment.keys.filter { $0.hasPrefix("WORKER_") || $0.hasPrefix("AWS_") }
         return names.reduce(into: allocation) { $0[Environment.Key(stringLiteral: $1)] = .some(nil) }

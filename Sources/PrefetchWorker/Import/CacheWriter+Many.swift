@@ -37,7 +37,7 @@ extension CacheWriter {
     ///
     /// - Parameters:
     ///   - limit: maximum pictures to store or replace; those that are cached or refused do not count.
-    ///   - isTrial: judges them only, and stores none.
+    ///   - isTrial: only checks the pictures, and stores none.
     ///   - stop: ends it: pictures in flight are stored, and no more are taken.
     ///   - onEnd: called for each picture, one at a time, with the counts so far.
     /// - Throws: errors of the database and the cache, and of `pictures`; pictures in flight are stored first.

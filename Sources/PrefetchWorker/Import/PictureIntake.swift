@@ -116,7 +116,7 @@ struct PictureIntake: Sendable {
         return blob
     }
 
-    /// The hash is that of the bytes in the cache, whatever happens to the file meanwhile.
+    /// Hashes the bytes in the cache, since the original file may change meanwhile.
     private func hashed(_ file: BlobFile) throws(Failure) -> PendingBlob {
         do throws(CacheError) {
             return try PendingBlob(reading: file)

@@ -70,7 +70,7 @@ public struct URLTemplate: Sendable, Hashable {
         }.joined()
     }
 
-    /// RFC 3986: unreserved characters, and what a path may contain besides.
+    /// RFC 3986: keeps unreserved characters, and the others that a path or a query may contain.
     private static func encoded(_ bytes: ArraySlice<UInt8>, isQuery: Bool) -> String {
         let plain = isQuery ? plainInQuery : plainInPath
         var text: [UInt8] = []

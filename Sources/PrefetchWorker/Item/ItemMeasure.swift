@@ -26,7 +26,7 @@ struct ItemMeasure: Sendable {
     /// Notes a fetch.
     ///
     /// - Parameters:
-    ///   - record: what is known of the request; nil if none was made.
+    ///   - record: the request and its result; nil if no request was made.
     ///   - elapsed: the time from the item's point of view.
     ///   - isOwn: whether this item has started it.
     mutating func fetched(_ record: TryRecord?, elapsed: Duration, isOwn: Bool) {

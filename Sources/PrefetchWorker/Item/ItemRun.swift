@@ -249,7 +249,7 @@ final class ItemRun {
             return done(rendered, original: original, from: fetched.origin)
         } catch {
             guard error.failureClass == .truncated else { throw error }
-            // The URL is at fault only if the body is complete; another body may have ended with its connection.
+            // The URL is at fault only if the body is complete; its connection may have cut an incomplete one.
             let response = fetched.response
             guard await stages.failures.isWhole(response, item) else {
                 throw Failure(.connectionLost, error.message, response: response)

@@ -32,7 +32,7 @@ struct ActivityKeeper: Sendable {
         }
     }
 
-    /// Adds what is new. Counts that can't be written now wait for the next time.
+    /// Adds the new counts. Counts that can't be written now are added the next time.
     private func keep() async {
         var counts = statistics.takeActivity()
         counts.add(helpers.takeDeaths(), to: .helperRestarts)

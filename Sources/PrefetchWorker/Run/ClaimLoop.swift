@@ -78,7 +78,7 @@ final class ClaimLoop: Sendable {
         do { try store.database.checkFile() } catch { throw WorkerError(error) }
     }
 
-    /// Whether a draining run gives up: nothing is in flight, and the disk fails, at the latest when it is written to.
+    /// Whether a draining run with no item in flight gives up: the disk fails, or has failed in test after test.
     private func isHopeless() throws(WorkerError) -> Bool {
         guard disk.trouble() != nil || disk.relapses > 8 else { return false }
         if let fault, fault.code != .diskFull, fault.code != .busy { throw WorkerError(fault) }

@@ -44,7 +44,7 @@ struct Housekeeper: Sendable {
         }
     }
 
-    /// Queues items that stand under this worker's leases although it has had nothing in hand for seconds.
+    /// Queues items under this worker's leases after it had no item in flight for five seconds.
     private func releaseUnknown() async {
         await attempt("look for items that this worker does not hold") { () throws(JobsError) in
             let count = try await store.queue.release(notHeldBy: worker, leasedFor: 5_000)

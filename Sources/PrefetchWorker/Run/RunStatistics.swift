@@ -52,7 +52,7 @@ public final class RunStatistics: Sendable {
         activity.withLock { $0.tally.countWorkerCrash() }
     }
 
-    /// Takes what was counted since the last call.
+    /// Takes the counts since the last call.
     func takeActivity() -> ActivityCounts {
         let (tally, left) = activity.withLock { activity in
             defer { activity = (ActivityTally(), ActivityCounts()) }

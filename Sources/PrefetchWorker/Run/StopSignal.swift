@@ -61,12 +61,12 @@ struct RunSignals: Sendable {
 }
 
 extension WriteWaiting {
-    /// The same without announcements, for a program that waits for the same writer elsewhere and says so there.
+    /// The same without announcements, for a program whose other store announces the same wait.
     public var silent: WriteWaiting { WriteWaiting(limit: limit) }
 
     /// The same until a stop is requested. From then on, no write waits longer than `limit` says.
     ///
-    /// - Parameter limit: called with the milliseconds since the stop; returns milliseconds.
+    /// - Parameter limit: gets the milliseconds since the stop; returns how many a write may wait.
     public func ending(at stop: StopSignal, limit: @escaping @Sendable (Int64) -> Int64) -> WriteWaiting {
         let stoppedAt = Atomic(Int64.max)
         stop.whenRequested { stoppedAt.store(monotonicMilliseconds(), ordering: .relaxed) }

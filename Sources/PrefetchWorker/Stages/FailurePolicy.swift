@@ -22,12 +22,12 @@ final class FailurePolicy: Sendable {
         self.reports = reports
     }
 
-    /// Whether the body of an answer has arrived whole. If the protocol doesn't mark its end, it is taken for whole when the
-    /// item's last request brought as many bytes: a connection that broke off would hardly have done so at the same byte.
+    /// Whether the whole body of an answer has arrived. If the protocol doesn't mark its end, a body counts as whole
+    /// when the item's last request brought as many bytes: two connections hardly break off at the same byte.
     func isWhole(_ response: DownloadResponse, _ item: ClaimedItem) async -> Bool {
         if response.isWhole { return true }
         guard item.attempts > 0, response.bytesReceived > 0 else { return false }
-        // If it can't be read, the item is tried again.
+        // If the database can't be read, the item is tried again.
         do { return try await reports.lastReceived(item: item.id) == response.bytesReceived } catch _ { return false }
     }
 

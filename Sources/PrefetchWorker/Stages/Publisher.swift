@@ -212,7 +212,7 @@ final class Publisher: Sendable {
     }
 
     /// - Returns: the items that this worker no longer leases; nil if the group could not be recorded. Its leases then
-    ///   end with this process, and another worker repeats the items: their files are found to exist.
+    ///   end with this process. Another worker repeats the items, and finds their files in the cache.
     private func finish(
         _ group: [(item: ClaimedItem, ending: ItemEnding)], _ held: HeldBlobs, _ reserved: GroupReservation?,
     ) async -> FinishedGroup? {

@@ -113,7 +113,7 @@ struct VariantMaker: Sendable {
         let most = min(Int64(helpers.configuration.outputBytes) / Int64(order.specs.count), place.most ?? .max)
         switch await answer(order, OutputPlace(isInMemory: true, most: most)) {
         case .success(.made(let report, let blobs)): return .made(report, try await stored(blobs))
-        // Too large for memory, so only the disk can show it.
+        // They are too large for memory, so they are written to the disk once more.
         case .success: return try await answer(order, place).get()
         case .failure: throw failure
         }

@@ -18,7 +18,7 @@ enum DescriptorLimit {
         _ = setrlimit(resource, &limit)
     }
 
-    /// The same for a worker.
+    /// Raises the limit, and checks that it suffices for a worker.
     ///
     /// - Throws: `unavailable` if the hard limit is lower than the worker needs.
     static func raise(concurrency: Int) throws(WorkerError) {

@@ -85,7 +85,7 @@ struct SupervisedRun {
     ) async throws -> RunReport {
         let begun = RunProgress.seconds()
         let stop = StopSignal()
-        // What a stop keeps from being written about schedules and notices, the next run writes.
+        // After a stop, writes about schedules and notices may give up; the next run makes them.
         let waiting = configuration.waiting.silent.ending(at: stop) { _ in 1_000 }
         let store = try await JobStore.opening(path: configuration.database, waiting: waiting)
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)

@@ -229,7 +229,7 @@ struct ScheduleCommand: AsyncParsableCommand {
                         Terminal.error("worker: \(try await unknown(name, in: store))")
                         throw ExitCode.notFound
                     }
-                    // The user of this command may read what it names.
+                    // The manifest may name every file that this command's user may read.
                     let access = ListAccess(common: common, folder: "/", addresses: allowAddresses)
                     let job = ScheduledJob(run, access: access)
                     switch try await job.enqueue(in: store, tell: { Terminal.error("worker: \($0)") }).get() {

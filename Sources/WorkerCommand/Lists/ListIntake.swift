@@ -6,7 +6,7 @@ import Lists
 import PrefetchWorker
 import SystemPackage
 
-/// Takes the URLs of arguments, files, addresses and queries into a spool, and tells what is wrong with them.
+/// Takes the URLs of arguments, files, addresses and queries into a spool, and reports their mistakes.
 final class ListIntake {
     /// Enough URLs were taken.
     private struct LimitReached: Error {}
@@ -122,7 +122,7 @@ final class ListIntake {
         let shown = Terminal.safe(redaction.shown(address))
         var request = options.request(shown)
         if request.base == nil { request.base = list.address }
-        // An index names sitemaps, whatever the format of the first list was said to be.
+        // An index names sitemaps, so --format applies to the first list only.
         if depth > 0 { request.format = nil }
         let input = ListInput(list.file, name: shown, limit: fetcher.limit)
         try read(input, request, depth: depth)
@@ -226,7 +226,7 @@ final class ListIntake {
         try spool.append(url: entry.url, meta: ListMember.object(meta))
     }
 
-    // MARK: - What is told
+    // MARK: - Messages
 
     private func tell(_ text: String) { tellLine(Terminal.safe(text)) }
 

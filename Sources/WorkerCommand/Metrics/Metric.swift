@@ -5,7 +5,7 @@ struct Metric: Sendable {
     enum Kind: String, Sendable { case gauge, counter, histogram }
 
     struct Sample: Sendable {
-        /// What the metric's name is continued with, as in `_bucket`.
+        /// The end of the metric's name, as in `_bucket`.
         var suffix = ""
         var labels: [(name: String, value: String)] = []
         var value: Double

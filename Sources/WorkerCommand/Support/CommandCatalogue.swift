@@ -42,7 +42,7 @@ struct CommandCatalogue: Decodable {
 
     /// Nil if the parser describes itself in a way that this program does not know.
     static func make() -> CommandCatalogue? {
-        // Best effort: without it, mistakes are told by the parser's own messages.
+        // Best effort: without it, the parser's own messages report mistakes.
         try? JSONDecoder().decode(CommandCatalogue.self, from: Data(WorkerCommand._dumpHelp().utf8))
     }
 

@@ -1,7 +1,7 @@
 import Core
 import Jobs
 
-/// Says what is wrong with words of the command line that no command knows, and what was probably meant.
+/// Explains words of the command line that no command knows, and suggests the likely ones.
 ///
 /// The argument parser only names the word. This is asked after it has refused the command line, and for `help`, which it
 /// never refuses.

@@ -30,7 +30,7 @@ extension StopSignal {
     }
 
     /// Requests a stop at the first SIGINT or SIGTERM, and ends the process at the second, until the task is cancelled.
-    /// Nothing is lost by the second either: the next worker reclaims the leases.
+    /// The second loses nothing either: the next worker reclaims the leases.
     ///
     /// - Parameters:
     ///   - patience: how long after the first signal the process ends in any case.

@@ -3,7 +3,7 @@ import Lists
 
 /// The arguments of several commands.
 enum JobNumber {
-    /// - Throws: a sentence that says what a job is named by.
+    /// - Throws: an error that says that a job is a number.
     static func read(_ text: String) throws -> Int64 {
         guard let number = Int64(text), number > 0 else {
             throw SettingsError("A job is a number, not '\(text)'. List the jobs with: worker status")

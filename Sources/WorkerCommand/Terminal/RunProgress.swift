@@ -93,7 +93,7 @@ struct JobScreen {
     private var failedBefore = -1
     private var looked = 0.0
     private var counted = 0.0
-    /// Jobs that were open once; at the end it is told how they ended.
+    /// Jobs that were open during the run; at the end it prints how they ended.
     private var seen: Set<JobID> = []
 
     init(job: JobID? = nil) {

@@ -19,7 +19,7 @@ struct RunReport {
         let elapsed = RunProgress.seconds() - begun
         let summary = try result.get()
         let failed = summary.jobs.filter(\.hasFailures).prefix(maxJobs).map(\.job)
-        // Best effort: the summary does without what can't be counted.
+        // Best effort: if failures can't be counted, the summary leaves them out.
         let failures = failed.isEmpty || !countsFailures ? nil : try? await FailureCounts(of: Array(failed), in: store)
         return RunReport(summary: summary, elapsed: elapsed, failures: failures)
     }
@@ -101,7 +101,7 @@ struct RunSummary: Encodable {
         if let failures, !failures.counts.isEmpty {
             let colours = Colours.ofError
             lines.append(colours.red("failures of \(jobs.count == 1 ? "the job" : "the jobs"): \(failures.byClass)"))
-            // What a setting of the job or the worker refused is no fault of a host.
+            // If a setting of the job or the worker refused a URL, its host is not at fault.
             let ofHosts = failures.ofHosts
             if !ofHosts.counts.isEmpty { lines.append("worst hosts: \(ofHosts.byHost)") }
             let ids = jobs.filter(\.hasFailures).prefix(3)

@@ -59,7 +59,7 @@ final class AVIFFrameSource: FrameSource {
         decoder.pointee.imageSizeLimit = min(UInt32(clamping: limits.pixels), 1 << 28)
         decoder.pointee.imageCountLimit = UInt32(clamping: frameCount)
         (decoder.pointee.ignoreExif, decoder.pointee.ignoreXMP) = (AVIF_TRUE, AVIF_TRUE)
-        // What they check are boxes of stills, on which no frame depends.
+        // The strict flags check boxes of stills, on which no frame depends.
         decoder.pointee.strictFlags = avifStrictFlags(AVIF_STRICT_DISABLED.rawValue)
         try check(
             avifDecoderSetIOMemory(decoder, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count), "opened")

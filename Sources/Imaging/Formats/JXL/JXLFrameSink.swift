@@ -121,7 +121,7 @@ final class JXLFrameSink: FrameSink {
         try drain()
     }
 
-    /// Writes what the encoder has finished.
+    /// Writes the encoder's finished output.
     private func drain() throws(Failure) {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         var status = JXL_ENC_NEED_MORE_OUTPUT
