@@ -24,8 +24,8 @@ struct GuardedQueueTests {
         let replaced =
             "a job can't be replaced, since its items would be lost; leave OR REPLACE out, or delete the job first"
         let counters = "the counters of a job are kept by the database; change its items instead"
-        let sums = "the counters of a job add up; change its items instead"
-        let deaths = "deaths counts the workers that died while they held the item, from 0 to 100"
+        let sums = "total must be the sum of a job's other counters; change its items instead"
+        let deaths = "deaths must be a whole number from 0 to 100: the workers that died while they held the item"
         let internals = "no such function: only_the_worker_writes_to_this_table"
         let item = "the id of an item is a positive number that no other item has; leave it out of the INSERT"
         let kept = "the id, job and url of an item stay as they are; insert a new item instead"

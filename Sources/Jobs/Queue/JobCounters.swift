@@ -197,7 +197,7 @@ extension JobControl {
         var findings: [String] = []
         if counts.counted[0] != counts.counted.dropFirst().reduce(0, +) {
             try queueItemsWithoutState(of: job, in: db)
-            findings.append("some of its items had states that there are not, and are queued again")
+            findings.append("some of its items had unknown states, and are queued again")
             if let again = try self.counts(of: job, in: db) { counts = again }
         }
         if try counts.written != counts.counted || !isSound(job, in: db) {
@@ -210,7 +210,7 @@ extension JobControl {
                     finished_at = CASE WHEN state = 'finished' AND ? > 0 THEN NULL ELSE finished_at END,
                     state = CASE WHEN state = 'finished' AND ? > 0 THEN 'queued' ELSE state END WHERE id = ?
                 """, StatementArguments(counts.counted + [open, open, job]))
-            if counts.written == counts.counted { findings.append("its row was not one that a worker writes") }
+            if counts.written == counts.counted { findings.append("its row had values that no worker writes, and was corrected") }
             findings += columns.indices.filter { counts.written[$0] != counts.counted[$0] }
                 .map { "\(columns[$0]) was \(counts.written[$0]) and is \(counts.counted[$0])" }
         }

@@ -155,7 +155,7 @@ enum ItemSchema {
         END;
         CREATE TRIGGER items_keep_deaths BEFORE UPDATE OF deaths ON items
         WHEN typeof(NEW.deaths) <> 'integer' OR NEW.deaths NOT BETWEEN 0 AND 100 BEGIN
-            SELECT RAISE(ABORT, 'deaths counts the workers that died while they held the item, from 0 to 100');
+            SELECT RAISE(ABORT, 'deaths must be a whole number from 0 to 100: the workers that died while they held the item');
         END;
         CREATE TRIGGER items_check_update BEFORE UPDATE OF state, cached, blacklisted, bytes ON items
         WHEN CASE WHEN OLD.state = NEW.state THEN OLD.finished_at IS NOT NULL

@@ -105,7 +105,7 @@ extension Schema {
         WHEN NOT (\(addsUp("NEW."))) OR (NEW.state = 'finished' AND NEW.queued + NEW.active + NEW.delayed <> 0) BEGIN
             SELECT RAISE(ABORT, 'a finished job has nothing left to do; cancel the job, or its items')
                 WHERE NEW.state = 'finished' AND NEW.queued + NEW.active + NEW.delayed <> 0;
-            SELECT RAISE(ABORT, 'the counters of a job add up; change its items instead');
+            SELECT RAISE(ABORT, 'total must be the sum of a job''s other counters; change its items instead');
         END;
         CREATE TRIGGER jobs_keep_counters
         BEFORE UPDATE OF total, queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes, not_new, revision

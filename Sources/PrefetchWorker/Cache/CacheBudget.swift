@@ -177,7 +177,7 @@ final class CacheBudget: Sendable {
             giveBack(ready)
             if let answer = try await freeSpace(for: bytes - ready, limit, worker) { return answer }
         }
-        return .full("The cache stays full: other workers take the space that is freed.")
+        return .full("The cache stays full: other workers reserve the freed space first.")
     }
 
     private func takeReady(upTo bytes: Int64) -> Int64 {

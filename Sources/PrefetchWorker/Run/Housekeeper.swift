@@ -53,7 +53,7 @@ struct Housekeeper: Sendable {
     }
 
     private func keepTables() async {
-        await attempt("take back dead leases") { () throws(JobsError) in
+        await attempt("reclaim the leases of dead workers") { () throws(JobsError) in
             let count = try await store.queue.takeBackDeadLeases(
                 myself: worker, onGuilty: statistics.countWorkerCrash)
             if count > 0 { logger.warning("\(count) items of a dead worker go back to the queue.") }
@@ -93,7 +93,7 @@ struct Housekeeper: Sendable {
     }
 
     private func recount() async {
-        await attempt("recount the items of open jobs") { () throws(JobsError) in
+        await attempt("recount the items of jobs") { () throws(JobsError) in
             for job in try await store.control.mendCounters() {
                 logger.warning("The counters of a job were wrong and have been corrected: \(job.finding)")
             }

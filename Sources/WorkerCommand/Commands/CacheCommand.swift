@@ -29,9 +29,9 @@ struct CacheCollectCommand: AsyncParsableCommand {
         commandName: "gc",
         abstract: "Evicts files beyond the age and size limits, and removes files that a crash left.",
         discussion: """
-            The command never evicts pinned files or files of items in flight. Workers may run meanwhile; they do the same
-            every minute and at the end of a run, except that only this command lists a bucket and deletes objects that the
-            index does not have.
+            The command never evicts pinned files or files of items in flight. Workers may run meanwhile: they evict
+            every minute and at the end of a run, and look for files that a crash left when they start and then once an hour.
+            Only this command lists a bucket and deletes objects that the index does not have.
 
             EXAMPLES:
               worker cache gc
@@ -123,7 +123,7 @@ struct CachePinCommand: AsyncParsableCommand {
         commandName: "pin",
         abstract: "Pins URLs: their cached files, now and later, are not evicted.",
         discussion: """
-            Without URLs it lists what is pinned.
+            Without URLs it lists the pinned URLs.
 
             EXAMPLES:
               worker cache pin https://example.com/logo.png

@@ -11,7 +11,7 @@ struct EventsCommand: AsyncParsableCommand {
             It begins with all that the log still has (7 days), and then waits for more. The log has each event exactly \
             once and in order. To continue later, give the last id (--after) or name a file that keeps it (--cursor). If the \
             command is killed after it has printed a line and before it has written that file, the next start prints the \
-            line again. Lines with "event":"progress" tell how far a job is.
+            line again. Lines with "event":"progress" have the number of a job's items that have ended.
 
             EXAMPLES:
               worker events --job 7
@@ -41,7 +41,7 @@ struct EventsCommand: AsyncParsableCommand {
     @Flag(
         inversion: .prefixedNo,
         help:
-            "Whether to wait for more events at the end of the log (the default); with --no-follow the command ends there."
+            "Wait for more events at the end of the log (the default), or end there."
     )
     var follow = true
 

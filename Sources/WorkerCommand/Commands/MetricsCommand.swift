@@ -7,7 +7,7 @@ struct MetricsCommand: AsyncParsableCommand {
         commandName: "metrics",
         abstract: "Prints metrics of the queue, the work and the cache in Prometheus' text format.",
         discussion: """
-            With --output the file is replaced in one step, as node_exporter's textfile collector wants it.
+            With --output the command replaces the file in one step, as node_exporter's textfile collector requires.
 
             EXAMPLES:
               worker metrics

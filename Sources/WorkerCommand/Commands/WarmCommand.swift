@@ -10,8 +10,8 @@ struct WarmCommand: AsyncParsableCommand, WorkerOptions {
         discussion: """
             Enqueues each batch unless its job of an earlier run is unfinished, works until these jobs have ended, and prints \
             one line for each. A batch is a manifest (.yaml, .yml or .json) or a list of URLs as 'worker enqueue -f' reads it; \
-            lines without a usable URL are listed and left out. Other jobs of the database are worked on meanwhile, by their \
-            priorities, but not waited for.
+            lines without a usable URL are listed and left out. The command also works on other jobs of the database, by their \
+            priorities, but does not wait for them.
 
             The database must exist: make it once with 'worker init'. If another 'worker warm' works on the same \
             batch, this one says so, adds nothing and ends with 75.

@@ -7,8 +7,8 @@ import PrefetchWorker
 
 enum RunSettings {
     static let concurrency = Setting.whole(
-        "concurrency", 6, in: 1...1_000, "Downloads at once, of all workers of the database together.")
-    static let perHost = Setting.whole("per-host", 6, in: 1...1_000, "Downloads at once from one host.")
+        "concurrency", 6, in: 1...1_000, "Maximum simultaneous downloads of all workers of the database.")
+    static let perHost = Setting.whole("per-host", 6, in: 1...1_000, "Maximum simultaneous downloads from one host.")
     static let transforms = Setting.whole(
         "transforms", nil, in: 1...256, "Images transformed at once, each in its own process.",
         standardText: "one for each core")

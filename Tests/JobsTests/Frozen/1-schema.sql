@@ -670,7 +670,7 @@ BEFORE UPDATE OF state, total, queued, active, delayed, done, cached, failed, bl
 WHEN NOT (NEW.total = NEW.queued + NEW.active + NEW.delayed + NEW.done + NEW.cached + NEW.failed + NEW.blacklisted + NEW.cancelled AND typeof(NEW.total) = 'integer' AND typeof(NEW.queued) = 'integer' AND typeof(NEW.active) = 'integer' AND typeof(NEW.delayed) = 'integer' AND typeof(NEW.done) = 'integer' AND typeof(NEW.cached) = 'integer' AND typeof(NEW.failed) = 'integer' AND typeof(NEW.blacklisted) = 'integer' AND typeof(NEW.cancelled) = 'integer') OR (NEW.state = 'finished' AND NEW.queued + NEW.active + NEW.delayed <> 0) BEGIN
     SELECT RAISE(ABORT, 'a finished job has nothing left to do; cancel the job, or its items')
         WHERE NEW.state = 'finished' AND NEW.queued + NEW.active + NEW.delayed <> 0;
-    SELECT RAISE(ABORT, 'the counters of a job add up; change its items instead');
+    SELECT RAISE(ABORT, 'total must be the sum of a job''s other counters; change its items instead');
 END;
 CREATE TRIGGER jobs_keep_counters
 BEFORE UPDATE OF total, queued, active, delayed, done, cached, failed, blacklisted, cancelled, bytes, not_new, revision
@@ -832,7 +832,7 @@ WHEN EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job)
 END;
 CREATE TRIGGER items_keep_deaths BEFORE UPDATE OF deaths ON items
 WHEN typeof(NEW.deaths) <> 'integer' OR NEW.deaths NOT BETWEEN 0 AND 100 BEGIN
-    SELECT RAISE(ABORT, 'deaths counts the workers that died while they held the item, from 0 to 100');
+    SELECT RAISE(ABORT, 'deaths must be a whole number from 0 to 100: the workers that died while they held the item');
 END;
 CREATE TRIGGER items_check_update BEFORE UPDATE OF state, cached, blacklisted, bytes ON items
 WHEN CASE WHEN OLD.state = NEW.state THEN OLD.finished_at IS NOT NULL

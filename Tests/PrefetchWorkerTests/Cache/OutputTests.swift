@@ -48,7 +48,7 @@ struct OutputTests {
             configuration.cachePolicy.maxBytes = Int64(Pictures.jpeg.count + 100)
             configuration.helpers.outputBytes = memory
         }
-        #expect(results == ["transform: The source and its variants come to more than the cache may hold."])
+        #expect(results == ["transform: The source and its variants are together larger than the cache's limit (--cache-max-size)."])
     }
 
     @Test func `A file in memory is none of the cache's`() throws {

@@ -120,7 +120,7 @@ final class GIFReader {
     private static func failure(_ what: String, _ code: CInt, isExhausted: Bool) -> Failure {
         if isExhausted { return Failure(.truncated, "\(what): the file ends too early.") }
         if code == D_GIF_ERR_NOT_ENOUGH_MEM {
-            return MemoryShortage.failure("The GIF takes more memory to decode than")
+            return MemoryShortage.failure("To decode the GIF takes memory that")
         }
         let reason = GifErrorString(code).map { String(cString: $0) } ?? "giflib gave no reason"
         return Failure(.badImage, "\(what): \(reason)")

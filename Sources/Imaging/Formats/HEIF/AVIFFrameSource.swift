@@ -108,7 +108,7 @@ final class AVIFFrameSource: FrameSource {
         guard result != AVIF_RESULT_OK else { return }
         if result == AVIF_RESULT_OUT_OF_MEMORY {
             throw MemoryShortage.failure(
-                "The animated AVIF of \(canvas.width)×\(canvas.height) pixels takes more memory to decode than")
+                "To decode the animated AVIF of \(canvas.width)×\(canvas.height) pixels takes memory that")
         }
         let reason = String(cString: avifResultToString(result))
         throw Failure(
