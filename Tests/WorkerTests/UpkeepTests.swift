@@ -69,6 +69,28 @@ import Testing
         }
     }
 
+    /// A disk of 16 MiB, of which a twentieth is 819 KiB.
+    @Test(.enabled(if: getuid() == 0, "only root can mount a small disk"))
+    func `Without the flag a twentieth of a small disk stays free`() async throws {
+        try await withWorker { w in
+            try await SmallDisk.lend { disk in
+                try disk.hold(w.cache)
+                try await w.enqueue(w.url("/1.png"))
+                try disk.fill(leaving: 760 << 10)
+                let run = ["run", "--drain", "--allow-addresses", "loopback"]
+                let refused = try await w.run(run, expecting: 75)
+                #expect(refused.errors.contains("--min-free"), "\(refused.errors)")
+                #expect(w.origin.requests.isEmpty)
+                disk.empty()
+                try disk.fill(leaving: 900 << 10)
+                try await w.run(run)
+                #expect(try await w.counts("1") == "1|0|0|0|0")
+                disk.empty()
+                try disk.giveBack(w.cache)
+            }
+        }
+    }
+
     @Test(.enabled(if: getuid() == 0, "only root can mount a small disk"))
     func aCopyToAFullDiskNamesThatDisk() async throws {
         try await withWorker { w in
