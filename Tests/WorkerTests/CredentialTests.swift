@@ -106,4 +106,49 @@ struct CredentialTests {
             unlink(file.string)
         }
     }
+
+    enum HeaderPlace: String, CaseIterable, Sendable {
+        case file, environment, configuration, fileOfConfiguration
+    }
+
+    /// What every request of a worker has, from each place that no list of processes shows.
+    @Test(arguments: HeaderPlace.allCases)
+    func `A worker's headers reach every host, and stand in no command line`(_ place: HeaderPlace) async throws {
+        let lines = "X-Key: s3cret\nX-All: 1: 2\n"
+        try await withWorker({ request in
+            request.header("X-Key") == "s3cret" && request.header("X-All") == "1: 2"
+                ? Pictures.reply(request) : .status(403)
+        }) { w in
+            let file = try w.file("headers", "# of all jobs\n\(lines)")
+            var arguments: [String] = []
+            var environment: [String: String] = [:]
+            switch place {
+            case .file: arguments = ["--header", "@\(file)"]
+            case .environment: environment = ["WORKER_HEADER": lines]
+            case .configuration:
+                let list = lines.split(separator: "\n").map { "'\($0)'" }.joined(separator: ", ")
+                arguments = ["--config", try w.file("worker.yaml", "header: [\(list)]\n")]
+            case .fileOfConfiguration:
+                arguments = ["--config", try w.file("worker.yaml", "header: '@\(file)'\n")]
+            }
+            let worker = try w.start(TestWorker.quick + arguments, environment: environment)
+            try await w.eventually("there is a database") { access(w.database, F_OK) == 0 }
+            // Two names of the origin, and a variant for which a helper is needed.
+            let other = w.url("/2.png").replacing("127.0.0.1", with: "localhost")
+            let job = try await w.enqueue(w.url("/1.png"), other, "--variant", "it=8x8,png")
+            try await w.untilEnded(job)
+            #expect(try await w.counts(job) == "2|0|0|0|0")
+            let processes = w.processes
+            #expect(processes.contains(worker.pid) && processes.count > 1)
+            for process in processes {
+                let words = ProcessTable.contents(of: "/proc/\(process)/cmdline") ?? []
+                #expect(!words.isEmpty && words.firstRange(of: Array("s3cret".utf8)) == nil)
+                // Decoders of foreign pictures have no use for secrets.
+                guard process != worker.pid else { continue }
+                let variables = ProcessTable.contents(of: "/proc/\(process)/environ") ?? []
+                #expect(variables.firstRange(of: Array("s3cret".utf8)) == nil)
+            }
+            #expect(!(try w.errors(of: worker)).contains("s3cret"))
+        }
+    }
 }
