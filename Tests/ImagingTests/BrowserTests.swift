@@ -33,6 +33,27 @@ struct BrowserTests {
         #expect(try make(one: Array(whole.dropLast(2)), "x,png") == make(one: whole, "x,png"))
     }
 
+    /// Its last piece ends where its end mark would begin, as each of the others ends at a mark.
+    @Test(arguments: [[], ["--interlace"], ["--subsample-mode", "off"], ["--Q", "97"]])
+    func `So is one with restart markers`(_ options: [String]) throws {
+        let whole = try jpegWithRestartMarkers(Self.picture, options)
+        #expect(whole.suffix(2) == [0xFF, 0xD9])
+        for missing in 1...2 {
+            let cut = Array(whole.dropLast(missing))
+            for specs in ["", "v=x,png", "v=16x,png", "v=90x,webp w=40x,png"] {
+                #expect(try make(cut, specs).files == make(whole, specs).files, "\(missing), \(specs)")
+            }
+        }
+        // One that ends at a marker between two pieces lacks all that would follow.
+        let marks = whole.indices.dropLast(2).filter { whole[$0] == 0xFF && (0xD0...0xD7).contains(whole[$0 + 1]) }
+        #expect(marks.count > 20)
+        for mark in [marks[marks.count / 2], marks[marks.count - 2]] {
+            for cut in [mark, mark + 2] {
+                #expect(failure { _ = try make(Array(whole[..<cut]), "v=x,png") } == .truncated, "\(cut)")
+            }
+        }
+    }
+
     @Test(arguments: kinds) func oneThatLacksPixelsAsWellIsTruncated(options: String) throws {
         let whole = try make(one: Self.picture, "200x,jpeg\(options)")
         let fifths = (1...4).map { whole.count * $0 / 5 }

@@ -1,5 +1,6 @@
 import Core
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import ImageFiles
@@ -66,6 +67,20 @@ private func withOutputs<Result>(
 /// One variant, encoded.
 func make(one source: [UInt8], _ spec: String) throws -> [UInt8] {
     try #require(make(source, "v=\(spec)").files.first)
+}
+
+/// A JPEG in pieces of two units (MCUs) each, by the program `vips`: ours writes none.
+func jpegWithRestartMarkers(_ png: [UInt8], _ options: [String] = []) throws -> [UInt8] {
+    try withTemporaryDirectory { folder in
+        let (plain, marked) = (folder.appending("a.png"), folder.appending("b.jpg"))
+        try Film.write(png, to: plain)
+        let arguments = ["jpegsave", plain.string, marked.string, "--restart-interval", "2"] + options
+        try #require(ChildProcess.run("vips", arguments) == 0)
+        let bytes = try Corpus.bytes(marked)
+        // A marker of the kind that begins a piece, within the pixels.
+        try #require(bytes.firstRange(of: [0xFF, 0xD1]) != nil)
+        return bytes
+    }
 }
 
 func facts(_ source: [UInt8], limits: ImageLimits = ImageLimits()) throws -> ImageFacts {

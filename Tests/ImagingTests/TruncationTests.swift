@@ -1,6 +1,4 @@
 import Core
-import Foundation
-import SystemPackage
 import TestSupport
 import Testing
 
@@ -35,15 +33,7 @@ struct TruncationTests {
         Whole(name: "baseline JPEG", spare: 2) { try encoded("96x,jpeg") },
         Whole(name: "progressive JPEG", spare: 2) { try encoded("96x,jpeg,progressive") },
         Whole(name: "JPEG with restart markers", spare: 2) {
-            try withTemporaryDirectory { folder in
-                let (plain, marked) = (folder.appending("a.png").string, folder.appending("b.jpg").string)
-                try Data(TestImages.png(96, 72)).write(to: URL(filePath: plain))
-                try #require(ChildProcess.run("vips", ["jpegsave", plain, marked, "--restart-interval", "2"]) == 0)
-                let bytes = Array(try Data(contentsOf: URL(filePath: marked)))
-                // A marker of the kind that begins a piece, within the pixels.
-                try #require(bytes.firstRange(of: [0xFF, 0xD1]) != nil)
-                return bytes
-            }
+            try jpegWithRestartMarkers(TestImages.png(96, 72))
         },
         Whole(name: "PNG", spare: 16) { try encoded("95x,png") },
         Whole(name: "interlaced PNG", spare: 16) { try encoded("95x,png,progressive") },
