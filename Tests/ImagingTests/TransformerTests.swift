@@ -106,6 +106,43 @@ struct SharedDecodeTests {
         }
     }
 
+    @Test(arguments: ["heic", "bmp", "qoi"]) func `So do those of the other formats`(_ format: String) throws {
+        let source =
+            switch format {
+            case "heic": try make(one: Self.noise(800, 600), "800x,heic")
+            case "bmp": TestImages.bmp(800, 600)
+            default: TestImages.qoi(800, 600)
+            }
+        try #require(facts(source).formatName == format)
+        try Self.expectTheSameBytes(source, format)
+    }
+
+    /// Frames that are blended, leave a hole or stay, of which each decoder makes whole pictures by itself.
+    @Test(arguments: ["gif", "webp", "png"]) func `So do those that move`(_ format: String) throws {
+        var gif = TestGIF(width: 120, height: 90, loopCount: 3)
+        gif.frames = (0..<6).map { number in
+            var frame = TestGIF.Frame(120 - number * 9, 90 - number * 7, seed: number)
+            (frame.left, frame.top) = (number * 4, number * 3)
+            (frame.disposal, frame.transparent) = (number % 4, number > 0 ? 2 : nil)
+            return frame
+        }
+        let source = format == "gif" ? gif.bytes : try make(one: gif.bytes, "x,\(format)")
+        try #require(try Film(source).frames.count == 6)
+        let specs = [
+            "60x,webp", "40x30,cover,gif", "x,png", "50x50,contain,webp,lossless", "30x30,fill,png",
+            "60x,webp,decode-first-frame-only", "x,jpeg", "24x,avif",
+        ]
+        let list = specs.enumerated().map { "v\($0.offset)=\($0.element)" }
+        let together = try make(source, list.joined(separator: " "))
+        for (number, spec) in specs.enumerated() {
+            let alone = try make(one: source, spec)
+            #expect(together.files[number] == alone, "\(format), \(spec)")
+            // And beside a single other one.
+            let other = list[(number + 1) % list.count]
+            #expect(try make(source, "\(list[number]) \(other)").files[0] == alone, "\(format), \(spec), \(other)")
+        }
+    }
+
     private static func expectTheSameBytes(_ source: [UInt8], _ name: String) throws {
         let list = specs.enumerated().map { "v\($0.offset)=\($0.element),png" }
         let together = try make(
