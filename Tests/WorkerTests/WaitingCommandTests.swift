@@ -85,6 +85,83 @@ import Testing
         }
     }
 
+    @Test func `How many items wait for how many hosts is told with the longest time, if that is known`() async throws {
+        try await withWorker({ request in
+            .status(503, headers: [("Retry-After", request.path.hasPrefix("/long") ? "1800" : "600")])
+        }) { w in
+            let other = { (path: String) in w.url(path).replacing("127.0.0.1", with: "localhost") }
+            try await w.enqueue([w.url("/1.png"), w.url("/2.png"), other("/long1"), other("/long2"), other("/long3")])
+            _ = try w.start()
+            try await w.eventually("both hosts are left alone") {
+                try await w.value("SELECT count(*) FROM waiting WHERE until IS NOT NULL") == "5"
+            }
+            let both = try await w.run("status", "1").output
+            #expect(both.contains(/(?m)^waiting: 5 wait for 2 hosts, (30:00|2\d:\d\d) at most$/), "\(both)")
+            // Those for which most wait come first, each with its own time.
+            #expect(both.contains(/(?m)^  localhost: 3\. .*503\. (30:00|2\d:\d\d) at most\.$/), "\(both)")
+            #expect(both.contains(/(?m)^  127\.0\.0\.1: 2\. .* (10:00|9:\d\d) at most\.$/), "\(both)")
+        }
+    }
+
+    @Test func `Of two hosts one of which waits without a known end no time is told`() async throws {
+        let gate = Gate()
+        try await withWorker({ request in
+            if request.path == "/busy" { return .status(503, headers: [("Retry-After", "600")]) }
+            gate.wait()
+            return Pictures.reply(request)
+        }) { w in
+            let busy = w.url("/busy").replacing("127.0.0.1", with: "localhost")
+            try await w.enqueue([busy, w.url("/1.png"), w.url("/2.png"), w.url("/3.png")])
+            _ = try w.start("--per-host", "1")
+            try await w.eventually("three wait") {
+                try await w.value("SELECT count(*), count(until) FROM waiting") == "3|1"
+            }
+            let told = try await w.run("status", "1").output
+            #expect(told.contains("\nwaiting: 3 wait for 2 hosts\n"), "\(told)")
+            #expect(told.contains(/(?m)^  localhost: 1\. .* (10:00|9:\d\d) at most\.$/), "\(told)")
+            #expect(told.contains(/(?m)^  127\.0\.0\.1: 2\. .*\(--per-host\)\.$/), "\(told)")
+            gate.open()
+            try await w.run(["cancel", "1"])
+        }
+    }
+
+    /// Told every ten seconds where there is no terminal.
+    @Test func `The time left is told as long as nothing waits, and not when it isn't known`() async throws {
+        let gate = Gate()
+        try await withWorker({ request in
+            if request.path.hasPrefix("/held") { gate.wait(atMost: 60) }
+            return request.path.hasPrefix("/busy")
+                ? .status(503, headers: [("Retry-After", "1800")]) : .ok(Pictures.png(3))
+        }) { w in
+            let worker = try w.start()
+            try await w.eventually("there is a database") { access(w.database, F_OK) == 0 }
+            try await w.enqueue((0..<3).map { w.url("/held\($0)") })
+            var number = 0
+            /// Lines of progress; others begin with a level.
+            func lines() throws -> [Substring] {
+                try w.errors(of: worker).split(separator: "\n").filter { $0.contains(#/^\d+/\d+  /#) }
+            }
+            // Something ends all the time, so that there is a rate.
+            func progress(_ what: String, _ holds: (Substring) -> Bool) async throws {
+                try await w.eventually(what, within: .seconds(60)) {
+                    number += 1
+                    try await w.enqueue(w.url("/\(number).png"))
+                    try await Task.sleep(for: .milliseconds(500))
+                    return try lines().contains(where: holds)
+                }
+            }
+            try await progress("the time left is told") {
+                !$0.contains("wait for") && $0.contains(#/  \d+:\d\d left$/#)
+            }
+            try await w.enqueue((0..<2).map { w.url("/busy\($0)").replacing("127.0.0.1", with: "localhost") })
+            try await progress("what waits is told") {
+                $0.contains(#/  2 wait for localhost, (30:00|29:\d\d) at most$/#)
+            }
+            #expect(try lines().allSatisfy { !($0.contains("wait for") && $0.contains(" left")) })
+            gate.open()
+        }
+    }
+
     @Test func retrySaysHowManyAreListedAndTakesThemOffTheList() async throws {
         let isThere = Switch()
         try await withWorker({ request in isThere.isOn ? Pictures.reply(request) : .status(404) }) { w in
