@@ -136,6 +136,46 @@ struct SuspicionTests {
         }
     }
 
+    @Test func `A death marks what was active, and costs no batch once that has ended`() async throws {
+        let caution = Caution(inFlight: 0, hasSuspects: false, window: 64)
+        let marks = "SELECT deaths, count(*) FROM items WHERE state = 'queued' GROUP BY deaths;"
+        try await withQueue { queue in
+            _ = try await queue.job(1_000)
+            #expect(try await die(queue) { try await $0.queue.claim(limit: 200, worker: $1) }.count == 200)
+            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+            #expect(try queue.shell.expect(marks) == ["0|800", "1|200"])
+            // Another death has but a window of them, and none of the others.
+            let again = try await die(queue) { try await $0.queue.claim(limit: 200, worker: $1, caution: caution) }
+            #expect(again.count == 64 && again.allSatisfy { $0.deaths == 1 })
+            _ = try await queue.store.queue.takeBackDeadLeases(myself: queue.worker)
+            #expect(try queue.shell.expect(marks) == ["0|800", "1|136", "2|64"])
+            // Those with one mark in windows, and then the others as if nothing had happened.
+            var sizes: [Int] = []
+            while try queue.shell.expect("SELECT count(*) FROM items WHERE deaths = 1;") != ["0"] {
+                let items = try await queue.store.queue.claim(limit: 256, worker: queue.worker, caution: caution).items
+                sizes.append(try await endAll(items, queue))
+            }
+            #expect(sizes == [64, 64, 64])
+            for _ in 0..<2 {
+                let items = try await queue.store.queue.claim(limit: 256, worker: queue.worker, caution: caution).items
+                #expect(try await endAll(items, queue) == 256)
+            }
+            // The suspects by themselves, in groups of the next window.
+            var groups: [Int] = []
+            while let least = try await queue.store.queue.leastSuspicion() {
+                let items = try await queue.store.queue.claimSuspects(deaths: least, worker: queue.worker).items
+                groups.append(try await endAll(items, queue))
+            }
+            #expect(groups == [16, 16, 16, 16])
+            #expect(try queue.shell.expect("SELECT max(deaths) FROM items;") == ["0"])
+        }
+    }
+
+    private func endAll(_ items: [ClaimedItem], _ queue: Queue) async throws -> Int {
+        for item in items { try await queue.end(item, item.completion(clock: queue.clock)) }
+        return items.count
+    }
+
     @Test(arguments: [(0, 256), (1, 64), (2, 16), (3, 4), (4, 1), (7, 1), (-5, 256), (Int.max, 1)])
     func `The window closes with every death`(_ row: (deaths: Int, window: Int)) {
         #expect(Suspicion.window(deaths: row.deaths) == row.window)

@@ -41,6 +41,44 @@ import Testing
         }
     }
 
+    @Test func `A kill marks no more than was active, and the next jobs are taken in full batches`() async throws {
+        let gates = [Gate(), Gate(), Gate()]
+        let isOpen = "SELECT count(*) FROM items WHERE state = 'active'"
+        let round = Mutex(0)
+        try await withWorker({ request in
+            gates[round.withLock { $0 }].wait(atMost: 60)
+            return Pictures.tiny(request)
+        }) { w in
+            func active() async throws -> Int { Int(try await w.value(isOpen)) ?? 0 }
+            func list(_ range: Range<Int>) async throws -> String {
+                let urls = range.map { w.url("/\($0).png") }
+                return try await w.run(["enqueue", "-f", "-"], input: urls.joined(separator: "\n")).line
+            }
+            _ = try await list(0..<600)
+            let victim = try w.start()
+            try await w.eventually("it has a full batch") { try await active() > 192 }
+            victim.send(SIGKILL)
+            _ = try await victim.wait()
+            let had = try await active()
+            gates[0].open()
+            round.withLock { $0 = 1 }
+            _ = try w.start()
+            try await w.eventually("its items are marked and at work again") {
+                try await w.value("SELECT sum(deaths > 0), sum(state = 'active') > 0 FROM items") == "\(had)|1"
+            }
+            #expect(try await w.value("SELECT max(deaths) FROM items") == "1")
+            gates[1].open()
+            try await w.untilEnded("1", within: .seconds(60))
+            #expect(try await w.value("SELECT max(deaths) FROM items") == "0")
+            round.withLock { $0 = 2 }
+            let next = try await list(600..<1_200)
+            try await w.eventually("it has a full batch again") { try await active() > 192 }
+            gates[2].open()
+            try await w.untilEnded(next, within: .seconds(60))
+            #expect(try await w.rows("SELECT state, count(*) FROM items GROUP BY state") == ["done|1200"])
+        }
+    }
+
     @Test func `Kills from outside end no item in this class`() async throws {
         try await withWorker({ .delayed(milliseconds: 20, then: Pictures.tiny($0)) }) { w in
             let urls = (0..<400).map { w.url("/\($0).png") }
