@@ -4,6 +4,7 @@ import ImageFiles
 import Imaging
 import Jobs
 import PrefetchWorker
+import Synchronization
 import TestSupport
 import Testing
 
@@ -96,6 +97,31 @@ struct OwnRefusalTests {
             #expect(item.failure == "truncated")
             #expect(origin.requests.count == requests)
             #expect(try await place.store.blacklist.entries().map(\.failure) == [.truncated])
+        }
+    }
+
+    /// Neither a length nor a tag says that another answer would be the same.
+    @Test(arguments: [true, false])
+    func `One more request is enough if it brings the whole picture`(isChunked: Bool) async throws {
+        let cut = Array(Pictures.png.dropLast(Pictures.png.count / 3))
+        let count = Mutex(0)
+        let origin = try LoopbackOrigin { _ in
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            let body = isFirst ? cut : Pictures.png
+            guard isChunked else { return .raw("HTTP/1.1 200 OK\r\n\r\n", body: body) }
+            let chunk = Array("\(String(body.count, radix: 16))\r\n".utf8) + body + Array("\r\n0\r\n\r\n".utf8)
+            return .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", body: chunk, closes: false)
+        }
+        try await withWorkplace { (place) async throws in
+            let job = try await place.enqueue([origin.url("/a.png")], variants: "v=8x8,png")
+            _ = try await place.drain()
+            #expect(try await place.progress(job).done == 1)
+            // From the start: nothing that came before is kept as a beginning.
+            #expect(origin.requests.map { $0.header("Range") } == [nil, nil])
+            #expect(try await place.store.blacklist.entries().isEmpty)
         }
     }
 
