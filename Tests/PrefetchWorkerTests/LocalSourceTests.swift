@@ -33,7 +33,7 @@ struct LocalSourceTests {
                     .filter { $0.variant != "original" }
                 #expect(
                     results.map { $0.failure ?? "\($0.width ?? 0)" } == [
-                        "8", "8", "8", "http-404", "http-404", "http-404", "http-404", "invalid-url", "http-404",
+                        "8", "8", "8", "denied", "http-404", "denied", "denied", "invalid-url", "http-404",
                         "not-an-image", "invalid-url",
                     ])
             }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import PrefetchWorker
 
-/// Disk space that a worker leaves to others when nobody says how much.
+/// The disk space that a worker keeps free without --min-free.
 @Suite("Minimum of free space", .timeLimit(.minutes(15))) struct MinimumFreeTests {
     private static let mebibyte: Int64 = 1 << 20
 

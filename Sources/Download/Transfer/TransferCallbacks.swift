@@ -13,9 +13,8 @@ extension Transfer {
         touch()
         headerBytes += line.count
         guard headerBytes <= configuration.maxHeaderBytes else {
-            cut(
-                Failure(
-                    .tooLarge, "The headers from \(hop.host) are larger than \(configuration.maxHeaderBytes) bytes."))
+            let what = "The headers from \(hop.host) are larger than \(configuration.maxHeaderBytes) bytes."
+            cut(Failure(.tooLarge, "\(what) No option raises this."))
             return false
         }
         // Trailers of a chunked body are delivered here too; they change nothing.

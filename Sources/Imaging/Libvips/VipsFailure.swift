@@ -21,9 +21,10 @@ struct VipsFailure: Error {
     /// Whether libvips' error buffer has text. If no call has failed, it is a warning.
     static var hasMessage: Bool { vips_error_buffer().pointee != 0 }
 
-    /// A sentence with our own beginning that quotes libvips.
+    /// A sentence with our own beginning that quotes libvips. If libvips had no memory, the picture is not at fault.
     func error(_ code: FailureClass, _ what: String) -> Failure {
-        Failure(code, "\(what): \(text)")
+        let isShort = (code == .badImage || code == .truncated) && text.contains("out of memory")
+        return isShort ? MemoryShortage.failure("\(what): it takes memory that") : Failure(code, "\(what): \(text)")
     }
 }
 

@@ -11,7 +11,7 @@ public struct MendedJob: Hashable, Sendable {
 extension JobControl {
     /// Open jobs with more items than this are recounted only on request. A recount of ended jobs stops after this many
     /// items, and the next recount continues there.
-    private static let recountLimit: Int64 = 1_000_000
+    private static let recountLimit: Int64 = 200_000
 
     /// Recounts the items of jobs, and corrects wrong counters: other programs may have repaired the file, changed it
     /// with triggers switched off, or written to columns that only triggers change. An ended job is recounted again only
@@ -81,29 +81,77 @@ extension JobControl {
 
     /// Mends jobs that are not open and have open items, and removes the items of jobs that are gone.
     private func mendStrays() async throws(JobsError) -> [MendedJob] {
-        let (ended, missing) = try await gate.read { db in
-            let added = try Set(db.integers("SELECT job FROM job_additions"))
-            let jobs = try Set(Self.openItems.flatMap { try Self.jobs(in: $0, db) })
-            let isOpen = try RowStatement("SELECT \(Schema.isOpen()) FROM jobs WHERE id = ?", in: db)
-            let isThere = try RowStatement("SELECT 1 FROM jobs WHERE id = ?", in: db)
-            let ended = try jobs.filter { try isOpen.first($0, read: { $0.integer(0) }) == 0 }
-            let missing = try Self.jobs(in: "items INDEXED BY items_by_job WHERE 1", db)
-                .filter { try isThere.first($0, read: { $0.integer(0) }) == nil && !added.contains($0) }
-            return (ended.sorted(), missing)
-        }
         var mended: [MendedJob] = []
-        for job in ended {
+        var missing: [JobID] = []
+        for job in try await gate.read({ db in try Self.endedJobsOfOtherIndices(in: db) }) {
             if let one = try await recount(job).mended { mended.append(one) }
         }
+        for source in Self.jobIndices {
+            var last: JobID? = .min
+            while let after = last {
+                let strays: Strays
+                (strays, last) = try await gate.read { db in try Self.strays(in: source, after: after, db) }
+                for job in strays.ended { if let one = try await recount(job).mended { mended.append(one) } }
+                missing += strays.missing
+            }
+        }
         guard !missing.isEmpty else { return mended }
-        // They are removed like the items of an incomplete list.
-        try await gate.write { db in
+        // As after a list that was not completed.
+        try await gate.write { [missing] db in
             let add = try RowStatement(
                 "INSERT OR IGNORE INTO job_additions SELECT ?1 WHERE ?1 NOT IN (SELECT id FROM jobs)", in: db)
             for job in missing { try add.run(job) }
         }
         try await JobQueue(gate: gate).removeBrokenAdditions()
         return mended + missing.map { MendedJob(job: $0, finding: "Job \($0) is gone; its items were removed.") }
+    }
+
+    private struct Strays {
+        /// Jobs that have ended and have open items.
+        var ended: [JobID] = []
+        /// Numbers of jobs that have items and are gone.
+        var missing: [JobID] = []
+    }
+
+    /// The indices that begin with the job: of open items, and of all.
+    private static let jobIndices: [(source: String, areOpen: Bool)] = [
+        ("items INDEXED BY items_queued WHERE state = 'queued' AND priority IS NULL", true),
+        ("items INDEXED BY items_delayed_by_job WHERE state = 'delayed'", true),
+        ("items INDEXED BY items_by_job WHERE 1", false),
+    ]
+
+    /// Ended jobs with open items that no index lists by their jobs: active ones, and those with a priority of their own.
+    private static func endedJobsOfOtherIndices(in db: Database) throws -> [JobID] {
+        let isEnded = "EXISTS (SELECT 1 FROM jobs WHERE id = items.job AND NOT \(Schema.isOpen("jobs.")))"
+        return try db.integers(
+            """
+            SELECT DISTINCT job FROM items INDEXED BY items_leased WHERE state = 'active' AND \(isEnded)
+            UNION SELECT DISTINCT job FROM items INDEXED BY items_own_priority
+                WHERE state = 'queued' AND priority IS NOT NULL AND \(isEnded)
+            """)
+    }
+
+    /// Looks at the next jobs of an index, a slice of them: other calls wait for a read, too. It looks each job up instead
+    /// of reading all rows.
+    ///
+    /// - Returns: also the last job; nil at the end of the index.
+    private static func strays(
+        in index: (source: String, areOpen: Bool), after: JobID, _ db: Database,
+    ) throws -> (Strays, last: JobID?) {
+        let next = try RowStatement("SELECT job FROM \(index.source) AND job > ? ORDER BY job LIMIT 1", in: db)
+        let isOpen = try RowStatement("SELECT \(Schema.isOpen()) FROM jobs WHERE id = ?", in: db)
+        var strays = Strays()
+        var last = after
+        for _ in 0..<4_096 {
+            guard let job = try next.first(last, read: { $0.integer(0) }) else { return (strays, nil) }
+            last = job
+            let state = try isOpen.first(job, read: { $0.integer(0) })
+            if index.areOpen, state == 0 { strays.ended.append(job) }
+            if !index.areOpen, state == nil, try !db.exists("SELECT 1 FROM job_additions WHERE job = ?", [job]) {
+                strays.missing.append(job)
+            }
+        }
+        return (strays, last)
     }
 
     /// Whether a job's row breaks the table's own checks, which a shell can switch off: any change of such a row fails.
@@ -113,24 +161,6 @@ extension JobControl {
 
     static func mendImpossible(in db: Database) throws {
         for job in try db.integers("SELECT id FROM jobs WHERE \(isImpossible)") { _ = try mend(job, in: db) }
-    }
-
-    private static let openItems = [
-        "items INDEXED BY items_queued WHERE state = 'queued' AND priority IS NULL",
-        "items INDEXED BY items_delayed_by_job WHERE state = 'delayed'",
-        "items INDEXED BY items_leased WHERE state = 'active'",
-        "items INDEXED BY items_own_priority WHERE state = 'queued' AND priority IS NOT NULL",
-    ]
-
-    /// The jobs of these items. If the index begins with the job, it looks up job after job and reads few rows.
-    private static func jobs(in source: String, _ db: Database) throws -> [JobID] {
-        guard !source.contains("items_leased"), !source.contains("items_own_priority") else {
-            return try db.integers("SELECT DISTINCT job FROM \(source)")
-        }
-        let next = try RowStatement("SELECT job FROM \(source) AND job > ? ORDER BY job LIMIT 1", in: db)
-        var jobs: [JobID] = []
-        while let job = try next.first(jobs.last ?? .min, read: { $0.integer(0) }) { jobs.append(job) }
-        return jobs
     }
 
     private static let columns = [
@@ -210,7 +240,9 @@ extension JobControl {
                     finished_at = CASE WHEN state = 'finished' AND ? > 0 THEN NULL ELSE finished_at END,
                     state = CASE WHEN state = 'finished' AND ? > 0 THEN 'queued' ELSE state END WHERE id = ?
                 """, StatementArguments(counts.counted + [open, open, job]))
-            if counts.written == counts.counted { findings.append("its row had values that no worker writes, and was corrected") }
+            if counts.written == counts.counted {
+                findings.append("its row had values that no worker writes, and was corrected")
+            }
             findings += columns.indices.filter { counts.written[$0] != counts.counted[$0] }
                 .map { "\(columns[$0]) was \(counts.written[$0]) and is \(counts.counted[$0])" }
         }

@@ -217,8 +217,8 @@ public struct Collector: Sendable {
         let free = try await cache.freeBytes() + evictable + quarantinedBytes()
         guard free < minimum else { return nil }
         return """
-            Even without any file of the cache \(cache.directory) only \(free >> 20) MiB of its disk would be free, less than the \
-            \(minimum >> 20) MiB that --min-free keeps, so nothing is deleted: lower --min-free, or free space on the disk.
+            Even without any file of the cache \(cache.directory) only \(diskText(free)) of its disk would be free, less than the \
+            \(diskText(minimum)) that --min-free keeps, so nothing is deleted: lower --min-free, or free space on the disk.
             """
     }
 

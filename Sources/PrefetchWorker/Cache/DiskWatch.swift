@@ -141,7 +141,7 @@ final class DiskWatch: Sendable {
             let free = try cache.freeBytes()
             guard free < minimumFree else { return nil }
             return
-                "Only \(free >> 20) MiB are free for the cache \(cache.directory), less than the \(minimumFree >> 20) MiB "
+                "Only \(diskText(free)) are free for the cache \(cache.directory), less than the \(diskText(minimumFree)) "
                 + "that --min-free keeps; lower it, or free space on the disk."
         } catch {
             return error.message
@@ -157,3 +157,6 @@ extension DiskWatch: ItemWaits {
 
     func waits(longerThan time: Duration) -> [Int64] { [] }
 }
+
+/// Bytes of a disk, for messages: in MiB, or in KiB below 10 MiB.
+func diskText(_ bytes: Int64) -> String { bytes >= 10 << 20 ? "\(bytes >> 20) MiB" : "\(max(0, bytes) >> 10) KiB" }

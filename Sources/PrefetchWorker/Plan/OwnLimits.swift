@@ -63,11 +63,11 @@ struct OwnLimits: Sendable, Hashable {
         }
     }
 
-    /// Adds to a failure the setting that refused it and the option to change.
+    /// Adds to a failure the setting that refused it, and the option to change if its message says nothing of options.
     func explained(_ failure: Failure) -> Failure {
         guard let advice = advice(on: failure.failureClass) else { return failure }
-        let isNamed = failure.message.contains("--")
-        var explained = Failure(failure.failureClass, isNamed ? failure.message : "\(failure.message) \(advice)")
+        let isNamed = failure.message.contains("--") || failure.message.contains("No option")
+        var explained = Failure(failure.failureClass, failure.message + (isNamed ? "" : " \(advice)"))
         explained.host = failure.host
         explained.hasAsked = failure.hasAsked
         explained.isListed = failure.isListed

@@ -64,26 +64,42 @@ extension LocalSources {
         guard let parsed = URL(string: url), parsed.isFileURL,
             ["", "localhost"].contains(parsed.host(percentEncoded: false) ?? "")
         else { throw Failure(.invalidURL, "The file: URL can't be read.") }
+        let path = FilePath(parsed.path(percentEncoded: false))
+        guard isNamedWithin(path) else {
+            throw Failure(.denied, "The file is in no folder of --allow-files.")
+        }
         let file: FileDescriptor
         do {
-            file = try FileDescriptor.open(
-                FilePath(parsed.path(percentEncoded: false)), .readOnly, options: [.closeOnExec, .nonBlocking])
+            file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
         } catch {
-            // A missing file and a forbidden one get the same message, so that it does not reveal which files exist.
+            // A missing file and one that a link leads to get the same message, so that it does not reveal which files exist.
             throw Failure(.http(404), "There is no such file in the folders of --allow-files.")
         }
-        let path = linkTarget(of: "/proc/self/fd/\(file.rawValue)") ?? ""
-        let isAllowed = folders.contains { folder in
-            guard let real = realpath(folder, nil) else { return false }
-            defer { free(real) }
-            let start = String(cString: real)
-            return path.hasPrefix(start.hasSuffix("/") ? start : start + "/")
-        }
-        guard isAllowed else {
+        let target = linkTarget(of: "/proc/self/fd/\(file.rawValue)") ?? ""
+        guard folders.compactMap(Self.realPath).contains(where: { Self.is(target, in: $0) }) else {
             try? file.close()  // Best effort: it was only opened.
             throw Failure(.http(404), "There is no such file in the folders of --allow-files.")
         }
         return file
+    }
+
+    /// Whether the path names something in one of the folders, by its text alone: a link may still lead elsewhere.
+    private func isNamedWithin(_ path: FilePath) -> Bool {
+        let path = path.lexicallyNormalized().string
+        return folders.contains { folder in
+            [FilePath(folder).lexicallyNormalized().string, Self.realPath(folder)].compactMap(\.self)
+                .contains { Self.is(path, in: $0) }
+        }
+    }
+
+    private static func `is`(_ path: String, in folder: String) -> Bool {
+        path.hasPrefix(folder.hasSuffix("/") ? folder : folder + "/")
+    }
+
+    private static func realPath(_ folder: String) -> String? {
+        guard let real = realpath(folder, nil) else { return nil }
+        defer { free(real) }
+        return String(cString: real)
     }
 
     private static func stored(

@@ -139,7 +139,7 @@ struct VariantMaker: Sendable {
 
     private static var tooLarge: Failure {
         // The source alone would fit, so other variants of it may too, and its URL is not at fault.
-        Failure(.transform, "The source and its variants are together larger than the cache's limit (--cache-max-size).")
+        Failure(.transform, "The source and its variants together are over the cache's limit (--cache-max-size).")
     }
 
     /// Copies from memory to the cache, if there is space.

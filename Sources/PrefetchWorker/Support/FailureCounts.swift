@@ -28,7 +28,7 @@ public struct FailureCounts: Sendable {
             if failures.count == Self.maxFailures { isCut = true }
             for failure in failures {
                 let host = HostNames.name(ofURL: failure.url)
-                numbers[[failure.failureClass, host.isEmpty ? "no host" : host], default: 0] += 1
+                numbers[[failure.failureClass, host.isEmpty ? Self.noHost : host], default: 0] += 1
             }
         }
         self.isCut = isCut
@@ -38,8 +38,14 @@ public struct FailureCounts: Sendable {
 
     private init(_ counts: [Count], isCut: Bool) { (self.counts, self.isCut) = (counts, isCut) }
 
+    /// In place of a host, for URLs without one, such as `file:`.
+    private static let noHost = "no host"
+
     /// Without the failures that are no fault of a host, such as an address that the worker may not connect to.
     public var ofHosts: FailureCounts {
-        FailureCounts(counts.filter { FailureClass(rawValue: $0.failureClass)?.isOfHost ?? true }, isCut: isCut)
+        let ofHosts = counts.filter { count in
+            count.host != Self.noHost && FailureClass(rawValue: count.failureClass)?.isOfHost ?? true
+        }
+        return FailureCounts(ofHosts, isCut: isCut)
     }
 }

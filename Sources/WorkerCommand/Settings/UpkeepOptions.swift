@@ -7,7 +7,8 @@ enum UpkeepSettings {
         "min-free", nil, "Disk space to keep free.", standardText: "1GiB, or a twentieth of a smaller disk")
     static let grace = Setting.time("grace", "30s", "Time that running work gets to end after a signal to stop.")
     static let collectEvery = Setting.time(
-        "collect-every", "60s", "How often the worker evicts files; every 60th time it also removes files that a crash left.")
+        "collect-every", "60s",
+        "How often the worker evicts files; every 60th time it also removes files that a crash left.")
     static let readOnlyCache = Setting.text(
         "read-only-cache", nil, "folder", "A cache to look in after the main one; repeatable.")
     static let memoryCache = Setting.bytes(

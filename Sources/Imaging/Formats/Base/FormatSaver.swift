@@ -7,7 +7,7 @@ import Variants
 /// Writes stills of a format, and animations if it has any.
 protocol FormatSaver: Sendable {
     /// Bytes that its encoder holds for each pixel: see ``EncoderMemory``.
-    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int
+    func bytesPerPixel(_ encoding: Encoding, effort: Int, hasAlpha: Bool) -> Int
     /// The effort if none is named and ``VariantSpec/Output/usualEffort`` has none.
     func usualEffort(pixels: Int) -> Int
     /// Whether libvips' saver writes the whole file, so that it need not be held in memory.
@@ -21,7 +21,7 @@ protocol FormatSaver: Sendable {
 }
 
 extension FormatSaver {
-    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { 8 }
+    func bytesPerPixel(_ encoding: Encoding, effort: Int, hasAlpha: Bool) -> Int { 8 }
     func usualEffort(pixels: Int) -> Int { 4 }
     func isWrittenByLibvips(_ picture: Picture) -> Bool { !picture.hasMetadata }
     func save(_ picture: Picture, _ encoding: Encoding, to target: UnsafeMutablePointer<VipsTarget>) -> CInt { -1 }
@@ -38,7 +38,7 @@ extension Picture {
     /// Encodes, and writes to `descriptor` from its present offset.
     func write(_ encoding: Encoding, to descriptor: FileDescriptor) throws(VipsFailure) {
         guard encoding.saver.isWrittenByLibvips(self) else { return try encoded(encoding).write(to: descriptor) }
-        try EncoderMemory.check(encoding, storedSize)
+        try EncoderMemory.check(encoding, self)
         // libvips works on a duplicate, and closes that.
         guard let target = vips_target_new_to_descriptor(descriptor.rawValue) else { throw VipsFailure.take() }
         defer { g_object_unref(target) }
@@ -46,7 +46,7 @@ extension Picture {
     }
 
     func encoded(_ encoding: Encoding) throws(VipsFailure) -> EncodedFile {
-        try EncoderMemory.check(encoding, storedSize)
+        try EncoderMemory.check(encoding, self)
         return try encoding.saver.file(of: self, encoding)
     }
 }
@@ -55,16 +55,17 @@ extension Picture {
 /// a file that is no picture (libaom through libheif 1.15).
 ///
 /// Bytes for each pixel, including the picture itself and the overhead of allocators. Measured as the sizes at which
-/// helpers succeeded and failed, and as the memory of `vips` for 12 to 48 million pixels (libvips 8.14, libjxl 0.7,
+/// helpers succeeded and failed, and as the memory of `vips` for 7 to 48 million pixels (libvips 8.14, libjxl 0.7,
 /// libheif 1.15 with libaom 3.6, libwebp 1.2.4).
 enum EncoderMemory {
     /// The memory that a helper may allocate (1 GiB), without its own needs.
     static let maxBytes = 960 << 20
 
     /// - Throws: a message for the author of the variant, if the picture is too large for its encoder.
-    static func check(_ encoding: Encoding, _ size: PixelSize) throws(VipsFailure) {
+    static func check(_ encoding: Encoding, _ picture: Picture) throws(VipsFailure) {
+        let size = picture.storedSize
         let effort = encoding.effort(pixels: size.pixels)
-        let bytes = encoding.saver.bytesPerPixel(encoding, effort: effort)
+        let bytes = encoding.saver.bytesPerPixel(encoding, effort: effort, hasAlpha: picture.hasAlpha)
         if let text = objection(encoding.format.rawValue, size, bytesPerPixel: bytes) { throw VipsFailure(text: text) }
     }
 
@@ -78,7 +79,7 @@ enum EncoderMemory {
         let pixels = maxBytes / bytesPerPixel
         guard size.pixels > pixels else { return nil }
         return "\(size.width)×\(size.height) pixels are more than \(format) can be encoded of in a helper's memory, "
-            + "some \(pixels / 1_000_000) million; ask for less, or for another format"
+            + "some \(pixels / 1_000_000) million; ask for fewer, a lower effort, or another format"
     }
 }
 

@@ -66,7 +66,7 @@ struct GIFFormat: FormatDefinition {
 }
 
 private struct GIFSaver: FormatSaver {
-    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { 60 }
+    func bytesPerPixel(_ encoding: Encoding, effort: Int, hasAlpha: Bool) -> Int { 60 }
     func isWrittenByLibvips(_ picture: Picture) -> Bool { false }
 
     /// Written like an animation: with at most this many colours, and exactly if the picture has no more.

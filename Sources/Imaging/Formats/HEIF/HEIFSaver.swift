@@ -9,7 +9,7 @@ struct HEIFSaver: FormatSaver {
     /// `avif` or `heic`.
     let format: VariantSpec.Output
 
-    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { Self.bytesPerPixel }
+    func bytesPerPixel(_ encoding: Encoding, effort: Int, hasAlpha: Bool) -> Int { Self.bytesPerPixel }
     func usualEffort(pixels: Int) -> Int { pixels > Self.largePicture ? 2 : 4 }
 
     static let bytesPerPixel = 33

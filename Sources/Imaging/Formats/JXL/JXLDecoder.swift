@@ -24,7 +24,7 @@ final class JXLDecoder {
 
     deinit {
         JxlDecoderDestroy(decoder)
-        pixels.deallocate()
+        free(pixels.baseAddress)
     }
 
     /// `JXL_DEC_NEED_MORE_INPUT` if the file ends early. If the input were closed before, libjxl would report an error,
@@ -62,8 +62,13 @@ final class JXLDecoder {
             throw Failure(.badImage, "The jxl has frames of another size than its header says.")
         }
         if pixels.count != count {
-            pixels.deallocate()
-            pixels = .allocate(byteCount: count, alignment: 16)
+            free(pixels.baseAddress)
+            pixels = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+            guard let memory = malloc(count) else {
+                throw MemoryShortage.failure(
+                    "To decode the jxl of \(size.width)×\(size.height) pixels takes memory that")
+            }
+            pixels = UnsafeMutableRawBufferPointer(start: memory, count: count)
         }
         guard JxlDecoderSetImageOutBuffer(decoder, &format, pixels.baseAddress, count) == JXL_DEC_SUCCESS else {
             throw Failure(.badImage, "The jxl's frames cannot be decoded.")

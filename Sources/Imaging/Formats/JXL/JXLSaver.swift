@@ -6,18 +6,24 @@ import Variants
 
 /// Writes JPEG XL: stills by libvips, animations by libjxl.
 struct JXLSaver: FormatSaver {
-    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int {
-        Self.bytesPerPixel(isLossless: encoding.isLossless, effort: effort)
+    func bytesPerPixel(_ encoding: Encoding, effort: Int, hasAlpha: Bool) -> Int {
+        Self.bytesPerPixel(isLossless: encoding.isLossless, effort: effort, hasAlpha: hasAlpha)
     }
 
-    static func bytesPerPixel(isLossless: Bool, effort: Int) -> Int {
-        isLossless ? effort <= 3 ? 113 : 150 : effort <= 3 ? 72 : effort <= 7 ? 96 : 150
+    /// From effort 7 on, and without loss from 5, libjxl looks for what repeats: most of all in drawings and plain areas.
+    static func bytesPerPixel(isLossless: Bool, effort: Int, hasAlpha: Bool) -> Int {
+        switch effort {
+        case ...4 where isLossless: 113
+        case 5...6 where !isLossless, ...4: hasAlpha ? 115 : 80
+        case ...7 where !isLossless, _ where isLossless: hasAlpha ? 280 : 250
+        default: hasAlpha ? 380 : 330
+        }
     }
 
     func usualEffort(pixels: Int) -> Int { pixels > Self.largePicture ? 3 : 7 }
 
-    /// Pixels from which effort 3 is used, which needs half of the memory: see ``EncoderMemory``.
-    private static let largePicture = 8_000_000
+    /// Pixels from which effort 3 is used, which needs a third of the memory: see ``EncoderMemory``.
+    private static let largePicture = 3_500_000
 
     /// Below this quality libvips asks libjxl for a distance above 25, which libjxl refuses, and the file has the
     /// default's size.
@@ -98,8 +104,8 @@ private struct JXLAnimationSaver: AnimationSaver {
     ) throws(Failure) -> any FrameSink {
         try Self.efforts.check(outline, "jxl")
         let effort = Self.efforts.effort(effort, for: outline)
-        try EncoderMemory.check(
-            "jxl", outline.size, bytesPerPixel: JXLSaver.bytesPerPixel(isLossless: isLossless, effort: effort))
+        let bytes = JXLSaver.bytesPerPixel(isLossless: isLossless, effort: effort, hasAlpha: true)
+        try EncoderMemory.check("jxl", outline.size, bytesPerPixel: bytes)
         let settings = JXLFrameSettings(quality: isLossless ? nil : strength, effort: effort)
         return try JXLFrameSink(output, outline, settings, metadata: metadata)
     }

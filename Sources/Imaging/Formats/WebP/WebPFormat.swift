@@ -72,7 +72,7 @@ struct WebPFormat: FormatDefinition {
 }
 
 struct WebPSaver: FormatSaver {
-    func bytesPerPixel(_ encoding: Encoding, effort: Int) -> Int { encoding.isLossless ? 30 : 10 }
+    func bytesPerPixel(_ encoding: Encoding, effort: Int, hasAlpha: Bool) -> Int { encoding.isLossless ? 30 : 10 }
 
     /// A file without metadata is written by libwebp directly.
     func isWrittenByLibvips(_ picture: Picture) -> Bool { picture.hasMetadata }
