@@ -32,7 +32,7 @@ struct LRUCacheTests {
         #expect(cache.count == 0 && cache.cost == 0)
     }
 
-    @Test func whatIsRemovedIsForgotten() {
+    @Test func aRemovedEntryIsForgotten() {
         var cache = LRUCache<Int, Int>(countLimit: 10)
         for key in 0..<10 { cache.insert(key, for: key, cost: 1) }
         #expect(cache.remove(0) == 0 && cache.remove(0) == nil)

@@ -46,7 +46,7 @@ import Testing
         #expect(log.given == Array(1...16))
     }
 
-    @Test func nobodyWaitsForWhatDoesNotCome() throws {
+    @Test func theLastAnswerIsGivenAtOnce() throws {
         var answers = CompletionBatch()
         try add(1...1, to: &answers)
         answers.giveIfDue(isLast: true, now: now)

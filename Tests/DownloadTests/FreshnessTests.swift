@@ -99,7 +99,7 @@ import Testing
         #expect(configuration.varied(request, by: "User-Agent") != before)
     }
 
-    @Test func whatGoesWithAllRequestsCountsLikeTheirOwn() {
+    @Test func headersOfTheConfigurationVaryAResponseLikeThoseOfTheRequest() {
         var (request, configuration) = (DownloadRequest(url: "http://a.example/"), DownloadConfiguration())
         let plain = ["Accept", "X-Key", nil].map { configuration.varied(request, by: $0) }
         configuration.headers = [("accept", "image/avif"), ("X-Key", "1"), ("Authorization", "Bearer hidden")]
@@ -115,7 +115,7 @@ import Testing
         #expect(configuration.varied(request, by: "Cookie") == nil)
     }
 
-    @Test func whatWasAskedForWithCredentialsVariesByThem() {
+    @Test func aResponseToCredentialsVariesByThem() {
         func varied(_ url: String, _ secret: String? = nil) -> String? {
             DownloadConfiguration().varied(
                 DownloadRequest(url: url, headers: secret.map { [("Authorization", $0)] } ?? []), by: nil)

@@ -35,7 +35,7 @@ import Testing
         #expect(gate.heldUntil == at(1))
     }
 
-    @Test func tooMuchHalvesTheWindowOnceForAllThatRanTogether() {
+    @Test func a429HalvesTheWindowOnceForRequestsThatRanTogether() {
         var gate = gate()
         gate.learn(.tooMuch, start: at(0), now: at(1))
         gate.learn(.tooMuch, start: at(0.5), now: at(1.1))
@@ -116,7 +116,7 @@ import Testing
         #expect(gate.window >= 1)
     }
 
-    @Test func belowOneThereArePausesOfSeconds() {
+    @Test func aWindowBelowOneMeansPausesOfSeconds() {
         var gate = gate()
         for step in 0..<20 { gate.learn(.tooMuch, start: at(Double(step) + 0.5), now: at(Double(step) + 0.6)) }
         #expect(gate.window == HostWindow.narrowest)
@@ -124,7 +124,7 @@ import Testing
         #expect(gate.heldUntil == at(104))
     }
 
-    @Test func aHostThatIsNotReachedIsParkedProbedAndParkedForLonger() {
+    @Test func anUnreachableHostsCircuitOpensIsProbedAndOpensForLonger() {
         var gate = gate()
         gate.learn(.answered, start: at(0), now: at(0))
         for _ in 0..<2 { gate.learn(Self.unreachable, start: at(0), now: at(1)) }
@@ -163,7 +163,7 @@ import Testing
         #expect(gate.block == .asked)
     }
 
-    @Test func whatWasLearntBeforeARestartHolds() {
+    @Test func aRestoredWindowHolds() {
         var gate = gate()
         gate.learn(.answered, start: at(0), now: at(0))
         gate.restore(window: 2, circuitOpenCount: 1)
@@ -193,7 +193,7 @@ import Testing
         #expect(stranger.block == nil)
     }
 
-    @Test func whatAnotherWorkerKnowsOfAHostHolds() {
+    @Test func failuresThatAnotherWorkerSawCount() {
         var gate = gate()
         gate.adopt(since: at(0), last: at(29), Failure(.timeout, "It said nothing."))
         #expect(!gate.isGivenUp(at(29)))
@@ -219,12 +219,12 @@ import Testing
         (.cancelled, "nothing"), (.diskFull, "nothing"), (.diskError, "nothing"), (.forbiddenAddress, "nothing"),
     ]
 
-    @Test(arguments: lessons.indices) func everyEndTeachesSomething(_ index: Int) {
+    @Test(arguments: lessons.indices) func everyFailureClassIsASignalForTheHost(_ index: Int) {
         let (code, signal) = Self.lessons[index]
         #expect("\(HostSignal(.failed(Failure(code, "It failed."))))".hasPrefix(signal))
     }
 
-    @Test func aHostIsAStrangerUntilItAnswers() {
+    @Test func aHostIsNewUntilItAnswers() {
         var gate = gate()
         gate.learn(Self.unreachable, start: at(0), now: at(1))
         gate.learn(.nothing, start: at(0), now: at(1))
@@ -233,7 +233,7 @@ import Testing
         #expect(gate.hasAnswered)
     }
 
-    @Test func aStrangerIsGivenLessPatience() {
+    @Test func aNewHostHasAShorterPatience() {
         let patience = Duration.seconds(8)
         func isStalled(_ seconds: Double, isNew: Bool, hasNeverResponded: Bool) -> Bool {
             DownloadScheduler.IdleTime(time: .seconds(seconds), isNew: isNew).isStalled(

@@ -152,7 +152,7 @@ import Testing
     }
 
     /// How long a body is before it is decoded says nothing of how much there is to see.
-    @Test func whoWatchesIsToldTheLengthOfWhatThereIs() async throws {
+    @Test func progressTellsTheLengthOfTheDecodedBody() async throws {
         let packed = try gzip(of: 1 << 20)
         let origin = try LoopbackOrigin { request in
             request.path == "/packed"

@@ -48,7 +48,7 @@ import Testing
     enum Nothing: CaseIterable { case busy, noReply, silence }
 
     /// A try that doesn't come as far as a body takes nothing away from the next.
-    @Test(arguments: Nothing.allCases) func whatIsThereOutlastsATryWithoutABody(_ kind: Nothing) async throws {
+    @Test(arguments: Nothing.allCases) func aPartialBodyOutlastsATryWithoutABody(_ kind: Nothing) async throws {
         let isBack = Atomic(false)
         let origin = try origin { request in
             if isBack.load(ordering: .acquiring) { return part(request) }

@@ -129,7 +129,7 @@ import Testing
     }
 
     /// It belongs to all who wait for it, and none of them has to.
-    @Test func whoIsCancelledDoesNotWaitForIt() async throws {
+    @Test func aCancelledRequestDoesNotWaitForRobotsTxt() async throws {
         let origin = try LoopbackOrigin { _ in .silence }
         try await withDownloader { downloader in
             let downloads = (0..<3).map { number in

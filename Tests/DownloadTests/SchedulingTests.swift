@@ -143,7 +143,7 @@ import Testing
     }
 
     /// Many wait for the one place that the busy answer makes free: none of them goes out, and each is told why.
-    @Test(arguments: [429, 503]) func whatWaitsHeedsRetryAfter(_ status: Int) async throws {
+    @Test(arguments: [429, 503]) func waitingRequestsHeedRetryAfter(_ status: Int) async throws {
         let gate = Gate()
         let origin = try LoopbackOrigin { _ in
             gate.wait()

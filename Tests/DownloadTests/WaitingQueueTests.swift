@@ -27,7 +27,7 @@ import Testing
     }
 
     /// One place, seven asked for, then seven more: 1, 7 as asked then, 14…8, 6…2.
-    @Test func lastInFirstOutAsItIsDoneElsewhere() throws {
+    @Test func lastInFirstOutWithinAHostAndAPriority() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let host = try host("a.example")
         for id in UInt64(1)...7 { queue.insert(queued(id, host, rank: id == 1 ? -100 : -Int64(id))) }
@@ -59,7 +59,7 @@ import Testing
         #expect(queue.start(now: now, freePlaces: 3)?.id == 3)
     }
 
-    @Test func urgentWorkIsNextWhateverWaits() throws {
+    @Test func anUrgentRequestIsNextHoweverManyWait() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1_000))
         let host = try host("a.example")
         for id in UInt64(1)...1_000 { queue.insert(queued(id, host, rank: Int64(id))) }
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// The bound: one start of sixteen goes to the transfer that waits longest.
-    @Test func anEndlessStreamOfUrgentWorkStopsNobody() throws {
+    @Test func anEndlessStreamOfUrgentRequestsStarvesNone() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let host = try host("a.example")
         queue.insert(queued(1, host, priority: -100))
@@ -94,7 +94,7 @@ import Testing
         #expect(queue.count == 0)
     }
 
-    @Test func whatIsShedIsTheLeastUrgentOfTheFullestHosts() throws {
+    @Test func theLeastUrgentOfTheFullestHostsAreShed() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 1))
         let (full, other) = (try host("full.example"), try host("other.example"))
         for id in UInt64(1)...10 { queue.insert(queued(id, full, rank: Int64(id))) }
@@ -123,7 +123,7 @@ import Testing
     /// Counted and not timed: how many places are looked at with a million waiting, over ten hosts, with every tenth cancelled
     /// and every tenth re-ranked. What a place costs is the heap's, and the logarithm.
     /// In a process of its own, for the memory that so many take.
-    @Test func aStepLooksAtFewPlacesWhateverWaits() async {
+    @Test func aStepVisitsFewEntriesHoweverManyWait() async {
         await #expect(processExitsWith: .success) {
             let (tests, count) = (WaitingQueueTests(), UInt64(1_000_000))
             var queue = WaitingQueue(limits: HostLimits(perHost: 1))

@@ -59,7 +59,7 @@ struct AcceptDamagedTests {
     }
 
     /// Sixteen bits a sample, and pictures or variants of a single colour.
-    @Test func whatIsNoUsualPictureIsTakenAsWell() throws {
+    @Test func deepAndPlainPicturesAreAcceptedToo() throws {
         let deep = TestImages.png(64, 48, kind: .rgba16)
         let single = TestImages.png(64, 48, pixel: TestImages.solid((200, 100, 50, 255)))
         for whole in [deep, single, try make(one: single, "x,png,progressive"), try make(one: deep, "x,png")] {
@@ -89,7 +89,7 @@ struct AcceptDamagedTests {
         #expect(try Film(made.files[0]).durations.count == 4 && made.report.facts.damage != nil)
     }
 
-    @Test func whatIsWholeIsTheSame() throws {
+    @Test func aWholePictureIsMadeTheSame() throws {
         for format in Self.formats {
             let whole = try make(one: Self.picture, "x,\(format)")
             let made = try make(whole, "v=90x w=30x,webp", tolerance: Self.accepting)
@@ -98,7 +98,7 @@ struct AcceptDamagedTests {
     }
 
     /// Damaged bytes are never handed on as they are.
-    @Test func whatWouldBePassedOnIsMadeAnew() throws {
+    @Test func aDamagedPictureIsNeverPassedThrough() throws {
         let cut = Array(try make(one: Self.picture, "x,jpeg").dropLast(300))
         let made = try make(cut, "v=x,jpeg", tolerance: Self.accepting)
         #expect(made.files[0] != cut)
@@ -106,7 +106,7 @@ struct AcceptDamagedTests {
     }
 
     /// Formats that no decoder here gives a part of.
-    @Test(arguments: ["avif", "jxl", "tiff"]) func whatHasNoBeginningFails(format: String) throws {
+    @Test(arguments: ["avif", "jxl", "tiff"]) func formatsWithoutPartialDecodingFail(format: String) throws {
         let whole = try make(one: Self.picture, "x,\(format)")
         let cut = Array(whole.prefix(whole.count * 2 / 3))
         #expect(failure { _ = try make(cut, "v=x,png", tolerance: Self.accepting) } == .truncated)

@@ -122,7 +122,7 @@ struct AnimationCoderTests {
         #expect(first.files[0][7] == 1)
     }
 
-    @Test func whatIsNotWrittenBecomesGIFUnlessItWasNamed() throws {
+    @Test func anAnimationOfACoderWithoutASaverBecomesGIFUnlessNamed() throws {
         let reader = Flicker(writesAnimations: false, writesStills: false)
         let kept = try Self.made(Self.source, "a=10x", reader)
         #expect(kept.report.renditions.map(\.formatName) == ["gif"])
@@ -144,7 +144,7 @@ struct AnimationCoderTests {
     }
 
     @Test(arguments: ["a=10x,webp,coder:flicker", "a=10x,auto,coder:flicker", "a=10x,coder:a/b", "a=10x,coder"])
-    func whatCannotBeMeantIsRefused(spec: String) {
+    func contradictoryCodersAreRefused(spec: String) {
         #expect(throws: VariantSpecError.self) { try VariantSpec.parseList(spec) }
     }
 

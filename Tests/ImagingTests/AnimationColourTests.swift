@@ -41,7 +41,7 @@ struct AnimationColourTests {
         #expect(AnimationMetadataTests.chunk("ICCP", of: made) == nil)
     }
 
-    @Test func whoKeepsTheProfileKeepsThePixels() throws {
+    @Test func aKeptProfileKeepsThePixels() throws {
         let made = try make(
             Self.file(Self.displayP3), "a=x,webp,lossless,keep-profile,effort:3 b=x,webp,lossless c=x,gif,keep-profile")
         let films = try made.files.map { try Film($0) }
@@ -61,7 +61,7 @@ struct AnimationColourTests {
         #expect(made.frames[0][3] == 128 && made.frames[0][0] > 206 && made.frames[0][23 * 4 + 3] == 0)
     }
 
-    @Test func whatIsNoProfileOfItsColoursChangesNothing() throws {
+    @Test func aProfileOfAnotherColourSpaceChangesNothing() throws {
         let plain = try make(one: AnimationMetadataTests.film(), "12x,webp")
         var grey = Self.displayP3
         grey.replaceSubrange(16..<20, with: "GRAY".utf8)

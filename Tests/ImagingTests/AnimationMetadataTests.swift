@@ -162,7 +162,7 @@ struct AnimationMetadataTests {
     }
 
     /// libvips reads no more than eight megabytes.
-    @Test func whatIsNoBlockOfTagsIsLeftOut() throws {
+    @Test func unreadableMetadataIsLeftOut() throws {
         let exif = EXIF(camera: "Box 3", artist: "Ann", copyright: "Ann").bytes
         let large = exif + [UInt8](repeating: 0x41, count: 50 << 20)
         for noise in [Array("Exif".utf8), [UInt8](repeating: 0xFF, count: 3_000), [0], large] {

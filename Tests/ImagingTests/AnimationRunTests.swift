@@ -75,7 +75,7 @@ struct AnimationRunTests {
         #expect(try Self.info(file).contains("transparency"))
     }
 
-    @Test func whatABoundedFileBeginsWithIsLeftAlone() throws {
+    @Test func bytesBeforeTheAnimationAreUnchanged() throws {
         let size = PixelSize(width: 48, height: 28)
         for most in [3_000, nil] {
             let bytes = try withFile(Array("before".utf8)) { file in

@@ -48,12 +48,12 @@ struct AnimationSizeTests {
     }
 
     @Test(arguments: ["webp,max-bytes:200", "gif,max-bytes:200", "webp,lossless,max-bytes:2000"])
-    func whatCannotBeThatSmallFails(spec: String) throws {
+    func aSizeThatCannotBeReachedFails(spec: String) throws {
         let film = try Self.film()
         #expect(failure { _ = try make(one: film, "90x,\(spec)") } == .encode)
     }
 
-    @Test func whatFitsIsLeftAsItIs() throws {
+    @Test func aFileBelowItsMaximumIsUnchanged() throws {
         let film = try Self.film()
         #expect(try make(one: film, "90x,webp,max-bytes:9999999") == make(one: film, "90x,webp"))
     }
@@ -79,7 +79,7 @@ struct AnimationSizeTests {
     }
 
     /// A step a frame is within what may stay; a hundred of them must not add up.
-    @Test func whatChangesSlowlyIsFollowed() throws {
+    @Test func slowChangesAddUp() throws {
         func pixel(_ x: Int, _ y: Int, _ number: Int) -> Pixel {
             Pixel(red: UInt8(x * 2 + number), green: UInt8(y * 3 + number), blue: UInt8((x + y) & 127 + number))
         }
@@ -99,7 +99,7 @@ struct AnimationSizeTests {
     }
 
     /// Invisible noise of more colours than a palette has.
-    @Test func whatIsNearEnoughIsNotDrawnAgain() throws {
+    @Test func invisibleChangesAreNotDrawnAgain() throws {
         func size(noise: Int) throws -> Int {
             var random = SeededGenerator(seed: 7)
             return try encoded(

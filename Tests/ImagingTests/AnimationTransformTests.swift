@@ -77,7 +77,7 @@ struct AnimationTransformTests {
         #expect(film.frames.count == 5)
     }
 
-    @Test func whatIsPaddedIsTransparent() throws {
+    @Test func thePaddingOfAContainedFilmIsTransparent() throws {
         let film = try Film(make(one: Self.gif(60, 30).bytes, "60x60,contain,gif"))
         for frame in film.frames {
             #expect(frame[3] == 0 && frame[(30 * 60 + 30) * 4 + 3] == 255)

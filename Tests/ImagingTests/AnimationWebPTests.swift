@@ -116,7 +116,7 @@ struct AnimationWebPTests {
 
     /// libwebp counts in whole numbers, so colours may be off by a step or two for each blending.
     @Test(arguments: 0..<8)
-    func whatIsHalfTransparentIsBlended(seed: Int) throws {
+    func halfTransparentFramesAreBlended(seed: Int) throws {
         let parts = Self.parts(seed, isSoft: true)
         let film = try Film(Self.file(parts, loopCount: 0))
         let expected = Self.composed(parts)
@@ -136,7 +136,7 @@ struct AnimationWebPTests {
 
     /// What is seen is what is written: without loss the same, and as a GIF either opaque or nothing.
     @Test(arguments: [0, 3, 5])
-    func whatIsHalfTransparentComesOutSo(seed: Int) throws {
+    func halfTransparentPixelsStayHalfTransparent(seed: Int) throws {
         let file = try Self.file(Self.parts(seed, isSoft: true), loopCount: 0)
         let film = try Film(file)
         let made = try make(file, "a=x,webp,lossless,effort:2 b=x,gif")

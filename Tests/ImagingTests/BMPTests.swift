@@ -218,7 +218,7 @@ struct BMPTests {
     }
 
     @Test(arguments: [(4, 8), (5, 8), (1, 4), (2, 8), (3, 24), (0, 2), (0, 64)])
-    func whatIsNotReadIsBroken(compression: Int, bits: Int) {
+    func unknownCompressionsAreBadImages(compression: Int, bits: Int) {
         var bmp = TestBMP.all[0]
         (bmp.compression, bmp.bits) = (compression, bits)
         #expect(failure { _ = try facts(bmp.bytes) } == .badImage)

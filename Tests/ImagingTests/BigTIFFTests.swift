@@ -27,7 +27,7 @@ struct BigTIFFTests {
         #expect(found.bytes == (try Raster(TestImages.png(9, 7)).bytes))
     }
 
-    @Test(arguments: [false, true]) func whatIsCutEndsEarly(bigEndian: Bool) {
+    @Test(arguments: [false, true]) func aCutBigTIFFIsTruncated(bigEndian: Bool) {
         let file = TestImages.bigTIFF(9, 7, bigEndian: bigEndian)
         for length in 8..<file.count - 8 {
             let end = failure { _ = try make(Array(file.prefix(length)), "v=4x,png") }

@@ -116,7 +116,7 @@ struct ChecklistTests {
     // MARK: - Encoding
 
     @Test(arguments: [("rgba(0,0,255)", [0, 0, 255]), ("fedcba", [0xFE, 0xDC, 0xBA])])
-    func whatIsTransparentShowsTheBackgroundInAJPEG(name: String, colour: [Int]) throws {
+    func transparentPixelsShowTheBackgroundInAJPEG(name: String, colour: [Int]) throws {
         let clear = TestImages.png(40, 40, kind: .rgba, pixel: TestImages.solid((255, 0, 0, 0)))
         let hex = colour.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         for size in ["20x", "40x", "40x20,contain"] {

@@ -101,7 +101,7 @@ struct CoderTests {
     ]
 
     @Test(arguments: unreadable)
-    func whatACoderCantReadHasItsClass(word: String, rest: [UInt8], expected: FailureClass) {
+    func aCodersFailureKeepsItsClass(word: String, rest: [UInt8], expected: FailureClass) {
         let source = Array(word.utf8) + rest
         #expect(
             failure { _ = try Self.made(source, "a=5x", [Plain()], limits: ImageLimits(pixels: 10_000)) } == expected)

@@ -86,7 +86,7 @@ struct DamagedPassesTests {
         }
     }
 
-    @Test func whatHasComeIsShownWhereverItIsCut() throws {
+    @Test func aCutProgressivePNGShowsThePassesThatArrived() throws {
         #expect(Self.sources.count >= 18)
         for (name, whole) in Self.sources {
             let right = try Raster(make(one: whole, "x,png"))
@@ -143,7 +143,7 @@ struct DamagedPassesTests {
         }
     }
 
-    @Test func whatIsTooMuchToUnpackIsRefused() throws {
+    @Test func aCutPNGAboveTheMemoryLimitIsRefused() throws {
         let whole = try make(one: TestImages.png(200, 150), "x,png,progressive")
         let cut = Array(whole.prefix(whole.count - 40))
         let limits = ImageLimits(decoderBytes: 200 * 150 * 5)

@@ -44,7 +44,7 @@ struct DelegateTests {
         #expect(try Raster(made.files[0])[0, 0] == [9, 9, 9, 9])
     }
 
-    @Test func whatFailsIsOfClassDelegateAndSaysWhy() throws {
+    @Test func aFailingTransformIsOfClassDelegateAndSaysWhy() throws {
         let refusal = Change { _, _ in nil }
         for (spec, words) in [
             ("20x,delegate:change:mondays", "The transform 'change' failed: not mondays"),

@@ -35,7 +35,7 @@ struct EffectTests {
         #expect(after[5, 2] == [200, 0, 0])
     }
 
-    @Test func whatSticksOutOfACropIsCutOffAndNothingIsAnError() throws {
+    @Test func aCropIsClippedToThePictureAndAnEmptyOneFails() throws {
         #expect(try raster("crop:30:0:100:100").size == "10x20")
         #expect(failure { _ = try make(one: Self.flag(), "x,png,crop:40:0:5:5") } == .transform)
     }
@@ -92,7 +92,7 @@ struct EffectTests {
         }
     }
 
-    @Test func whatChangesNothingIsNoEffect() throws {
+    @Test func anEffectWithoutEffectIsLeftOut() throws {
         let plain = try VariantSpec.parse("a=20x").canonical
         for effect in [
             "rotate:0", "rotate:-360", "brightness:1", "contrast:1", "saturation:1", "gamma:1", "pad:0:0:0:0",

@@ -15,7 +15,7 @@ struct EncoderMemoryTests {
         ("x,jxl,effort:7,pad:0:2300:2300:0", "jxl", 3), ("x,gif,pad:0:4300:4300:0", "gif", 16),
         ("x,webp,lossless,pad:0:5900:5900:0", "webp", 33),
     ])
-    func whatIsTooLargeIsSaid(spec: String, format: String, most: Int) throws {
+    func aPictureTooLargeForItsEncoderFailsWithTheLimit(spec: String, format: String, most: Int) throws {
         do {
             _ = try make(one: TestImages.png(8, 8), spec)
             Issue.record("\(spec) was made")
@@ -27,12 +27,12 @@ struct EncoderMemoryTests {
     }
 
     /// One that is chosen from others isn't asked.
-    @Test func whatIsTooLargeIsNotChosen() throws {
+    @Test func anAutomaticFormatIsNeverOneThatIsTooLarge() throws {
         let made = try make(TestImages.png(8, 8), "a=x,auto:jxl+jpeg,pad:0:3900:3900:0:white")
         #expect(made.report.renditions[0].format == .jpeg)
     }
 
-    @Test func jpegXLTakesLessEffortForWhatIsLarge() {
+    @Test func jpegXLTakesLessEffortForLargePictures() {
         let encoding = Encoding(.jxl, quality: nil, VariantOptions())
         #expect(encoding.effort(pixels: 3_500_000) == 7)
         #expect(encoding.effort(pixels: 3_500_001) == 3)

@@ -96,7 +96,7 @@ struct EncodingTests {
 struct PassThroughTests {
     private static func jpeg() throws -> [UInt8] { try make(one: TestImages.png(60, 40), "x,jpeg,q93") }
 
-    @Test func whatIsThereAlreadyIsPassedOn() throws {
+    @Test func aSourceThatEqualsTheVariantIsPassedThrough() throws {
         let source = try Self.jpeg()
         for spec in ["60x40", "x,jpeg", "100x100", "60x,keep-metadata", "x,max-bytes:100000"] {
             let made = try make(source, "v=\(spec)")
@@ -106,7 +106,7 @@ struct PassThroughTests {
         }
     }
 
-    @Test func whatIsAskedForInAnyOtherWayIsMade() throws {
+    @Test func aSourceThatDiffersFromTheVariantIsEncoded() throws {
         let source = try Self.jpeg()
         for spec in ["59x", "x,jpeg,q60", "x,webp", "x,invert", "x,progressive", "60x50,contain"] {
             #expect(try make(one: source, spec) != source, "\(spec) gives the same")
@@ -178,7 +178,7 @@ struct MetadataTests {
     }
 
     /// Ours are written into a file that is finished: it must still be one.
-    @Test(arguments: ["tiff", "jxl", "png"]) func whatGotTagsIsStillAPicture(format: String) throws {
+    @Test(arguments: ["tiff", "jxl", "png"]) func aFileWithMetadataIsStillAPicture(format: String) throws {
         let plain = try Raster(make(one: TestImages.png(40, 30), "20x,png"))
         for options in ["", ",keep-metadata"] {
             let tagged = try Raster(make(one: Self.tagged(), "20x,\(format)\(options)"))
@@ -218,7 +218,7 @@ struct MetadataTests {
         }
     }
 
-    @Test func whatHasTagsToStripIsNotPassedOn() throws {
+    @Test func aSourceWithMetadataIsNotPassedThrough() throws {
         let source = try Self.tagged()
         #expect(try make(one: source, "x,jpeg") != source)
         #expect(try make(one: source, "x,jpeg,keep-metadata") == source)

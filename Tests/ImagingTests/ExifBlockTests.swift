@@ -33,7 +33,7 @@ struct ExifBlockTests {
         }
     }
 
-    @Test(arguments: [false, true]) func whatIsReadIsWrittenForEitherByteOrder(bigEndian: Bool) throws {
+    @Test(arguments: [false, true]) func bothByteOrdersAreReadAndWritten(bigEndian: Bool) throws {
         let source = Self.block(bigEndian: bigEndian)
         let block = try #require(source.withUnsafeBytes { ExifBlock($0) { _ in true } })
         let (main, camera) = Self.entries(block.bytes)

@@ -56,13 +56,13 @@ struct IdentityTests {
     }
 
     /// An effect that does nothing needs nothing either.
-    @Test func whatIsNotSeenIsNotAskedFor() throws {
+    @Test func anInvisibleWatermarkNeedsNoFile() throws {
         #expect(try VariantSpec.parse("a=5x,watermark:a.png:opacity=0").assetNames.isEmpty)
         #expect(try VariantSpec.parse("a=5x,watermark:a.png:opacity=0.5").assetNames == ["a.png"])
     }
 
     @Test(arguments: ["transparent", "#12345600", "#123456fe", "#fff8", "red"])
-    func whatLiesUnderAPictureIsOpaque(colour: String) {
+    func backgroundsOfOpaqueFormatsMustBeOpaque(colour: String) {
         let wanted = "must be a colour without transparency such as #ff8800 or white, not '\(colour)'"
         let cases = [
             ("a=5x,jpeg,background:\(colour)", "a=5x,jpeg,background:\(colour): 'background' \(wanted)"),

@@ -22,7 +22,7 @@ struct JPEGDamageTests {
         failure { _ = try make(bytes, specs) }
     }
 
-    @Test(arguments: ["", ",progressive"]) func whatLacksAPartIsABadImage(options: String) throws {
+    @Test(arguments: ["", ",progressive"]) func aJPEGWithAGapIsABadImage(options: String) throws {
         let whole = try Self.picture(options)
         let middle = whole.count / 2
         let nothing = [UInt8](repeating: 0, count: 4_000)
@@ -41,7 +41,7 @@ struct JPEGDamageTests {
         }
     }
 
-    @Test(arguments: ["", ",progressive"]) func whatNobodyMissesIsNoDamage(options: String) throws {
+    @Test(arguments: ["", ",progressive"]) func surplusBytesOfAJPEGAreNoDamage(options: String) throws {
         let whole = try Self.picture(options)
         let end = whole.count - 2
         let harmless: [(name: String, bytes: [UInt8])] = [

@@ -91,7 +91,7 @@ struct PNGSuiteTests {
         return file + TestImages.pngChunk("IEND", [])
     }
 
-    @Test func thoseThatAreCorruptEndInAClass() throws {
+    @Test func corruptFilesEndInAClass() throws {
         let files = Self.files(corrupt: true)
         #expect(files.count == 14)
         for file in files {

@@ -47,7 +47,7 @@ struct PreviewTests {
     }
 
     @Test(arguments: ["x,jpeg,q90", "x,jpeg,q80,chroma:420", "x,png", "x,gif"])
-    func whatComesFromTheTopShowsItsCompleteRows(spec: String) throws {
+    func aPreviewFromTheTopShowsItsCompleteRows(spec: String) throws {
         let file = try make(one: Self.photograph, spec)
         let whole = try Raster(file)
         var rows: [Int] = []

@@ -42,7 +42,7 @@ struct FilterTableTests {
         #expect(FilterTable(from: from, to: to).overlap <= 7)
     }
 
-    @Test func whatStaysTheSameIsCopied() {
+    @Test func aScaleOfOneCopies() {
         let table = FilterTable(from: 9, to: 9)
         #expect(table.windows.map(\.start) == Array(0..<9))
         #expect(table.windows.allSatisfy { $0.count == 1 })
@@ -97,7 +97,7 @@ struct ResamplerTests {
         #expect(shrunk(picture, size, to: size, PixelLayout(channels: channels, hasAlpha: false)) == picture)
     }
 
-    @Test func whatIsTransparentGivesNoColour() {
+    @Test func transparentPixelsGiveNoColour() {
         // Left half opaque red, right half transparent green.
         let row: [UInt8] = (0..<32).flatMap { $0 < 16 ? [255, 0, 0, 255] : [0, 255, 0, 0] }
         let size = PixelSize(width: 32, height: 8)

@@ -73,7 +73,7 @@ struct SampleTests {
         #expect(isNear(try pixel(deep), [255, 128, 0], within: 1))
     }
 
-    @Test func whatIsNoColourIsRefused() {
+    @Test func samplesThatAreNoColoursAreRefused() {
         let heights = picture(Self.bytes([Int16(-120)]), channels: 1, bits: 16, format: 2, photometric: 1)
         let waves = picture(Self.bytes([Float(1), 2]), channels: 1, bits: 64, format: 6, photometric: 1)
         for source in [heights, waves] {
@@ -140,7 +140,7 @@ struct AnimatedJXLTests {
         #expect(placeholders.dominantColour == "#ff0000")
     }
 
-    @Test func whatIsCutOffIsNotDone() throws {
+    @Test func aCutFileIsNotDone() throws {
         for end in 0..<Self.flags.count {
             let code = failure { _ = try make(Array(Self.flags.prefix(end)), "a=8x,png") }
             #expect(code == (end == 0 ? .badImage : .truncated), "\(end)")

@@ -29,7 +29,7 @@ struct StructureTests {
 
     /// Boxes that hold pictures: with one of them a broken file is whole; a file that has none is cut.
     @Test(arguments: [("mdat", true), ("jxlc", true), ("jxlp", true), ("free", false)])
-    func whatHoldsPictures(name: String, isWhole: Bool) {
+    func boxesWithPicturesDecideWhetherAFileIsWhole(name: String, isWhole: Bool) {
         let file = Self.box("ftyp", Array("heic".utf8) + [0, 0, 0, 0]) + Self.box(name, [1, 2, 3])
         #expect(file.withUnsafeBytes { Boxes.endEarly(ByteReader($0)) } == !isWhole)
         #expect(file.dropLast().withUnsafeBytes { Boxes.endEarly(ByteReader($0)) })

@@ -72,7 +72,7 @@ struct TIFFColourTests {
             // Halved differences, said or not.
             (530, 3, [2, 2]), (530, 3, [2, 1]), (530, 3, []), (339, 3, [2, 2, 2]),
         ])
-    func whatMakesNoSenseIsRefused(tag: Int, type: Int, values: [Int]) {
+    func contradictoryTagsAreRefused(tag: Int, type: Int, values: [Int]) {
         let source = Self.picture([76, 85, 255], tags: Self.whole + [(tag, type, values)])
         #expect(failure { _ = try make(source, "a=8x,png") } == .badImage)
     }

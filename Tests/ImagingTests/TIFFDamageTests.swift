@@ -34,7 +34,7 @@ struct TIFFDamageTests {
             ])
     }
 
-    @Test func whatIsWholePasses() throws {
+    @Test func wholeFilesPass() throws {
         for bytes in [try Self.strips(), Self.tile(), Self.tile(compression: 32_946)] {
             for specs in Self.specs { #expect(Self.code(bytes, specs) == nil, "'\(specs)'") }
         }

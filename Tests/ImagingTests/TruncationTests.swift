@@ -54,7 +54,7 @@ struct TruncationTests {
 
     private static func encoded(_ spec: String) throws -> [UInt8] { try make(one: picture, spec) }
 
-    @Test(arguments: wholes) func whatIsNotWholeIsNoSuccess(_ whole: Whole) throws {
+    @Test(arguments: wholes) func aCutFileNeverSucceeds(_ whole: Whole) throws {
         let bytes = try whole.make()
         #expect(failure { _ = try make(bytes, "v=20x,png") } == nil)
         let ends = whole.isGIF ? Set(TestGIF.frameEnds(of: bytes)) : []

@@ -223,7 +223,7 @@ struct CanonicalTests {
         #expect(try Self.canonical(left) != Self.canonical(right))
     }
 
-    @Test func whatAVariantSaysItselfIsNotChangedByItsJob() throws {
+    @Test func aVariantsOwnOptionOverridesItsJobs() throws {
         let spec = try VariantSpec.parse("a=5x,decode-first-frame-only:no")
         #expect(try spec.with([.decodeFirstFrameOnly]).canonical == spec.canonical)
         #expect(try VariantSpec.parse("a=5x").with([.decodeFirstFrameOnly]).canonical != spec.canonical)

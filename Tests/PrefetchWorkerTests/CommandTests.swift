@@ -68,7 +68,7 @@ import Testing
         (#"echo '{"ok":true}'"#, "must answer with a line"), (#"echo '{"ok":false}'; cat"#, "must answer with a line"),
         ("kill -9 $$", "was ended by signal 9"), ("head -c 3000000 /dev/zero >&2; exit 4", "ended with code 4"),
     ])
-    func whatGoesWrongIsSaid(script: String, words: String) async throws {
+    func aFailingCommandIsReportedWithTheReason(script: String, words: String) async throws {
         guard case .failure(let refusal) = try await run(script), case let message = refusal.message else {
             Issue.record("it went well")
             return
@@ -85,7 +85,7 @@ import Testing
         "sleep 60", "sleep 60 & exec >&- 2>&-; sleep 60", "exec >&- 2>&-; sleep 60 & sleep 60",
         "(sleep 60; echo x) | cat", "trap : TERM INT; sleep 60; sleep 60",
     ])
-    func whoTakesTooLongIsEndedWithAllThatItStarted(script: String) async throws {
+    func aCommandThatTakesTooLongIsEndedWithItsChildren(script: String) async throws {
         let clock = ContinuousClock()
         let mark = "PW\(UInt32.random(in: 0 ... .max))"
         let started = clock.now
@@ -105,7 +105,7 @@ import Testing
         #expect(clock.now - started < .seconds(45))
     }
 
-    @Test func whatItLeavesInTheBackgroundIsEnded() async throws {
+    @Test func backgroundProcessesOfACommandAreEnded() async throws {
         let mark = "PW\(UInt32.random(in: 0 ... .max))"
         let script = "\(mark)=1; export \(mark); sleep 300 >/dev/null 2>&1 & \(Self.answer)"
         #expect(try await run(script) == .success("picture"))

@@ -24,7 +24,7 @@ struct MemoryBudgetTests {
         #expect(end.now == 0 && end.most <= 100 && end.turns == 200)
     }
 
-    @Test func whoAsksForMoreThanThereIsHasItAll() async {
+    @Test func aRequestLargerThanTheBudgetTakesAllOfIt() async {
         let budget = MemoryBudget(bytes: 10)
         #expect(await budget.holding(1_000) { 7 } == 7)
         #expect(await budget.holding(10) { 8 } == 8)

@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func whatWasLostIsQueuedAgain() async throws {
+    @Test func lostBlobsAreQueuedAgain() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), "--variant", "thumb=16x12,png")
             try await w.drain()

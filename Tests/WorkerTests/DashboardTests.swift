@@ -281,7 +281,7 @@ import Testing
         (["--listen", "example.com:80"], "no IP address"), (["--listen", "127.0.0.1:99999"], "no address"),
         (["--dashboard-token-file", "/nonexistent"], "can't be read"),
     ])
-    func whatCanNotBeServedIsRefused(_ arguments: [String], _ words: String) async throws {
+    func anUnusableAddressOfTheDashboardIsRefused(_ arguments: [String], _ words: String) async throws {
         try await withWorker { w in
             try await w.run("init")
             let refused = try await w.run(["dashboard"] + arguments, expecting: 64)

@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func whatACommandDoesWrongIsOfItsClass() async throws {
+    @Test func aDelegateCommandsFailureIsOfClassDelegate() async throws {
         try await withWorker(Self.grey) { w in
             let scripts = [
                 "slow": "sleep 60", "much": "echo '{\"ok\":true}'; cat /dev/zero", "code": "echo oh dear >&2; exit 3",
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func whoWritesJobsCantNameAProgram() async throws {
+    @Test func aVariantCannotNameAProgram() async throws {
         try await withWorker(Self.grey) { w in
             try await w.run("init")
             for effect in ["command:/bin/true", "command:../bin/true", "command:true"] {

@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func whoAsksIsSaid() async throws {
+    @Test func theContactStandsInTheUserAgent() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain("--contact", "https://example.com/bot")

@@ -116,7 +116,7 @@ import Testing
 
     /// The operator may allow them later, so they are not listed.
     @Test(arguments: ["file:///etc/passwd", "FILE:///etc/passwd", "data:image/png;base64,AAAA"])
-    func whatIsNotFetchedIsDenied(_ url: String) async throws {
+    func fileAndDataURLsAreDeniedByDefault(_ url: String) async throws {
         try await withWorker { w in
             try await w.enqueue(url)
             try await w.run("run", "--drain", "--min-free", "0", expecting: 2)

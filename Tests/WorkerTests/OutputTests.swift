@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func whatASettingRefusesIsNoFaultOfAHost() async throws {
+    @Test func aRefusalByOurSettingsIsNoFailureOfAHost() async throws {
         try await withWorker { w in
             try await w.enqueue("http://10.0.0.1/1.png", "file:///1.png")
             let ran = try await w.drain(expecting: 2)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func whatIsWatchedIsALineWhereThereIsNoTerminal() async throws {
+    @Test func watchedStatusIsALineWithoutATerminal() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), "--name", "shop")
             _ = try w.start()

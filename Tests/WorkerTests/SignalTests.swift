@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func whatIsStillRunningAfterTheGraceGoesBack() async throws {
+    @Test func itemsStillActiveAfterTheGraceGoBackToTheQueue() async throws {
         let isSlow = Mutex(true)
         try await withWorker({ isSlow.withLock { $0 } ? .silence : Pictures.reply($0) }) { w in
             try await w.enqueue((0..<10).map { w.url("/\($0).png") })
@@ -54,7 +54,7 @@ import Testing
     }
 
     /// Long before the silence is a timeout, and the grace is over.
-    @Test func whatGetsNothingIsNotWaitedFor() async throws {
+    @Test func aStoppingWorkerDoesNotWaitForSilentTransfers() async throws {
         let isSilent = Mutex(true)
         try await withWorker({ isSilent.withLock { $0 } ? .silence : Pictures.reply($0) }) { w in
             try await w.enqueue((0..<10).map { w.url("/\($0).png") })

@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: ["sources", "variants", "oldest"])
-    func whatGoesFirstIsWhatWasAskedFor(_ first: String) async throws {
+    func theOptionDecidesWhichFilesGoFirst(_ first: String) async throws {
         try await withWorker { w in
             try await w.enqueue((0..<2).map { w.url("/\($0).png") }, "--variant", "thumb=16x12,png")
             try await w.drain()

@@ -5,7 +5,7 @@ import Testing
 
 /// What people are told of items that wait, and of those whose URLs are on the blacklist.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct WaitingCommandTests {
-    @Test func whatWaitsForAHostsPlacesIsToldByEveryCommand() async throws {
+    @Test func everyCommandTellsThatItemsWaitForAHostsLimit() async throws {
         let gate = Gate()
         try await withWorker({ request in
             gate.wait()
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func whatWaitsForADownloadSlotSaysSo() async throws {
+    @Test func anItemThatWaitsForTheDownloadLimitSaysSo() async throws {
         let gate = Gate()
         try await withWorker({ request in
             gate.wait()

@@ -62,7 +62,7 @@ struct LongAnimationTests {
     }
 
     /// Noise, of which an encoder makes many megabytes: more of them take no more memory.
-    @Test func whatIsWrittenIsNotHeld() async throws {
+    @Test func writtenFramesAreNotHeldInMemory() async throws {
         var peaks: [Int] = []
         var sizes: [Int] = []
         for frames in [Self.frames / 5, Self.frames] {

@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func whatArrivesHasToMatch() async throws {
+    @Test func aBodyMustMatchTheItemsHash() async throws {
         let picture = Pictures.png(1)
         try await withWorker { w in
             let hash = try await w.sha256(picture)
