@@ -26,7 +26,7 @@ struct EventsCommand: AsyncParsableCommand {
         help: "Only this job; the command ends when the job has ended.", transform: { try JobNumber.read($0) })
     var job: Int64?
 
-    @Option(Setting.time("since", nil, "Only events of this last time, such as 90m, 12h or 7d."))
+    @Option(Setting.time("since", nil, "Only events of the last so much time, such as 90m, 12h or 7d."))
     var since: Int64?
 
     @Option(help: ArgumentHelp("Only events after the one with this id.", valueName: "id"))
