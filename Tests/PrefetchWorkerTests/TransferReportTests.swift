@@ -90,4 +90,23 @@ import Testing
             #expect(try await place.store.reports.results(job: jobs, after: 0, limit: 1).first?.bytesFrom == .network)
         }
     }
+
+    @Test(.enabled(if: Workplace.isBuilt, Workplace.notBuilt))
+    func `A picture that arrives slowly is shown before it is whole`() async throws {
+        let png = TestImages.png(400, 300)
+        let origin = try LoopbackOrigin { _ in .slowly(png, pieces: 12, pause: 300) }
+        let previews = Mutex<[Preview]>([])
+        try await withWorkplace(configure: {
+            $0.onPreview = { preview in previews.withLock { $0.append(preview) } }
+        }) { (place) async throws in
+            _ = try await place.store.queue.enqueue(NewJob(urls: [origin.url("/a.png")], options: "progressive"))
+            try await place.drain()
+        }
+        let shown = previews.withLock { $0 }
+        #expect(!shown.isEmpty)
+        for preview in shown {
+            #expect(preview.url == origin.url("/a.png") && preview.expected == Int64(png.count))
+            #expect(preview.received < Int64(png.count) && preview.image.starts(with: "RIFF".utf8))
+        }
+    }
 }

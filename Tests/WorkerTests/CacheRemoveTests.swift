@@ -77,6 +77,20 @@ import Testing
         }
     }
 
+    @Test func aDELETEKeepsBytesThatAnotherURLNeeds() async throws {
+        try await withWorker({ _ in .ok(Pictures.png(1)) }) { w in
+            try await cached(w, ["/a", "/b"])
+            try await w.sql("DELETE FROM entries WHERE url = '\(w.url("/a"))'")
+            try await w.run("cache", "gc")
+            #expect(w.blobs.count == 3)
+            #expect(try await w.run("get", w.url("/a"), expecting: 1).output == "")
+            #expect(try w.bytes(of: try await w.path(w.url("/b"))) == Pictures.png(1))
+            try await w.sql("DELETE FROM entries WHERE url = '\(w.url("/b"))'")
+            try await w.run("cache", "gc")
+            #expect(w.blobs.isEmpty)
+        }
+    }
+
     @Test func aDELETEBesideAWorkerTakesFilesAndLinks() async throws {
         try await withWorker { w in
             try await cached(w, ["/1.png", "/2.png"], "--links", "tree")

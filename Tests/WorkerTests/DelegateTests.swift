@@ -46,7 +46,39 @@ import Testing
         }
     }
 
+    @Test func aProgramThatEmbedsTheWorkerServesAddressesOfItsOwn() async throws {
+        let program = FilePath(TestWorker.binary).removingLastComponent().appending("SepiaWorker").string
+        try await withWorker { w in
+            let run = try await w.run(
+                [w.database, w.cache, "v=2x2", "colour:ff8800", "colour:nothing"], program: program)
+            let rows = run.lines.map { $0.split(separator: " ").map(String.init) }
+            let made = try #require(rows.first { $0[0] == "v" })
+            let bytes = try w.bytes(of: "\(w.cache)/\(made[2])")
+            #expect([bytes[16], bytes[18], bytes[20]] == [0xFF, 0x88, 0x00], "\(bytes)")
+            #expect(run.lines.contains { $0.contains("A colour is six hexadecimal digits.") }, "\(run.lines)")
+            #expect(run.errors.contains("colour:ff8800: 144 bytes") && w.origin.requests.isEmpty, "\(run.errors)")
+        }
+    }
+
     // MARK: - Commands
+
+    /// A program that is asked for each item's settings.
+    @Test func aDelegateCommandChangesTheSettingsOfOneItem() async throws {
+        try await withWorker(Self.grey) { w in
+            let answer = #"{"variants":"small=8x6,png","options":"discard-original","headers":{"X-Own":"1"}}"#
+            let chooser = try program(
+                "chooser",
+                #"while read -r line; do case "$line" in */b.png*) echo '\#(answer)';; *) echo '{}';; esac; done"#, w)
+            try await w.enqueue([w.url("/a.png"), w.url("/b.png")], "--variant", "v=20x,png")
+            try await w.drain("--delegate-command", "\(chooser):options")
+            func names(_ path: String) async throws -> [String] {
+                try await w.rows("SELECT variant FROM results WHERE url = '\(w.url(path))' ORDER BY variant")
+            }
+            #expect(try await names("/a.png") == ["original", "v"])
+            #expect(try await names("/b.png") == ["small"])
+            #expect(w.origin.requests.filter { $0.header("X-Own") == "1" }.map(\.path) == ["/b.png"])
+        }
+    }
 
     @Test(.enabled(if: hasVips)) func theExampleCommandMakesSepia() async throws {
         try await withWorker(Self.grey) { w in

@@ -47,7 +47,7 @@ extension LinkKeeper {
             try await settle(changed)
         } catch {
             logger.warning(
-                "Some links may be missing or outdated; 'worker cache verify' repairs them.", metadata: ["error": "\(error)"])
+                "Some links may be missing; 'worker cache verify' repairs them.", metadata: ["error": "\(error)"])
         }
     }
 }

@@ -60,6 +60,25 @@ import Testing
         }
     }
 
+    @Test func aWorkersConnectTimeoutChangesWhileItRuns() async throws {
+        let port = try FullPort()
+        defer { port.close() }
+        try await withWorker { w in
+            try await w.enqueue(w.url("/1.png"))
+            _ = try w.start("--connect-timeout", "60s", "--silence-timeout", "60s")
+            try await w.untilEnded("1")
+            try await w.run("limits", "--connect-timeout", "300ms")
+            // Workers read the limits every 400 ms.
+            try await Task.sleep(for: .seconds(1))
+            let began = ContinuousClock.now
+            try await w.enqueue("http://127.0.0.1:\(port.number)/1.png", "--option", "max-tries=1")
+            try await w.untilEnded("2")
+            #expect(ContinuousClock.now - began < .seconds(30))
+            #expect(["connect", "timeout"].contains(try await w.value("SELECT class FROM failures")))
+            #expect(try await w.run("limits").output.contains("connect-timeout: 300ms"))
+        }
+    }
+
     @Test func allLimitsOfAWorkerChangeWhileItRuns() async throws {
         try await withWorker({ request in
             request.path.hasPrefix("/slow") ? .slowly(Pictures.png(1), pieces: 40, pause: 200) : Pictures.reply(request)
