@@ -207,7 +207,7 @@ import Testing
         gate.share = HostShare.none
         #expect(!gate.mayStart(running: 0))
         #expect(gate.wait(of: "a.example", running: 0, now: at(0))?.reason.contains("--per-host") == true)
-        gate.share = HostShare(places: 2, parts: 2)
+        gate.share = HostShare(slots: 2, parts: 2)
         #expect(gate.mayStart(running: 1))
         #expect(!gate.mayStart(running: 2))
     }

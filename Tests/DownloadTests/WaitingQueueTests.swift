@@ -50,13 +50,13 @@ import Testing
         var queue = WaitingQueue(limits: HostLimits(perHost: 6))
         let (slow, quick) = (try host("slow.example"), try host("quick.example"))
         for id in UInt64(1)...3 { queue.insert(queued(id, slow, rank: Int64(id))) }
-        #expect(queue.start(now: now, freePlaces: 2)?.id == 1)
-        #expect(queue.start(now: now, freePlaces: 1)?.id == 2)
+        #expect(queue.start(now: now, freeSlots: 2)?.id == 1)
+        #expect(queue.start(now: now, freeSlots: 1)?.id == 2)
         queue.changeStalled("slow.example", by: 2)
-        #expect(queue.start(now: now, freePlaces: 2) == nil)
+        #expect(queue.start(now: now, freeSlots: 2) == nil)
         queue.insert(queued(9, quick, priority: -100))
-        #expect(queue.start(now: now, freePlaces: 2)?.id == 9)
-        #expect(queue.start(now: now, freePlaces: 3)?.id == 3)
+        #expect(queue.start(now: now, freeSlots: 2)?.id == 9)
+        #expect(queue.start(now: now, freeSlots: 3)?.id == 3)
     }
 
     @Test func anUrgentRequestIsNextHoweverManyWait() throws {
@@ -150,12 +150,12 @@ extension WaitingQueueTests {
     @Test func aHostWithoutAShareWaitsAndStartsOnceItHasOne() throws {
         var queue = WaitingQueue(limits: HostLimits(perHost: 4))
         let (a, b) = (try host("a.example"), try host("b.example"))
-        queue.setShares(["a.example": HostShare(places: 2, parts: 2)])
+        queue.setShares(["a.example": HostShare(slots: 2, parts: 2)])
         for id in UInt64(1)...4 { queue.insert(queued(id, a, name: Int64(id))) }
         queue.insert(queued(5, b, name: 5))
         #expect([queue.start(now: now)?.id, queue.start(now: now)?.id, queue.start(now: now)?.id] == [1, 2, nil])
         #expect(queue.waits(longerThan: .zero, now: .now).map(\.id).sorted() == [3, 4, 5])
-        queue.setShares(["b.example": HostShare(places: 1, parts: 2)])
+        queue.setShares(["b.example": HostShare(slots: 1, parts: 2)])
         #expect(queue.start(now: now)?.id == 5)
         queue.setShares(nil)
         #expect([queue.start(now: now)?.id, queue.start(now: now)?.id] == [3, 4])

@@ -53,7 +53,7 @@ struct FairSharesTests {
                 -> Int?
             {
                 try await store.hosts.takeShares(demand(running, waiting, share: share), worker: worker, wasIdle: false)
-                    .hosts?["a.example"]?.places
+                    .hosts?["a.example"]?.slots
             }
             // The first doesn't know of the second yet, and still has everything.
             #expect(try await ask(second, other, 0, 9, 0) == 0)

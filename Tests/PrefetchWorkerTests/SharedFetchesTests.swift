@@ -48,11 +48,11 @@ struct SharedFetchesTests {
     /// The downloader holds its own lock in such a handler, and reads places under that lock.
     @Test func `A fetch that is cancelled may ask for its place`() async {
         let asker = Task { [fetches, origin] in
-            let value = await fetches.join("a", user: 7, place: FetchPlace(priority: 1, rank: 1)) {
+            let value = await fetches.join("a", user: 7, position: FetchPosition(priority: 1, rank: 1)) {
                 await withTaskCancellationHandler {
                     await origin.fetch()
                 } onCancel: {
-                    _ = fetches.place("a")
+                    _ = fetches.position("a")
                 }
             }
             fetches.leave("a", user: 7)
@@ -67,8 +67,8 @@ struct SharedFetchesTests {
     @Test func `Those who wait for the same are known by the number of the first`() async {
         let askers = ([7, 3, 9] as [Int64]).map { user in
             Task { [fetches, origin] in
-                let place = FetchPlace(priority: 0, rank: user)
-                _ = await fetches.join("a", user: user, place: place) { await origin.fetch() }
+                let place = FetchPosition(priority: 0, rank: user)
+                _ = await fetches.join("a", user: user, position: place) { await origin.fetch() }
                 fetches.leave("a", user: user)
             }
         }
@@ -134,8 +134,8 @@ struct SharedFetchesTests {
     /// What a re-ranking told: `name priority rank`.
     private final class Moves: Sendable {
         let told = Shared<[String]>([])
-        func note(_ name: Int64, _ place: FetchPlace) {
-            told.withLock { $0.append("\(name) \(place.priority) \(place.rank)") }
+        func note(_ name: Int64, _ position: FetchPosition) {
+            told.withLock { $0.append("\(name) \(position.priority) \(position.rank)") }
         }
         var all: [String] { told.withLock { $0 } }
     }
@@ -146,14 +146,14 @@ struct SharedFetchesTests {
         let fetches = SharedFetches<Int>(rerank: { moves.note($0, $1) })
         let join: @Sendable (Int64, Int, Int64) -> Task<Int, Never> = { user, priority, rank in
             Task {
-                await fetches.join("a", user: user, place: FetchPlace(priority: priority, rank: rank)) {
+                await fetches.join("a", user: user, position: FetchPosition(priority: priority, rank: rank)) {
                     while !isOpen.withLock({ $0 }) { try? await Task.sleep(for: .milliseconds(2)) }
                     return 7
                 }
             }
         }
         let first = join(1, 0, 5)
-        #expect(await eventually { fetches.place("a") == FetchPlace(priority: 0, rank: 5) })
+        #expect(await eventually { fetches.position("a") == FetchPosition(priority: 0, rank: 5) })
         let urgent = join(2, 50, 9)
         #expect(await eventually { moves.all == ["1 50 9"] })
         let lazy = join(3, -50, 1)

@@ -130,7 +130,7 @@ struct WaitingTests {
             async let summary = place.drain()
             try await check(
                 place, 3, for: "loaders of the program",
-                "The place for a loader is taken by another picture (--concurrency).")
+                "The slot for a loader is taken by another picture (--concurrency).")
             isOpen.withLock { $0 = true }
             _ = try await summary
             #expect(try await place.progress(job).done == 4)

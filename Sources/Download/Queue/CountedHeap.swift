@@ -37,5 +37,5 @@ struct CountedHeap<Element: Comparable> {
 
 extension WaitingQueue {
     /// Operations of all its heaps so far.
-    var steps: Int { heads.steps + ages.steps + releases.steps + hosts.values.reduce(0) { $0 + $1.places.steps } }
+    var steps: Int { heads.steps + ages.steps + releases.steps + hosts.values.reduce(0) { $0 + $1.positions.steps } }
 }

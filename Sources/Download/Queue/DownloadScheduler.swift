@@ -18,9 +18,9 @@ final class DownloadScheduler: Sendable {
         /// `maxUnconsumed` minus the concurrency; it stays the same when the concurrency changes.
         let headRoom: Int
         var running: [UInt64: Running] = [:]
-        /// Number of stalled transfers. They hold no place that another host could use.
+        /// Number of stalled transfers. They hold no slot that another host could use.
         var stalled = 0
-        /// Since when no place has become free.
+        /// Since when no slot has become free.
         var fullSince: ContinuousClock.Instant?
         var unconsumed = 0
         var bytes: Int64 = 0
@@ -155,7 +155,7 @@ extension DownloadScheduler {
         state.withLock {
             DownloadCounts(
                 running: $0.running.count, stalled: $0.stalled, waiting: $0.queue.count,
-                freePlaces: max(0, $0.freePlaces),
+                freeSlots: max(0, $0.freeSlots),
                 unconsumed: $0.unconsumed, isHeldByBodies: $0.isHeldByBodies, bytes: $0.bytes, saved: $0.saved)
         }
     }

@@ -41,7 +41,7 @@ struct HostGate {
 
     func mayStart(running: Int) -> Bool {
         guard heldUntil == nil, blockedUntil == nil else { return false }
-        return running < min(isProbed ? 1 : max(1, Int(window)), share?.places ?? .max)
+        return running < min(isProbed ? 1 : max(1, Int(window)), share?.slots ?? .max)
     }
 
     mutating func setLimits(_ limits: HostLimits) {

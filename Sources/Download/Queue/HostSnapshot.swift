@@ -66,9 +66,9 @@ extension WaitingQueue {
 
     /// Requests with an id that have been queued for longer than `time`.
     func waits(longerThan time: Duration, now: ContinuousClock.Instant) -> [DownloadWait] {
-        waiting.values.compactMap { place in
-            guard let id = place.queued.request.id, now - place.since >= time else { return nil }
-            return DownloadWait(id: id, host: place.queued.host)
+        waiting.values.compactMap { entry in
+            guard let id = entry.queued.request.id, now - entry.since >= time else { return nil }
+            return DownloadWait(id: id, host: entry.queued.host)
         }
     }
 }
@@ -89,7 +89,7 @@ extension HostGate {
             return HostWait(reason: pauseSentence(host), time: max(.zero, until - now))
         }
         guard !mayStart(running: running) else { return nil }
-        if let share = share?.places, share < limits.perHost, running >= share {
+        if let share = share?.slots, share < limits.perHost, running >= share {
             let most = limits.perHost
             return HostWait(
                 reason:

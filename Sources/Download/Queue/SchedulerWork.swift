@@ -37,7 +37,7 @@ extension DownloadScheduler {
             // Needed even if no request can start: otherwise a time that is over would wake the thread again and again.
             state.queue.release(now)
             state.noteTurnover()
-            while state.freePlaces > 0, let queued = state.queue.start(now: now, freePlaces: state.freePlaces) {
+            while state.freeSlots > 0, let queued = state.queue.start(now: now, freeSlots: state.freeSlots) {
                 state.began(queued, now)
                 work.starts.append(queued)
             }
@@ -74,7 +74,7 @@ extension DownloadScheduler {
     }
 
     /// A host that has never answered gets this fraction of the patience, since its first requests may occupy all
-    /// places before it shows itself as slow.
+    /// slots before it shows itself as slow.
     static let newHostPatienceDivisor = 8
 
     /// Marks transfers that have stalled, and unmarks those that receive bytes again.
@@ -124,44 +124,44 @@ extension DownloadScheduler {
 }
 
 extension DownloadScheduler.State {
-    /// Stalled transfers leave their places to others; this many times the concurrency may run in all.
+    /// Stalled transfers leave their slots to others; this many times the concurrency may run in all.
     private static let maxSilentFactor = 8
 
     /// This worker's limit on transfers at once.
-    private var places: Int { max(0, min(concurrency, share ?? .max)) }
+    private var slots: Int { max(0, min(concurrency, share ?? .max)) }
 
-    /// Free places.
-    var freePlaces: Int { min(places - responding, spare) }
+    /// Free slots.
+    var freeSlots: Int { min(slots - responding, spare) }
 
-    var isHeldByBodies: Bool { unconsumed > 0 && responding < places && spare <= 0 }
+    var isHeldByBodies: Bool { unconsumed > 0 && responding < slots && spare <= 0 }
 
-    /// Transfers that occupy a place.
+    /// Transfers that occupy a slot.
     private var responding: Int { running.count - stalled }
 
     /// How many more transfers the limits on memory allow.
     private var spare: Int {
-        guard running.count < Self.maxSilentFactor * places + 64 else { return 0 }
+        guard running.count < Self.maxSilentFactor * slots + 64 else { return 0 }
         return maxUnconsumed - responding - unconsumed
     }
 
-    /// How long all places must be taken before the scheduler overcommits.
+    /// How long all slots must be taken before the scheduler overcommits.
     private static let overcommitAfter = Duration.seconds(1)
 
     fileprivate mutating func noteTurnover() {
-        if responding < places { fullSince = nil }
+        if responding < slots { fullSince = nil }
     }
 
-    /// Whether a host without a running transfer gets a place beyond the concurrency. A host that keeps sending slowly
-    /// may otherwise occupy all places until the total timeout.
+    /// Whether a host without a running transfer gets a slot beyond the concurrency. A host that keeps sending slowly
+    /// may otherwise occupy all slots until the total timeout.
     fileprivate mutating func allowsOvercommit(_ now: ContinuousClock.Instant) -> Bool {
-        guard places > 0, responding >= places else { return false }
+        guard slots > 0, responding >= slots else { return false }
         let since = fullSince ?? now
         fullSince = since
-        return now - since >= Self.overcommitAfter && responding < places + max(1, places / 2) && spare > 0
+        return now - since >= Self.overcommitAfter && responding < slots + max(1, slots / 2) && spare > 0
     }
 
     fileprivate mutating func began(_ queued: QueuedTransfer, _ now: ContinuousClock.Instant) {
-        // A host with stalled transfers is expected to stall again, so its next requests occupy no place either.
+        // A host with stalled transfers is expected to stall again, so its next requests occupy no slot either.
         let isStalled = queue.isStalled(queued.host)
         running[queued.id] = DownloadScheduler.Running(host: queued.host, start: now, isStalled: isStalled)
         if isStalled { changeStalled(queued.host, by: 1) }

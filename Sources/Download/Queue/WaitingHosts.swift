@@ -54,8 +54,8 @@ extension WaitingQueue {
             let isGivenUp = host.gate.isGivenUp(now)
             if isGivenUp, host.gate.blockedUntil == nil { openCircuit(name, now) }
             guard isGivenUp || host.gate.blockedUntil.map({ $0 - now > time }) ?? false else { continue }
-            for place in host.places.unordered where waiting[place.id]?.place == place {
-                if let queued = waiting[place.id]?.queued { found.append(queued) }
+            for position in host.positions.unordered where waiting[position.id]?.position == position {
+                if let queued = waiting[position.id]?.queued { found.append(queued) }
             }
         }
         for queued in found { _ = remove(queued.id) }
@@ -66,9 +66,9 @@ extension WaitingQueue {
     mutating func shed(over limit: Int) -> [QueuedTransfer] {
         var shed: [QueuedTransfer] = []
         for host in hosts.values where host.live > limit {
-            let valid = host.places.unordered.filter { waiting[$0.id]?.place == $0 }.sorted()
-            for place in valid.dropFirst(limit) {
-                if let queued = waiting[place.id]?.queued { shed.append(queued) }
+            let valid = host.positions.unordered.filter { waiting[$0.id]?.position == $0 }.sorted()
+            for position in valid.dropFirst(limit) {
+                if let queued = waiting[position.id]?.queued { shed.append(queued) }
             }
         }
         for queued in shed { _ = remove(queued.id) }

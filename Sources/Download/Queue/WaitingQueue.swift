@@ -36,12 +36,12 @@ struct WaitingQueue {
 
     mutating func insert(_ queued: QueuedTransfer) {
         let request = queued.request
-        let (priority, rank) = request.currentPlace?() ?? (request.priority, request.rank)
-        let place = Place(priority: priority, rank: rank, id: queued.id, version: 0)
-        waiting[queued.id] = Waiting(queued: queued, place: place, since: .now)
+        let (priority, rank) = request.currentPosition?() ?? (request.priority, request.rank)
+        let position = Position(priority: priority, rank: rank, id: queued.id, version: 0)
+        waiting[queued.id] = Waiting(queued: queued, position: position, since: .now)
         ages.insert(queued.id)
         if let name = request.id { named[name, default: []].insert(queued.id) }
-        enqueue(place, host: queued.host)
+        enqueue(position, host: queued.host)
     }
 
     mutating func remove(_ id: UInt64) -> QueuedTransfer? {
@@ -68,10 +68,10 @@ struct WaitingQueue {
     mutating func update(priority: Int, rank: Int64, for name: Int64) {
         for id in named[name] ?? [] {
             guard let old = waiting[id] else { continue }
-            let place = Place(priority: priority, rank: rank, id: id, version: old.place.version + 1)
-            waiting[id]?.place = place
+            let position = Position(priority: priority, rank: rank, id: id, version: old.position.version + 1)
+            waiting[id]?.position = position
             hosts[old.queued.host]?.live -= 1
-            enqueue(place, host: old.queued.host)
+            enqueue(position, host: old.queued.host)
         }
     }
 
@@ -82,26 +82,26 @@ struct WaitingQueue {
     /// ``finished(host:_:start:now:)``.
     ///
     /// - Parameters:
-    ///   - freePlaces: free places, with those of stalled transfers, which only other hosts may take.
+    ///   - freeSlots: free slots, with those of stalled transfers, which only other hosts may take.
     ///   - isOvercommit: considers only hosts without a running transfer.
-    mutating func start(now: ContinuousClock.Instant, freePlaces: Int = .max, isOvercommit: Bool = false)
+    mutating func start(now: ContinuousClock.Instant, freeSlots: Int = .max, isOvercommit: Bool = false)
         -> QueuedTransfer?
     {
         release(now)
         var passedOver: [Head] = []
         defer { for head in passedOver { heads.insert(head) } }
-        while let head = firstHead(), isOvercommit ? head.running > 0 : hosts[head.host]?.stalled ?? 0 >= freePlaces {
+        while let head = firstHead(), isOvercommit ? head.running > 0 : hosts[head.host]?.stalled ?? 0 >= freeSlots {
             heads.removeMin()
             passedOver.append(head)
         }
         guard let head = firstHead() else { return nil }
         turn += isOvercommit ? 0 : 1
-        if !isOvercommit, turn % Self.turnsPerElder == 0, let elder = elder(below: head.place.priority, freePlaces) {
+        if !isOvercommit, turn % Self.turnsPerElder == 0, let elder = elder(below: head.position.priority, freeSlots) {
             return begin(elder, now)
         }
         heads.removeMin()
-        hosts[head.host]?.places.removeMin()
-        return begin(head.place.id, now)
+        hosts[head.host]?.positions.removeMin()
+        return begin(head.position.id, now)
     }
 
     private mutating func begin(_ id: UInt64, _ now: ContinuousClock.Instant) -> QueuedTransfer? {
@@ -155,14 +155,14 @@ struct WaitingQueue {
 extension WaitingQueue {
     struct Waiting {
         let queued: QueuedTransfer
-        var place: Place
+        var position: Position
         let since: ContinuousClock.Instant
     }
 
     /// A class, so that changing one number copies neither the other fields nor the heap.
     final class Host {
         var gate: HostGate
-        var places = CountedHeap<Place>()
+        var positions = CountedHeap<Position>()
         /// Entries that are still valid; the heap's other entries are left-overs.
         var live = 0
         var running = 0
@@ -171,14 +171,14 @@ extension WaitingQueue {
         init(gate: HostGate) { self.gate = gate }
     }
 
-    struct Place: Comparable {
+    struct Position: Comparable {
         let priority: Int
         let rank: Int64
         /// Increases, so that equal requests start in the order in which they came.
         let id: UInt64
         let version: Int
 
-        static func < (a: Place, b: Place) -> Bool {
+        static func < (a: Position, b: Position) -> Bool {
             if a.priority != b.priority { return a.priority > b.priority }
             if a.rank != b.rank { return a.rank < b.rank }
             if a.id != b.id { return a.id < b.id }
@@ -187,15 +187,15 @@ extension WaitingQueue {
     }
 
     struct Head: Comparable {
-        let place: Place
+        let position: Position
         let host: String
         /// The host's running transfers when this head was made.
         let running: Int
 
         static func < (a: Head, b: Head) -> Bool {
-            if a.place.priority != b.place.priority { return a.place.priority > b.place.priority }
+            if a.position.priority != b.position.priority { return a.position.priority > b.position.priority }
             if a.running != b.running { return a.running < b.running }
-            return a.place < b.place
+            return a.position < b.position
         }
     }
 
@@ -214,19 +214,19 @@ extension WaitingQueue {
         hosts[host] = Host(gate: gate)
     }
 
-    private mutating func enqueue(_ place: Place, host: String) {
+    private mutating func enqueue(_ position: Position, host: String) {
         makeHost(host)
-        hosts[host]?.places.insert(place)
+        hosts[host]?.positions.insert(position)
         hosts[host]?.live += 1
-        if first(of: host) == place { offer(host) }
+        if first(of: host) == position { offer(host) }
     }
 
     /// The next entry of a host, after dropping left-overs before it.
-    private mutating func first(of host: String) -> Place? {
+    private mutating func first(of host: String) -> Position? {
         compact(host)
-        while let place = hosts[host]?.places.min {
-            if waiting[place.id]?.place == place { return place }
-            hosts[host]?.places.removeMin()
+        while let position = hosts[host]?.positions.min {
+            if waiting[position.id]?.position == position { return position }
+            hosts[host]?.positions.removeMin()
         }
         return nil
     }
@@ -234,15 +234,15 @@ extension WaitingQueue {
     /// Rebuilds a heap that has many left-overs. Those deep in a heap never come up, and thousands of cancelled
     /// requests must not stay in memory.
     private mutating func compact(_ host: String) {
-        guard let all = hosts[host]?.places, all.count > 2 * (hosts[host]?.live ?? 0) + 64 else { return }
-        hosts[host]?.places = CountedHeap(
-            all.unordered.filter { waiting[$0.id]?.place == $0 }, after: all.steps)
+        guard let all = hosts[host]?.positions, all.count > 2 * (hosts[host]?.live ?? 0) + 64 else { return }
+        hosts[host]?.positions = CountedHeap(
+            all.unordered.filter { waiting[$0.id]?.position == $0 }, after: all.steps)
     }
 
     /// Adds the head of a host, if the host may start a request.
     mutating func offer(_ host: String) {
-        guard mayStart(host), let place = first(of: host) else { return }
-        heads.insert(Head(place: place, host: host, running: hosts[host]?.running ?? 0))
+        guard mayStart(host), let position = first(of: host) else { return }
+        heads.insert(Head(position: position, host: host, running: hosts[host]?.running ?? 0))
         guard heads.count > 4 * hosts.count + 1_024 else { return }
         heads = CountedHeap(heads.unordered.filter { hosts[$0.host]?.running == $0.running }, after: heads.steps)
     }
@@ -250,7 +250,7 @@ extension WaitingQueue {
     /// The next head, after dropping outdated heads; each has an up-to-date one in the heap.
     private mutating func firstHead() -> Head? {
         while let head = heads.min {
-            if hosts[head.host]?.running == head.running, mayStart(head.host), first(of: head.host) == head.place {
+            if hosts[head.host]?.running == head.running, mayStart(head.host), first(of: head.host) == head.position {
                 return head
             }
             heads.removeMin()
@@ -259,7 +259,7 @@ extension WaitingQueue {
     }
 
     /// The request that has waited longest of those that may start; nil unless it is less urgent than `priority`.
-    private mutating func elder(below priority: Int, _ freePlaces: Int) -> UInt64? {
+    private mutating func elder(below priority: Int, _ freeSlots: Int) -> UInt64? {
         if ages.count > 2 * waiting.count + 64 { ages = CountedHeap(waiting.keys, after: ages.steps) }
         var passedOver: [UInt64] = []
         defer { for id in passedOver { ages.insert(id) } }
@@ -267,7 +267,7 @@ extension WaitingQueue {
         while passedOver.count < 32, let id = ages.popMin() {
             guard let found = waiting[id] else { continue }
             let host = found.queued.host
-            if found.place.priority < priority, mayStart(host), hosts[host]?.stalled ?? 0 < freePlaces { return id }
+            if found.position.priority < priority, mayStart(host), hosts[host]?.stalled ?? 0 < freeSlots { return id }
             passedOver.append(id)
         }
         return nil

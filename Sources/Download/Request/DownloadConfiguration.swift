@@ -2,8 +2,8 @@ public import Core
 
 /// The limits and settings of a ``Downloader``. A transfer that exceeds a limit ends with a class of its own.
 public struct DownloadConfiguration: Sendable {
-    /// Transfers at once, in all and to one host name. If no place has become free for a second, hosts without a
-    /// running transfer get one additional place each, limited to half of this number in all.
+    /// Transfers at once, in all and to one host name. If no slot has become free for a second, hosts without a
+    /// running transfer get one additional slot each, limited to half of this number in all.
     public var concurrency = 6
     public var perHost = 6
     /// Requests a second to one host; nil for no limit.
@@ -12,7 +12,7 @@ public struct DownloadConfiguration: Sendable {
     public var burst = 1
     /// The circuit breaker of hosts that cannot be reached.
     public var circuitBreaker = CircuitBreakerRules()
-    /// A transfer that has received nothing for this long is stalled: its place of ``concurrency`` goes to other hosts.
+    /// A transfer that has received nothing for this long is stalled: its slot of ``concurrency`` goes to other hosts.
     public var patience = Duration.milliseconds(500)
     /// While settling, a transfer that has received nothing for this long is cancelled.
     public var drainPatience = Duration.seconds(3)

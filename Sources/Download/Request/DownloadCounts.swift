@@ -12,14 +12,14 @@ public struct DownloadProgress: Sendable, Hashable {
 public struct DownloadCounts: Sendable, Hashable {
     /// Running transfers, including stalled ones.
     public var running = 0
-    /// Stalled transfers: they have received nothing for a while, and their places go to other hosts.
+    /// Stalled transfers: they have received nothing for a while, and their slots go to other hosts.
     public var stalled = 0
     public var waiting = 0
-    /// Free places for transfers; requests to busy hosts may wait even so.
-    public var freePlaces = 0
+    /// Free slots for transfers; requests to busy hosts may wait even so.
+    public var freeSlots = 0
     /// Complete bodies that are not consumed yet.
     public var unconsumed = 0
-    /// Whether there are so many of those that no transfer starts although a place is free.
+    /// Whether there are so many of those that no transfer starts although a slot is free.
     public var isHeldByBodies = false
     /// Bytes of bodies before content decoding, since the start.
     public var bytes: Int64 = 0

@@ -61,7 +61,7 @@ public struct DownloadRequest: Sendable {
     public var id: Int64?
     /// The item's present priority and rank, read when the request is queued, since they may have changed. Must not
     /// call the downloader.
-    public var currentPlace: (@Sendable () -> (priority: Int, rank: Int64)?)?
+    public var currentPosition: (@Sendable () -> (priority: Int, rank: Int64)?)?
 
     public init(
         url: String,

@@ -18,14 +18,14 @@ public struct HostLimits: Sendable, Hashable {
 /// One worker's share of a host's limits.
 public struct HostShare: Sendable, Hashable {
     /// Transfers at once.
-    public var places: Int
+    public var slots: Int
     /// Number of downloaders that share the host's rate.
     public var parts: Int
 
-    public static let none = HostShare(places: 0, parts: 1)
+    public static let none = HostShare(slots: 0, parts: 1)
 
-    public init(places: Int, parts: Int) {
-        self.places = max(0, places)
+    public init(slots: Int, parts: Int) {
+        self.slots = max(0, slots)
         self.parts = max(1, parts)
     }
 }

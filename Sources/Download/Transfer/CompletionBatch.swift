@@ -1,7 +1,7 @@
 /// Hands the outcomes of ended transfers to their callers in batches.
 ///
 /// Each answer wakes a thread, which costs more than a small transfer. So answers at nearly the same time are given
-/// together. A caller waits for at most ``patience``, and no transfer waits: the places of ended transfers are free
+/// together. A caller waits for at most ``patience``, and no transfer waits: the slots of ended transfers are free
 /// before.
 struct CompletionBatch {
     private static let patience = Duration.milliseconds(1)

@@ -15,7 +15,7 @@ final class TransferLoop {
     private var idle: [EasyHandle] = []
     private var jars = CookieJars()
     private var partials: PartialStore
-    /// Whether a place became free since the last call for work, so that a request may start before the thread sleeps.
+    /// Whether a slot became free since the last call for work, so that a request may start before the thread sleeps.
     private var hasFreedSlot = false
     private var lastReport = ContinuousClock.now
     private var hasReported = false
@@ -36,7 +36,7 @@ final class TransferLoop {
         self.configuration = configuration
         self.tools = tools
         partials = PartialStore(bytes: configuration.maxPartialBytes)
-        // Twice as many idle connections as places: batches go back and forth between a few hosts.
+        // Twice as many idle connections as slots: batches go back and forth between a few hosts.
         let connections = max(16, 2 * configuration.concurrency)
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, connections)
     }
@@ -254,7 +254,7 @@ extension TransferLoop {
         scheduler.state.withLock { $0.progress = progress }
     }
 
-    /// Looks for transfers that hold a place and receive nothing.
+    /// Looks for transfers that hold a slot and receive nothing.
     private func findStalled(_ scheduler: DownloadScheduler) {
         let now = ContinuousClock.now
         guard now - lastLook >= lookEvery else { return }

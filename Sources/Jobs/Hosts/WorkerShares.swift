@@ -21,7 +21,7 @@ public struct HostDemand: Hashable, Sendable {
 public struct WorkerShares: Hashable, Sendable {
     public struct Share: Hashable, Sendable {
         /// Concurrent requests.
-        public var places: Int
+        public var slots: Int
         /// The number of workers with requests, including this one.
         public var parts: Int
     }
@@ -74,11 +74,11 @@ extension HostBook {
                 let held = max(demand.share ?? demand.load.running, demand.load.running)
                 let fair = host.fair(for: worker, demand, turn: turn)
                 // A smaller share takes effect at once and is recorded next time; a larger share is recorded first.
-                let free = max(0, demand.limit - host.places)
+                let free = max(0, demand.limit - host.slots)
                 let written = mayTake ? max(held, min(fair, free)) : held
                 rows.append((demand.load, written))
                 shares[demand.load.host] = WorkerShares.Share(
-                    places: mayTake ? min(fair, written) : 0, parts: host.demands.count + 1)
+                    slots: mayTake ? min(fair, written) : 0, parts: host.demands.count + 1)
             }
             try Self.write(rows, of: worker, in: db)
             return WorkerShares(hosts: shares)
@@ -116,7 +116,7 @@ extension HostBook {
 
     /// The requests of other workers to a host: their slots, and how many each wants.
     private struct Taken {
-        var places = 0
+        var slots = 0
         var demands: [Int64: Int] = [:]
 
         func fair(for worker: Int64, _ demand: HostDemand, turn: Int) -> Int {
@@ -137,7 +137,7 @@ extension HostBook {
             for row in try db.rows("SELECT host, running, waiting, share FROM host_load WHERE worker = ?", [worker]) {
                 let host = row.text("host") ?? ""
                 let share = row.number("share").map { Int(clamping: $0) } ?? row.count("running")
-                found[host, default: Taken()].places += min(max(0, share), 1_000_000)
+                found[host, default: Taken()].slots += min(max(0, share), 1_000_000)
                 let wanted = demand(running: row.count("running"), waiting: row.count("waiting"))
                 if wanted > 0 { found[host, default: Taken()].demands[worker] = wanted }
             }
@@ -164,9 +164,9 @@ extension HostBook {
 public enum FairShares {
     /// - Parameters:
     ///   - turn: increases over time, so that all workers get a turn if there are more workers than slots.
-    /// - Returns: the slots of each worker; their sum never exceeds `places`.
-    public static func split(_ places: Int, demands: [Int64: Int], turn: Int) -> [Int64: Int] {
-        var left = max(0, places)
+    /// - Returns: the slots of each worker; their sum never exceeds `slots`.
+    public static func split(_ slots: Int, demands: [Int64: Int], turn: Int) -> [Int64: Int] {
+        var left = max(0, slots)
         var shares = demands.mapValues { _ in 0 }
         var open = demands.filter { $0.value > 0 }.map(\.key).sorted()
         if !open.isEmpty {

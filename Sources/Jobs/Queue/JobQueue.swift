@@ -83,19 +83,19 @@ public struct JobQueue: Sendable {
             .sorted { $0.precedence > $1.precedence }
     }
 
-    /// The jobs' current places in the claim order, and whether each is paused, by itself or with all jobs.
+    /// The jobs' current precedence, and whether each is paused, by itself or with all jobs.
     ///
     /// - Parameter order: for jobs without their own.
-    public func places(
+    public func precedences(
         of jobs: Set<JobID>, order: ExecutionOrder,
-    ) async throws(JobsError) -> [(place: Precedence, isPaused: Bool)] {
+    ) async throws(JobsError) -> [(precedence: Precedence, isPaused: Bool)] {
         try await gate.read { db in
             let isSuspended = try db.exists("SELECT 1 FROM suspension")
             return try jobs.sorted().compactMap { job in
                 try db.row("SELECT priority, execution_order, state FROM jobs WHERE id = ?", [job]).map { row in
                     let own = (row["execution_order"] as String?).flatMap(ExecutionOrder.init(rawValue:))
                     return (
-                        place: Precedence(priority: row["priority"], order: own ?? order, job: job),
+                        precedence: Precedence(priority: row["priority"], order: own ?? order, job: job),
                         isPaused: isSuspended || row["state"] as String == JobState.paused.rawValue
                     )
                 }

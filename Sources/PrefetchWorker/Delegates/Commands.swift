@@ -10,15 +10,15 @@ final class Commands: Sendable {
     private let limits: CommandLimits
     private let scratch: ScratchFiles
     private let files = BlockingQueue("commands.files", width: 2)
-    private let places: AsyncSemaphore
+    private let slots: AsyncSemaphore
     let turns: ProcessTurns
 
     init(_ installed: [InstalledCommand], limits: CommandLimits, width: Int, scratch: ScratchFiles) {
         self.installed = installed
         self.limits = limits
         self.scratch = scratch
-        places = AsyncSemaphore(width)
-        turns = ProcessTurns(.command, places: width)
+        slots = AsyncSemaphore(width)
+        turns = ProcessTurns(.command, slots: width)
     }
 
     /// - Parameter picture: a PNG of `width` × `height` pixels.
@@ -30,8 +30,8 @@ final class Commands: Sendable {
             throw Failure(.delegate, "There is no command '\(wanted.name)'.")
         }
         let request = CommandRequest(name: wanted.name, argument: wanted.argument, width: width, height: height)
-        await turns.waiting { await places.enter() }
-        defer { places.leave() }
+        await turns.waiting { await slots.enter() }
+        defer { slots.leave() }
         if Task.isCancelled { throw .stopped() }
         let input = try await written { file in
             try file.writeAll(request.line())

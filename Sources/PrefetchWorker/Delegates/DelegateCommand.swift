@@ -40,7 +40,7 @@ struct CommandDelegate: WorkerDelegate {
     private let command: InstalledCommand
     private let limits: CommandLimits
     private let scratch: ScratchFiles
-    private let places: AsyncSemaphore
+    private let slots: AsyncSemaphore
     let turns: ProcessTurns
 
     init(_ command: DelegateCommand, limits: CommandLimits, width: Int, scratch: ScratchFiles) throws(WorkerError) {
@@ -48,8 +48,8 @@ struct CommandDelegate: WorkerDelegate {
         self.command = try InstalledCommand(TransformCommand(name: "delegate", path: command.path, version: "1"))
         self.limits = limits
         self.scratch = scratch
-        places = AsyncSemaphore(width)
-        turns = ProcessTurns(.delegate, places: width)
+        slots = AsyncSemaphore(width)
+        turns = ProcessTurns(.delegate, slots: width)
     }
 
     private struct Question: Encodable {
@@ -112,8 +112,8 @@ struct CommandDelegate: WorkerDelegate {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let text = String(decoding: try encoder.encode(question), as: UTF8.self)
         let line = Array(JSONText.adding("meta", item?.meta, to: text).utf8) + [UInt8(ascii: "\n")]
-        await turns.waiting { await places.enter() }
-        defer { places.leave() }
+        await turns.waiting { await slots.enter() }
+        defer { slots.leave() }
         let file = try scratch.make()
         try file.descriptor.writeAll(line + bytes)
         let output = try await CommandRun(command: command, limits: limits, isDialogue: true)

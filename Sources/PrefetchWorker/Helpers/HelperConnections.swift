@@ -3,8 +3,8 @@ internal import HelperProtocol
 internal import Synchronization
 internal import SystemPackage
 
-/// The image in one place of the pool, until a helper takes it.
-final class HelperPlace: Sendable {
+/// The image in one slot of the pool, until a helper takes it.
+final class HelperSlot: Sendable {
     private let work = Mutex<HelperWork?>(nil)
 
     func put(_ next: HelperWork) { work.withLock { $0 = next } }
@@ -16,7 +16,7 @@ final class HelperPlace: Sendable {
         }
     }
 
-    /// Waits for an image if the place is empty.
+    /// Waits for an image if the slot is empty.
     ///
     /// - Returns: false if the queue is closed and empty.
     func fill(from queue: WorkQueue<HelperWork>) async -> Bool {

@@ -36,7 +36,7 @@ final class HelperPool: Sendable {
         self.cache = cache
         self.logger = logger
         budget = MemoryBudget(bytes: configuration.decoderBytes)
-        turns = ProcessTurns(.helper, places: configuration.count, memory: budget)
+        turns = ProcessTurns(.helper, slots: configuration.count, memory: budget)
     }
 
     /// Makes every variant of a source, in the given order.
@@ -44,7 +44,7 @@ final class HelperPool: Sendable {
     /// - Parameter assets: the other pictures that the variants' effects name.
     func transform(
         _ source: BlobFile, into variants: [VariantSpec], assets: [String: Asset] = [:],
-        outputs: OutputPlace = OutputPlace(), tolerance: DecodeTolerance = DecodeTolerance(),
+        outputs: OutputTarget = OutputTarget(), tolerance: DecodeTolerance = DecodeTolerance(),
     ) async -> Result<HelperAnswer, Failure> {
         let outcome = await transformOnce(source, into: variants, assets, outputs, tolerance)
         guard case .failure(let crash) = outcome, crash.failureClass == .decoderCrash, !variants.isEmpty else {
@@ -52,7 +52,7 @@ final class HelperPool: Sendable {
         }
         // The decoder or the variants may have killed the helpers. To find out, the picture is decoded without variants. If
         // that succeeds, the variants are at fault; its failure is the item's, such as another crash.
-        let alone = await transformOnce(source, into: [], [:], OutputPlace(), tolerance)
+        let alone = await transformOnce(source, into: [], [:], OutputTarget(), tolerance)
         guard case .success = alone else { return alone }
         return .failure(
             Failure(
@@ -62,7 +62,7 @@ final class HelperPool: Sendable {
     }
 
     private func transformOnce(
-        _ source: BlobFile, into variants: [VariantSpec], _ assets: [String: Asset], _ outputs: OutputPlace,
+        _ source: BlobFile, into variants: [VariantSpec], _ assets: [String: Asset], _ outputs: OutputTarget,
         _ tolerance: DecodeTolerance,
     ) async -> Result<HelperAnswer, Failure> {
         await turns.waiting {
@@ -114,11 +114,11 @@ final class HelperPool: Sendable {
         for work in queue.abandon() { work.answer.resume(returning: .failure(.stopped())) }
     }
 
-    /// One place of the pool: starts a helper for the first image, and replaces it when it has died or is worn out.
+    /// One slot of the pool: starts a helper for the first image, and replaces it when it has died or is worn out.
     private func serve() async {
         let thread = DispatchQueue(label: "helper")
-        let place = HelperPlace()
-        while await place.fill(from: queue) {
+        let slot = HelperSlot()
+        while await slot.fill(from: queue) {
             do {
                 try await withHelper { helper in
                     // A helper that an attacker has taken over might not end by itself.
@@ -126,13 +126,13 @@ final class HelperPool: Sendable {
                     self.lines.opened(helper.socket)
                     defer { self.lines.closed(helper.socket) }
                     try await self.greet(helper, on: thread)
-                    await self.feed(from: place, to: helper, on: thread)
+                    await self.feed(from: slot, to: helper, on: thread)
                 }
             } catch  where lines.areCut {
-                place.take()?.answer.resume(returning: .failure(.stopped()))
+                slot.take()?.answer.resume(returning: .failure(.stopped()))
             } catch {
                 logger.error("A helper can't be started.", metadata: ["error": "\(error)"])
-                place.take()?.answer.resume(
+                slot.take()?.answer.resume(
                     returning: .failure(HelperProgram.failure(error, configuration)))
                 // Best effort (cancellation only shortens it): a lack of memory does not end within milliseconds.
                 try? await Task.sleep(for: .seconds(1))
@@ -140,20 +140,20 @@ final class HelperPool: Sendable {
         }
     }
 
-    /// Gives the helper images until it must be replaced. An image to try again after a crash stays in the place.
-    private func feed(from place: HelperPlace, to helper: RunningHelper, on thread: DispatchQueue) async {
+    /// Gives the helper images until it must be replaced. An image to try again after a crash stays in the slot.
+    private func feed(from slot: HelperSlot, to helper: RunningHelper, on thread: DispatchQueue) async {
         var images = 0
         repeat {
-            // A function of its own, so that no image, with its open files, is held while the place waits for the next.
-            guard await serveOne(from: place, to: helper, on: thread, &images) else { return }
-        } while await place.fill(from: queue)
+            // A function of its own, so that no image, with its open files, is held while the slot waits for the next.
+            guard await serveOne(from: slot, to: helper, on: thread, &images) else { return }
+        } while await slot.fill(from: queue)
     }
 
     /// - Returns: whether the helper may get another image.
     private func serveOne(
-        from place: HelperPlace, to helper: RunningHelper, on thread: DispatchQueue, _ images: inout Int,
+        from slot: HelperSlot, to helper: RunningHelper, on thread: DispatchQueue, _ images: inout Int,
     ) async -> Bool {
-        guard let work = place.take() else { return true }
+        guard let work = slot.take() else { return true }
         turns.start(work.item)
         if work.isFactsOnly {
             guard let count = await askFacts(work, of: helper, on: thread) else { return false }
@@ -174,7 +174,7 @@ final class HelperPool: Sendable {
             noteDeath()
             logger.warning(
                 "A helper died; its image is tried once more.", metadata: work.item.map { ["item": "\($0)"] })
-            place.put(work.afterCrash())
+            slot.put(work.afterCrash())
             return false
         case .crashed:
             noteDeath()
@@ -208,7 +208,7 @@ final class HelperPool: Sendable {
     private func exchange(
         _ work: HelperWork, with helper: RunningHelper, on thread: DispatchQueue,
     ) async -> (HelperExchange, memory: Int) {
-        // Waiting for a helper blocks, so it runs on this place's own thread.
+        // Waiting for a helper blocks, so it runs on this slot's own thread.
         await withCheckedContinuation { continuation in
             thread.async { [self, process = helper.process, socket = helper.socket] in
                 let exchange = work.exchange(

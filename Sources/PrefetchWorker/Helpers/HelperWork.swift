@@ -42,7 +42,7 @@ struct HelperWork: Sendable {
     let variants: [VariantSpec]
     let assets: [String: Asset]
     let answer: CheckedContinuation<Result<HelperAnswer, Failure>, Never>
-    var outputs = OutputPlace()
+    var outputs = OutputTarget()
     /// The damage to accept in the source.
     var tolerance = DecodeTolerance()
     /// Requests a preview of this many first bytes, and nothing else.
@@ -160,7 +160,7 @@ struct HelperWork: Sendable {
 }
 
 /// Where a helper writes variants, and the maximum size of each.
-struct OutputPlace: Sendable {
+struct OutputTarget: Sendable {
     var isInMemory = false
     /// Bytes; nil for the helper's own limit.
     var most: Int64?

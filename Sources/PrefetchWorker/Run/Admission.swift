@@ -114,7 +114,7 @@ final class Admission: Sendable {
     /// A slot must be free for `patience`, since a claim takes a while to reach the downloader.
     private var isStarving: Bool {
         let counts = downloader.counts
-        let isIdle = counts.waiting > 0 && counts.freePlaces > 0
+        let isIdle = counts.waiting > 0 && counts.freeSlots > 0
         return starving.withLock { since in
             since = isIdle ? since ?? .now : nil
             return since.map { .now - $0 >= Self.patience } ?? false

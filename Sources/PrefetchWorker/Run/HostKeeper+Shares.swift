@@ -14,11 +14,11 @@ extension HostKeeper {
         guard shares.hosts != ledger.shares else { return }
         ledger.shares = shares.hosts
         let others = Set(waits.map(\.name))
-        let places = shares.hosts?.filter { !others.contains($0.key) }.mapValues {
-            HostShare(places: $0.places, parts: $0.parts)
+        let slots = shares.hosts?.filter { !others.contains($0.key) }.mapValues {
+            HostShare(slots: $0.slots, parts: $0.parts)
         }
-        let all = places.map { $0[LimitsRecord.everyHost]?.places ?? 0 }
-        downloader.setShares(concurrency: all, hosts: places)
+        let all = slots.map { $0[LimitsRecord.everyHost]?.slots ?? 0 }
+        downloader.setShares(concurrency: all, hosts: slots)
     }
 
     private func demands(of hosts: [HostSnapshot], _ now: SteadyTime, _ ledger: inout Ledger) -> [HostDemand] {
@@ -28,7 +28,7 @@ extension HostKeeper {
         var demands = load.map { load in
             HostDemand(
                 load: load, limit: widest[load.host] ?? limits.ofHosts.perHost,
-                share: shares.map { $0[load.host]?.places ?? 0 }
+                share: shares.map { $0[load.host]?.slots ?? 0 }
             )
         }
         let running = hosts.reduce(0) { $0 + $1.running }
@@ -44,7 +44,7 @@ extension HostKeeper {
         let concurrency = ledger.limits.first { $0.host == LimitsRecord.everyHost }?.concurrency ?? limits.concurrency
         demands.append(
             HostDemand(
-                load: all, limit: concurrency, share: shares.map { $0[LimitsRecord.everyHost]?.places ?? 0 }))
+                load: all, limit: concurrency, share: shares.map { $0[LimitsRecord.everyHost]?.slots ?? 0 }))
         return demands
     }
 
@@ -74,7 +74,7 @@ extension HostKeeper {
                 reason: wait?.reason ?? (isAskedForRules ? "The robots.txt of \(host.host) is fetched first." : nil),
                 until: wait?.time.map { now + $0.milliseconds })
         }
-        // A host that is not reported gets no place beside other workers, so all hosts with requests are reported.
+        // A host that is not reported gets no slot beside other workers, so all hosts with requests are reported.
         let busy = loads.filter { $0.running > 0 || $0.waiting > 0 || $0.reason != nil }
         let others = loads.filter { $0.running == 0 && $0.waiting == 0 && $0.reason == nil }
         return busy + others.prefix(max(0, Self.maxNamed - busy.count))

@@ -32,7 +32,7 @@ struct HostKeeper: Sendable {
     private var shedHosts: ShedHosts { stages.hosts.shedHosts }
 
     /// The interval of the rounds. Waits are reported within a second; beside other workers the rounds are shorter, so
-    /// that free places are taken sooner.
+    /// that free slots are taken sooner.
     static let pause = Duration.milliseconds(400)
     static let pauseBesideOthers = Duration.milliseconds(200)
 
@@ -61,7 +61,7 @@ struct HostKeeper: Sendable {
             downloader.restore(host: memory.host, window: memory.width, circuitOpenCount: memory.circuitOpenCount)
         }
         try await read(&ledger)
-        // Before the first request, since other workers may have all places.
+        // Before the first request, since other workers may have all slots.
         try await share(downloader.hosts, &ledger)
         return ledger
     }

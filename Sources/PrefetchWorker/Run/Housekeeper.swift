@@ -70,7 +70,7 @@ struct Housekeeper: Sendable {
     private func keepItems() async {
         await attempt("look for changed jobs") { () throws(JobsError) in try await order.keep() }
         await attempt("look for lost items") { () throws(JobsError) in
-            // Cancels waiting items before running ones, so that the waiting ones do not take the places that become
+            // Cancels waiting items before running ones, so that the waiting ones do not take the slots that become
             // free.
             tasks.cancel(try await store.queue.lost(of: tasks.items).sorted(by: >))
         }

@@ -13,14 +13,14 @@ struct OrderKeeper: Sendable {
     func keep() async throws(JobsError) {
         let items = tasks.byJob
         guard !items.isEmpty else { return }
-        var moves: [Int64: FetchPlace] = [:]
+        var moves: [Int64: FetchPosition] = [:]
         var paused: Set<Int64> = []
-        for (place, isPaused) in try await queue.places(of: Set(items.keys), order: order) {
-            let own = items[place.job] ?? []
+        for (precedence, isPaused) in try await queue.precedences(of: Set(items.keys), order: order) {
+            let own = items[precedence.job] ?? []
             if isPaused { paused.formUnion(own.map(\.id)) }
-            for item in own where item.claimed != place {
-                moves[item.id] = FetchPlace(
-                    priority: place.priority, rank: FetchPlace.rank(of: item.id, place.order))
+            for item in own where item.claimed != precedence {
+                moves[item.id] = FetchPosition(
+                    priority: precedence.priority, rank: FetchPosition.rank(of: item.id, precedence.order))
             }
         }
         if !moves.isEmpty { fetcher.fetches.move(moves) }

@@ -33,8 +33,8 @@ final class Fetcher: Sendable {
         self.logger = logger
         previews = options.previews
         inspectsBodies = options.inspectsBodies
-        fetches = Fetches { name, place in
-            downloader.update(priority: place.priority, rank: place.rank, for: name)
+        fetches = Fetches { name, position in
+            downloader.update(priority: position.priority, rank: position.rank, for: name)
         }
     }
 
@@ -52,7 +52,7 @@ final class Fetcher: Sendable {
             url: URLText.cacheKey(item.url),
             headers: plan.definition.headers.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) },
             priority: plan.definition.priority,
-            rank: FetchPlace.rank(of: item.id, plan.definition.order),
+            rank: FetchPosition.rank(of: item.id, plan.definition.order),
             etag: validators?.etag, lastModified: validators?.lastModified, id: item.id,
         )
         request.allowInvalidCertificates = plan.options.contains(.allowInvalidCertificates)
@@ -94,9 +94,9 @@ final class Fetcher: Sendable {
     func fetch(
         _ request: DownloadRequest, _ key: String, _ item: ClaimedItem, hasOwnPriority: Bool,
     ) async -> DownloadOutcome<FetchedSource> {
-        let place = FetchPlace(priority: request.priority, rank: request.rank, isOwn: hasOwnPriority)
+        let position = FetchPosition(priority: request.priority, rank: request.rank, isOwn: hasOwnPriority)
         let known = item.source
-        return await fetches.join(key, user: item.id, place: place) { [self] in
+        return await fetches.join(key, user: item.id, position: position) { [self] in
             do throws(Failure) {
                 return try await fetch(request, key, known: known)
             } catch {
@@ -121,7 +121,7 @@ final class Fetcher: Sendable {
     ) async throws(Failure) -> DownloadOutcome<FetchedSource> {
         if let loaded = try await loaders.load(request, limit: settings.limits.maxBodyBytes) { return loaded }
         var request = request
-        request.currentPlace = { [fetches] in fetches.place(key).map { ($0.priority, $0.rank) } }
+        request.currentPosition = { [fetches] in fetches.position(key).map { ($0.priority, $0.rank) } }
         switch await downloader.download(request) {
         case .shed(let host):
             return .shed(host)

@@ -16,7 +16,7 @@ final class Loaders: Sendable {
     /// The time for a whole picture, unless the job or `worker limits` has another.
     let timeout: Duration
     /// Limits the number of running loaders.
-    private let places: AsyncSemaphore
+    private let slots: AsyncSemaphore
     let turns: ProcessTurns
     let transfers: Transfers
 
@@ -31,8 +31,8 @@ final class Loaders: Sendable {
         self.timeout = timeout
         self.files = files
         self.inspector = inspector
-        places = AsyncSemaphore(max(1, width))
-        turns = ProcessTurns(.loader, places: max(1, width))
+        slots = AsyncSemaphore(max(1, width))
+        turns = ProcessTurns(.loader, slots: max(1, width))
     }
 
     /// - Parameter limit: maximum bytes of a source.
@@ -40,8 +40,8 @@ final class Loaders: Sendable {
     func load(_ request: DownloadRequest, limit: Int64) async throws(Failure) -> DownloadOutcome<FetchedSource>? {
         if let loader = registered.last(where: { $0.canLoad(request.url) }) {
             return try await turns.waiting(request.id) {
-                await places.enter()
-                defer { places.leave() }
+                await slots.enter()
+                defer { slots.leave() }
                 turns.start(request.id)
                 do throws(Failure) {
                     return Result<_, Failure>.success(try await load(request, by: loader, limit: limit))

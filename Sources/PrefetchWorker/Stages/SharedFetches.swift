@@ -2,7 +2,7 @@ internal import Jobs
 internal import Synchronization
 
 /// The priority and rank of a fetch, as those of a download.
-struct FetchPlace: Hashable, Sendable {
+struct FetchPosition: Hashable, Sendable {
     var priority: Int
     /// Smaller goes first.
     var rank: Int64
@@ -11,7 +11,7 @@ struct FetchPlace: Hashable, Sendable {
 
     static func rank(of item: Int64, _ order: ExecutionOrder) -> Int64 { order == .fifo ? item : ~item }
 
-    func isBefore(_ other: FetchPlace) -> Bool {
+    func isBefore(_ other: FetchPosition) -> Bool {
         priority != other.priority ? priority > other.priority : rank < other.rank
     }
 }
@@ -19,7 +19,7 @@ struct FetchPlace: Hashable, Sendable {
 /// Coalesces fetches: all items that need the same URL at the same time share one.
 ///
 /// The fetch is a task of its own, so that cancelling the item that started it does not affect the others; cancelling
-/// the last waiter cancels the fetch. It has the place of its most urgent waiter. Its result stays shared until its
+/// the last waiter cancels the fetch. It has the position of its most urgent waiter. Its result stays shared until its
 /// first user has made it durable, so that it is not fetched again in between.
 final class SharedFetches<Value: Sendable>: Sendable {
     private struct Entry {
@@ -29,34 +29,34 @@ final class SharedFetches<Value: Sendable>: Sendable {
         var users: Int
         /// Users whose own task was cancelled. They stay until the fetch has ended.
         var cancelled = 0
-        var places: [Int64: FetchPlace] = [:]
-        var place: FetchPlace?
+        var positions: [Int64: FetchPosition] = [:]
+        var position: FetchPosition?
 
-        /// - Returns: the new place, if it has changed.
-        mutating func rerank() -> FetchPlace? {
-            let best = places.values.min { $0.isBefore($1) }
-            guard let best, best != place else { return nil }
-            place = best
+        /// - Returns: the new position, if it has changed.
+        mutating func rerank() -> FetchPosition? {
+            let best = positions.values.min { $0.isBefore($1) }
+            guard let best, best != position else { return nil }
+            position = best
             return best
         }
     }
 
     private let entries = Mutex<[String: Entry]>([:])
-    private let rerank: @Sendable (Int64, FetchPlace) -> Void
+    private let rerank: @Sendable (Int64, FetchPosition) -> Void
 
-    /// - Parameter rerank: called with the id of the user that started a fetch, and the fetch's new place.
-    init(rerank: @escaping @Sendable (Int64, FetchPlace) -> Void = { _, _ in }) {
+    /// - Parameter rerank: called with the id of the user that started a fetch, and the fetch's new position.
+    init(rerank: @escaping @Sendable (Int64, FetchPosition) -> Void = { _, _ in }) {
         self.rerank = rerank
     }
 
     /// Joins the fetch with this `key`, and starts it if there is none. Each call needs one `leave`.
     func join(
-        _ key: String, user: Int64 = 0, place: FetchPlace? = nil, start: @escaping @Sendable () async -> Value,
+        _ key: String, user: Int64 = 0, position: FetchPosition? = nil, start: @escaping @Sendable () async -> Value,
     ) async -> Value {
-        let (task, move) = entries.withLock { entries -> (Task<Value, Never>, (Int64, FetchPlace)?) in
+        let (task, move) = entries.withLock { entries -> (Task<Value, Never>, (Int64, FetchPosition)?) in
             if var running = entries[key] {
                 running.users += 1
-                running.places[user] = place
+                running.positions[user] = position
                 let better = running.rerank()
                 entries[key] = running
                 return (running.task, better.map { (running.name, $0) })
@@ -64,7 +64,7 @@ final class SharedFetches<Value: Sendable>: Sendable {
             // Not a child task of the first caller, since it belongs to all that join. `leave` ends it.
             let task = Task { await start() }
             entries[key] = Entry(
-                task: task, name: user, users: 1, places: place.map { [user: $0] } ?? [:], place: place)
+                task: task, name: user, users: 1, positions: position.map { [user: $0] } ?? [:], position: position)
             return (task, nil)
         }
         if let move { rerank(move.0, move.1) }
@@ -81,34 +81,34 @@ final class SharedFetches<Value: Sendable>: Sendable {
         let last: Entry? = entries.withLock { entries in
             guard let index = entries.index(forKey: key) else { return nil }
             entries.values[index].users -= 1
-            entries.values[index].places[user] = nil
+            entries.values[index].positions[user] = nil
             return entries.values[index].users <= 0 ? entries.remove(at: index).value : nil
         }
         withExtendedLifetime(last) {}
     }
 
-    /// Changes the places that users need for their fetches.
-    func move(_ wanted: [Int64: FetchPlace]) {
+    /// Changes the positions that users need for their fetches.
+    func move(_ wanted: [Int64: FetchPosition]) {
         let moves = entries.withLock { entries in
-            entries.keys.compactMap { key -> (Int64, FetchPlace)? in
+            entries.keys.compactMap { key -> (Int64, FetchPosition)? in
                 guard var entry = entries[key] else { return nil }
-                for (user, old) in entry.places {
-                    guard var place = wanted[user] else { continue }
-                    if old.isOwn { (place.priority, place.isOwn) = (old.priority, true) }
-                    entry.places[user] = place
+                for (user, old) in entry.positions {
+                    guard var position = wanted[user] else { continue }
+                    if old.isOwn { (position.priority, position.isOwn) = (old.priority, true) }
+                    entry.positions[user] = position
                 }
                 defer { entries[key] = entry }
                 return entry.rerank().map { (entry.name, $0) }
             }
         }
-        for (name, place) in moves { rerank(name, place) }
+        for (name, position) in moves { rerank(name, position) }
     }
 
     /// The users among these whose fetch is running, each with the id of the user that started it.
     func names(of users: Set<Int64>) -> [(user: Int64, name: Int64)] {
         entries.withLock { entries in
             entries.values.flatMap { entry in
-                entry.places.keys.filter(users.contains).map { (user: $0, name: entry.name) }
+                entry.positions.keys.filter(users.contains).map { (user: $0, name: entry.name) }
             }
         }
     }
@@ -116,28 +116,28 @@ final class SharedFetches<Value: Sendable>: Sendable {
     /// The user that started a fetch.
     func starter(of key: String) -> Int64? { entries.withLock { $0[key]?.name } }
 
-    /// The present place of a fetch.
-    func place(_ key: String) -> FetchPlace? { entries.withLock { $0[key]?.place } }
+    /// The present position of a fetch.
+    func position(_ key: String) -> FetchPosition? { entries.withLock { $0[key]?.position } }
 
     /// The users of each fetch that its starter does not use alone, by the starter's id.
     var sharers: [Int64: [Int64]] {
         entries.withLock { entries in
-            entries.values.filter { $0.places.count > 1 || $0.places[$0.name] == nil }
-                .reduce(into: [:]) { $0[$1.name] = Array($1.places.keys) }
+            entries.values.filter { $0.positions.count > 1 || $0.positions[$0.name] == nil }
+                .reduce(into: [:]) { $0[$1.name] = Array($1.positions.keys) }
         }
     }
 
     private func lostInterest(_ key: String, _ user: Int64) {
-        let (move, unwanted) = entries.withLock { entries -> ((Int64, FetchPlace)?, Task<Value, Never>?) in
+        let (move, unwanted) = entries.withLock { entries -> ((Int64, FetchPosition)?, Task<Value, Never>?) in
             guard var entry = entries[key] else { return (nil, nil) }
             entry.cancelled += 1
-            entry.places[user] = nil
+            entry.positions[user] = nil
             let other = entry.rerank()
             entries[key] = entry
             return (other.map { (entry.name, $0) }, entry.cancelled >= entry.users ? entry.task : nil)
         }
         // Outside the lock: cancelling runs the fetch's own handlers, which take the downloader's lock. The downloader
-        // takes both in the other order, when it reads a place.
+        // takes both in the other order, when it reads a position.
         unwanted?.cancel()
         if let move { rerank(move.0, move.1) }
     }

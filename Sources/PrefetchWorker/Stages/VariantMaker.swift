@@ -86,50 +86,50 @@ struct VariantMaker: Sendable {
     /// space. Variants that are too large for memory are made again, with space reserved for as much as they may need.
     private func transformed(_ order: Order) async throws(Failure) -> (TransformReport, [PendingBlob]) {
         guard let limit = budget.limit, budget.worker != nil else {
-            return try Self.made(.success(await ask(order, OutputPlace())))
+            return try Self.made(.success(await ask(order, OutputTarget())))
         }
         let count = Int64(order.specs.count)
         // The source is in the cache while its variants are made.
         let left = max(0, limit - (order.source.descriptor.size ?? 0))
-        let inMemory = OutputPlace(isInMemory: true, most: Int64(helpers.configuration.outputBytes) / count)
+        let inMemory = OutputTarget(isInMemory: true, most: Int64(helpers.configuration.outputBytes) / count)
         if case .made(let report, let blobs) = try await ask(order, inMemory) {
             return (report, try await counted(blobs, left))
         }
         for most in [128 << 20, Int64(HelperBounds.file)] {
-            let place = OutputPlace(most: min(most, left / count))
-            if let made = try await transformed(order, into: place) { return made }
-            if place.most == left / count { break }
+            let target = OutputTarget(most: min(most, left / count))
+            if let made = try await transformed(order, into: target) { return made }
+            if target.most == left / count { break }
         }
         throw Self.tooLarge
     }
 
     /// Encoders do not distinguish a full disk from other failed writes, and there may be space again by now. So after
     /// an encoder failed, the variants are made again in memory, which shows whether the disk was the cause.
-    private func ask(_ order: Order, _ place: OutputPlace) async throws(Failure) -> HelperAnswer {
-        let result = await answer(order, place)
-        guard !place.isInMemory, case .failure(let failure) = result, failure.failureClass == .encode else {
+    private func ask(_ order: Order, _ target: OutputTarget) async throws(Failure) -> HelperAnswer {
+        let result = await answer(order, target)
+        guard !target.isInMemory, case .failure(let failure) = result, failure.failureClass == .encode else {
             return try result.get()
         }
-        let most = min(Int64(helpers.configuration.outputBytes) / Int64(order.specs.count), place.most ?? .max)
-        switch await answer(order, OutputPlace(isInMemory: true, most: most)) {
+        let most = min(Int64(helpers.configuration.outputBytes) / Int64(order.specs.count), target.most ?? .max)
+        switch await answer(order, OutputTarget(isInMemory: true, most: most)) {
         case .success(.made(let report, let blobs)): return .made(report, try await stored(blobs))
         // They are too large for memory, so they are written to the disk once more.
-        case .success: return try await answer(order, place).get()
+        case .success: return try await answer(order, target).get()
         case .failure: throw failure
         }
     }
 
-    private func answer(_ order: Order, _ place: OutputPlace) async -> Result<HelperAnswer, Failure> {
+    private func answer(_ order: Order, _ target: OutputTarget) async -> Result<HelperAnswer, Failure> {
         await helpers.transform(
-            order.source, into: order.specs, assets: order.assets, outputs: place, tolerance: order.tolerance)
+            order.source, into: order.specs, assets: order.assets, outputs: target, tolerance: order.tolerance)
     }
 
     /// Makes variants with space reserved for their maximum size; nil if they exceed it. Unused space is released.
     private func transformed(
-        _ order: Order, into place: OutputPlace,
+        _ order: Order, into target: OutputTarget,
     ) async throws(Failure) -> (TransformReport, [PendingBlob])? {
-        let reservations = try await budget.reservations(order.specs.count, of: place.most ?? 0)
-        guard case .made(let report, let blobs) = try await ask(order, place) else { return nil }
+        let reservations = try await budget.reservations(order.specs.count, of: target.most ?? 0)
+        guard case .made(let report, let blobs) = try await ask(order, target) else { return nil }
         for (blob, reservation) in zip(blobs, reservations) {
             reservation.shrink(to: blob.size)
             blob.file.reservation.withLock { $0 = reservation }

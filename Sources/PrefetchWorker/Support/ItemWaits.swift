@@ -31,13 +31,13 @@ final class ProcessTurns: ItemWaits {
     /// The item that a task works for.
     @TaskLocal static var item: Int64?
 
-    let places: Int
+    let slots: Int
     /// Memory that an item needs beside a process.
     private let memory: MemoryBudget?
     private let state = Mutex((waiting: [Int64: ContinuousClock.Instant](), running: Set<Int64>()))
 
-    init(_ kind: Kind, places: Int, memory: MemoryBudget? = nil) {
-        (self.kind, self.places, self.memory) = (kind, places, memory)
+    init(_ kind: Kind, slots: Int, memory: MemoryBudget? = nil) {
+        (self.kind, self.slots, self.memory) = (kind, slots, memory)
     }
 
     /// Runs `body`, during which the item waits until ``start(_:)`` is called for it.
@@ -71,16 +71,16 @@ final class ProcessTurns: ItemWaits {
 
     var reason: String {
         switch kind {
-        case .helper where counts.running < places && memory?.isShort == true:
+        case .helper where counts.running < slots && memory?.isShort == true:
             "Large pictures are at work, and use the memory that all decoders together may use."
-        case .helper where places == 1: "The helper process is at work on another picture (--transforms)."
-        case .helper: "All \(places) helper processes are at work on other pictures (--transforms)."
-        case .command where places == 1: "The transform command is at work on another picture (--transforms)."
-        case .command: "All \(places) places for transform commands are taken by other pictures (--transforms)."
-        case .delegate where places == 1: "The delegate program is busy with another call."
-        case .delegate: "The delegate program is busy with \(places) other calls."
-        case .loader where places == 1: "The place for a loader is taken by another picture (--concurrency)."
-        case .loader: "All \(places) places for loaders are taken by other pictures (--concurrency)."
+        case .helper where slots == 1: "The helper process is at work on another picture (--transforms)."
+        case .helper: "All \(slots) helper processes are at work on other pictures (--transforms)."
+        case .command where slots == 1: "The transform command is at work on another picture (--transforms)."
+        case .command: "All \(slots) slots for transform commands are taken by other pictures (--transforms)."
+        case .delegate where slots == 1: "The delegate program is busy with another call."
+        case .delegate: "The delegate program is busy with \(slots) other calls."
+        case .loader where slots == 1: "The slot for a loader is taken by another picture (--concurrency)."
+        case .loader: "All \(slots) slots for loaders are taken by other pictures (--concurrency)."
         }
     }
 }

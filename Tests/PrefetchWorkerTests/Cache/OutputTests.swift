@@ -60,8 +60,8 @@ struct OutputTests {
                 fstat(file.descriptor.rawValue, &info)
                 return info.st_dev
             }
-            let own = try OutputPlace().makeFile(in: cache)
-            let file = try OutputPlace(isInMemory: true, most: 10).makeFile(in: cache)
+            let own = try OutputTarget().makeFile(in: cache)
+            let file = try OutputTarget(isInMemory: true, most: 10).makeFile(in: cache)
             #expect(device(file) != device(own))
         }
     }

@@ -12,7 +12,8 @@ import Testing
             #expect(try await w.run("pause", "--all").line == "all jobs were paused already")
             #expect(try await w.run("status").lines[0].hasPrefix("All jobs have been paused since 20"))
             let script = try await w.run("status", "--json")
-            #expect(script.errors.hasPrefix("worker: All jobs have been paused since 20") && script.output.hasPrefix("["))
+            #expect(
+                script.errors.hasPrefix("worker: All jobs have been paused since 20") && script.output.hasPrefix("["))
             #expect(try await w.run("metrics").lines.contains("worker_jobs_suspended 1"))
             try await w.enqueue(w.url("/3.png"), "--priority", "100")
             // A drain has nothing to do.
