@@ -40,7 +40,7 @@ public struct CacheAudit: Sendable, Encodable {
     /// Blobs that the disk cannot read, with the error.
     public var unreadable: [String] = []
     /// Blobs without a row: a crash between publishing and the commit leaves them. Harmless.
-    public var unreferenced = 0
+    public var orphans = 0
     /// Files that do not belong in the cache.
     public var strangers: [String] = []
     /// Consistency rules that the database breaks.
@@ -160,7 +160,7 @@ public struct CacheAudit: Sendable, Encodable {
         }
         let unknown = try await store.eviction.unknown(blobs: found.map(\.hex))
         // A file that is missing by now was being evicted.
-        unreferenced = unknown.count { name in BlobHash(name).map { cache.isThere($0) } ?? false }
+        orphans = unknown.count { name in BlobHash(name).map { cache.isThere($0) } ?? false }
     }
 }
 

@@ -109,7 +109,7 @@ private func show(_ report: Collector.Report, json: Bool) throws {
         Terminal.print(try Output.json(report))
     } else {
         Terminal.print(
-            "\(report.evictedBlobs) files evicted (\(Output.bytes(report.evictedBytes))), \(report.orphans) left-over files removed"
+            "\(report.evictedBlobs) files evicted (\(Output.bytes(report.evictedBytes))), \(report.orphans) orphans removed"
         )
         if report.quarantined > 0 { Terminal.print("\(report.quarantined) files removed from quarantine") }
     }

@@ -73,7 +73,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         let extent =
             quick ? " by name and size; none was read" : sample == nil ? "" : "; \(audit.read) of them were read"
         var lines = [
-            "\(audit.good) \(audit.good == 1 ? "blob is" : "blobs are") good (\(Output.bytes(audit.bytes)))\(extent), \(audit.unreferenced) unreferenced"
+            "\(audit.good) \(audit.good == 1 ? "blob is" : "blobs are") good (\(Output.bytes(audit.bytes)))\(extent), \(audit.orphans) orphans"
         ]
         lines += some(audit.missing) { "missing: \($0)" }
         lines += some(audit.damaged) { "damaged: \($0) (now in quarantine)" }

@@ -58,7 +58,7 @@ extension FaultBench {
         #expect(Set(fileNames(in: worker.cache)) == folders, "\(what)")
         #expect(fileNames(in: worker.cache + "/quarantine") == [], "\(what)")
         let verified = try await worker.run("cache", "verify", expecting: nil)
-        #expect(verified.exit == .code(0) && verified.output.contains(" 0 unreferenced"), "\(what): \(verified.output)")
+        #expect(verified.exit == .code(0) && verified.output.contains(" 0 orphans"), "\(what): \(verified.output)")
         #expect(!verified.output.contains(" corrected"), "\(what): \(verified.output)")
     }
 }
