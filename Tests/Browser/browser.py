@@ -101,8 +101,11 @@ class Browser:
         raise AssertionError(f"{condition} did not come true; the page shows:\n{text}")
 
     def key(self, name, code):
-        for kind in ("rawKeyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
+        # Links and buttons take Enter by its character.
+        text = {"text": "\r"} if name == "Enter" else {}
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
+            self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code,
+                      **(text if kind == "keyDown" else {}))
 
     def picture(self, path):
         data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=False)["data"]

@@ -29,16 +29,21 @@ def check(what, is_right):
 
 
 def judge(browser, page):
-    """axe-core's findings of any weight, by day and by night."""
-    if not options.axe:
-        return
-    browser.run(pathlib.Path(options.axe).read_text() + "; true")
-    for dark in (False, True):
-        browser.size(1440, 900, dark)
-        found = browser.run("axe.run().then(r => r.violations.map(v => v.id + ': ' + v.help + ' ' + v.nodes.map(n => n.target).join(' ')))")
-        for finding in found:
-            wrong.append(f"axe on {page}{', dark' if dark else ''}: {finding}")
-    browser.size(1440, 900)
+    """axe-core's findings of any weight, on a desk and on a phone, by day and by night; and whether a phone must scroll
+    sideways."""
+    if options.axe:
+        browser.run(pathlib.Path(options.axe).read_text() + "; true")
+    for width, height in ((390, 844), (1440, 900)):
+        for dark in (False, True):
+            browser.size(width, height, dark)
+            name = f"{page}, {width} px{', dark' if dark else ''}"
+            if not options.axe:
+                continue
+            found = browser.run("axe.run().then(r => r.violations.map(v => v.id + ': ' + v.help + ' ' + v.nodes.map(n => n.target).join(' ')))")
+            for finding in found:
+                wrong.append(f"axe on {name}: {finding}")
+        excess = browser.run("document.documentElement.scrollWidth - window.innerWidth")
+        check(f"{name} is {excess} px wider than the window", excess <= 0)
 
 
 def picture(browser, name):
@@ -81,6 +86,23 @@ with Browser() as browser:
     browser.run("document.activeElement.blur()")
     browser.key("Tab", 9)
     check("the first stop is the skip link", browser.run("document.activeElement.className") == "skip")
+    stops = []
+    for _ in range(8):
+        browser.key("Tab", 9)
+        stops.append(browser.run("document.activeElement.textContent.trim()"))
+        check(f"{stops[-1]!r} shows that it has the focus", browser.run("getComputedStyle(document.activeElement).outlineStyle !== 'none'"))
+    pages = [name for name in stops if name in ("Jobs", "Hosts", "Blacklist", "Cache", "Schedules")]
+    check(f"the keyboard reaches the pages in their order, not {stops}", pages == ["Jobs", "Hosts", "Blacklist", "Cache", "Schedules"])
+    browser.run("[...document.querySelectorAll('nav a')].find(a => a.textContent.trim() === 'Hosts').focus()")
+    browser.key("Enter", 13)
+    browser.wait("document.querySelector('h1')?.innerText === 'Hosts'")
+    # A dialog has the focus, and Escape ends it without a change.
+    browser.run("[...document.querySelectorAll('button')].find(b => b.textContent === 'Limits of the worker…').focus()")
+    browser.key("Enter", 13)
+    browser.wait("document.querySelector('dialog[open]')?.contains(document.activeElement)")
+    browser.key("Escape", 27)
+    browser.wait("!document.querySelector('dialog[open]')")
+    check("Escape sets no limits", browser.run("fetch('/api/hosts').then(r => r.json()).then(d => d.limits.length)") == 0)
 
     browser.open(options.url + "/#/jobs/1")
     browser.wait("document.querySelectorAll('main table tbody tr').length > 4")

@@ -257,11 +257,17 @@ function hosts(main) {
     for (const [name, value] of Object.entries(values)) if (value !== "") body[name] = Number(value);
     await act(Object.keys(body).length > 1 ? "/api/limits" : "/api/limits/reset", body);
   }
+  // The limits set for a host, or else those set for each host; those of the command line are not known here.
+  function limitsOf(host) {
+    const own = known.find((one) => one.host === host), each = known.find((one) => one.host === "*");
+    const value = (name) => own?.[name] ?? each?.[name];
+    return [value("per_host") && `${number(value("per_host"))} at once`, value("rate") && `${rate(value("rate"))}/s`, value("burst") && `burst ${number(value("burst"))}`].filter(Boolean).join(", ") || "–";
+  }
   const update = async () => {
     const data = await get("/api/hosts");
     known = data.limits;
-    list.replaceChildren(table(["Host", n("Running"), n("Waiting"), n("Rate", "n hide"), "Why it waits", "Failures", ""], data.hosts.map((host) => h("tr", {},
-      cell("url", host.host), cell("n", number(host.running)), cell("n", number(host.waiting)), cell("n hide", `${rate(host.rate)}/s`), cell("url", host.why ?? "–", host.until ? [" until ", time(host.until)] : null),
+    list.replaceChildren(table(["Host", n("Running"), n("Waiting"), n("Rate", "n hide"), n("Limits", "hide"), "Why it waits", "Failures", ""], data.hosts.map((host) => h("tr", {},
+      cell("url", host.host), cell("n", number(host.running)), cell("n", number(host.waiting)), cell("n hide", `${rate(host.rate)}/s`), cell("hide", limitsOf(host.host)), cell("url", host.why ?? "–", host.until ? [" until ", time(host.until)] : null),
       cell("url", Object.entries(host.failures).map(([name, count]) => `${number(count)} ${name}`).join(", ") || "–"), cell("n", h("button", { type: "button", class: "quiet", onclick: () => limits(host.host) }, "Limits…")))),
       "No host has been asked yet."));
   };
