@@ -14,7 +14,7 @@ import Testing
         return counts
     }
 
-    @Test func `What several workers add is added up`() async throws {
+    @Test func `Counts that are added several times are summed`() async throws {
         try await withQueue { queue in
             for _ in 0..<3 { try await queue.store.activity.add(Self.counts(5)) }
             let counts = try await queue.store.activity.counts()
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `Slots are those of the last hour, in order`() async throws {
+    @Test func `The activity of the last hour comes in slots in order`() async throws {
         try await withQueue { queue in
             for minute in 0..<90 {
                 try await queue.store.activity.add(Self.counts(Int64(minute + 1)))
@@ -43,8 +43,8 @@ import Testing
         }
     }
 
-    /// A clock that was ahead, whatever SQL has written, and sums that would overflow.
-    @Test func `Odd rows neither stop the counters nor trap`() async throws {
+    /// Slots in the future, rows that SQL has written, and sums that would overflow.
+    @Test func `Invalid rows neither stop the counters nor trap`() async throws {
         try await withTemporaryQueue { queue in
             _ = try queue.shell.expect(
                 """

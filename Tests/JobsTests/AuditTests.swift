@@ -38,7 +38,7 @@ struct AuditTests {
     ]
 
     @Test(arguments: damages)
-    func `Every rule notices what breaks it`(_ damage: (sql: String, rule: String)) async throws {
+    func `Every rule of the audit reports a row that breaks it`(_ damage: (sql: String, rule: String)) async throws {
         let found = try await withTemporaryQueue { queue in
             _ = try await queue.job(4)
             let items = try await queue.claim(3)
@@ -51,7 +51,7 @@ struct AuditTests {
         #expect(found.contains { $0.hasSuffix(": \(damage.rule).") }, "\(found)")
     }
 
-    @Test func `A broken rule says how often and names an example`() async throws {
+    @Test func `The report of a broken rule has the number of rows and an example`() async throws {
         let found = try await withTemporaryQueue { queue in
             _ = try await queue.job(3)
             try await queue.corrupt("UPDATE items SET job = 77 WHERE id IN (1, 2)")
@@ -60,7 +60,7 @@ struct AuditTests {
         #expect(found.contains("2 rows, such as 1, break the rule: every item belongs to a job."))
     }
 
-    @Test func `The index knows how many of some blobs it knows, and forgets them with what they were part of`()
+    @Test func `The index counts its blobs in a list, and forgets a blob with its source and renditions`()
         async throws
     {
         try await withQueue { queue in

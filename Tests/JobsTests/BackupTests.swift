@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Copies of the database", .timeLimit(.minutes(15)))
 struct BackupTests {
-    @Test func `The database itself is no place for its copy`() async throws {
+    @Test func `A backup to the path of the database itself is refused`() async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let store = try JobStore(path: path)
@@ -27,7 +27,7 @@ struct BackupTests {
         }
     }
 
-    @Test func `Anything but a file is refused, and stays what it is`() async throws {
+    @Test func `A backup onto a folder, a FIFO or a link to one is refused and leaves it as it was`() async throws {
         try await withTemporaryDirectory { folder in
             let store = try JobStore(path: folder.appending("worker.db").string)
             let place = folder.appending("copies").string
@@ -52,7 +52,7 @@ struct BackupTests {
         }
     }
 
-    @Test func `Copies made at once to one place are whole, and leave nothing else`() async throws {
+    @Test func `Concurrent backups to one path make a whole copy and leave no other file`() async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let store = try JobStore(path: path)
@@ -75,7 +75,7 @@ struct BackupTests {
         }
     }
 
-    @Test func `What a kill has left goes when it is old and nobody is at it`() async throws {
+    @Test func `A backup removes the partial files of killed backups if they are old and unlocked`() async throws {
         try await withTemporaryDirectory { folder in
             let store = try JobStore(path: folder.appending("worker.db").string)
             let place = folder.appending("copies")

@@ -13,7 +13,9 @@ struct BlacklistTests {
         try await queue.end(try await item(queue, url), .failed(failure))
     }
 
-    @Test func `A URL that failed for good is listed with the reason, and its next claim says so`() async throws {
+    @Test func `A URL that failed for good is blacklisted with the reason, and its next claim has the entry`()
+        async throws
+    {
         try await withQueue { queue in
             try await fail(queue, "https://A.example:8443/a.jpg?x=1#y", .http(404))
             let next = try await item(queue, "https://A.example:8443/a.jpg?x=1")
@@ -30,7 +32,7 @@ struct BlacklistTests {
         }
     }
 
-    @Test func `An item that ends because its URL is listed has the entry's class and used no try`() async throws {
+    @Test func `An item that ends because its URL is blacklisted has the entry's class and used no try`() async throws {
         try await withQueue { queue in
             try await fail(queue, "https://a.example/a.jpg", .badImage)
             let second = try await item(queue)
@@ -57,7 +59,7 @@ struct BlacklistTests {
         }
     }
 
-    @Test func `Another failure counts and lasts anew`() async throws {
+    @Test func `Another failure raises the entry's count and renews its expiry`() async throws {
         try await withQueue { queue in
             try await fail(queue, "https://a.example/a.jpg", .http(404))
             let first = queue.clock.milliseconds
@@ -70,7 +72,7 @@ struct BlacklistTests {
         }
     }
 
-    @Test func `A success takes the URL off, but not one from the cache`() async throws {
+    @Test func `A download removes the URL's entry, and a cache hit does not`() async throws {
         try await withQueue { queue in
             try await fail(queue, "https://a.example/a.jpg", .http(404))
             let cached = try await item(queue)
@@ -82,7 +84,7 @@ struct BlacklistTests {
         }
     }
 
-    @Test func `An origin that says that nothing has changed has answered, too`() async throws {
+    @Test func `A revalidation removes the URL's entry, too`() async throws {
         try await withQueue { queue in
             let first = try await item(queue)
             try await queue.end(first, first.completion(clock: queue.clock))
@@ -99,7 +101,7 @@ struct BlacklistTests {
         }
     }
 
-    @Test func `An entry of a key that is no URL has the host of the URL that was asked for`() async throws {
+    @Test func `An entry whose key is no URL has the host of the requested URL`() async throws {
         try await withQueue { queue in
             _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg?1"]))
             let claimed = try #require(try await queue.claim().first)
@@ -119,7 +121,7 @@ struct BlacklistTests {
     ]
 
     @Test(arguments: selections.indices)
-    func `Entries are taken off by URL, host or class`(_ index: Int) async throws {
+    func `Entries are removed by URL, host or class`(_ index: Int) async throws {
         let (selection, left) = Self.selections[index]
         try await withQueue { queue in
             try await fail(queue, "https://a.example/1", .http(404))
@@ -132,7 +134,7 @@ struct BlacklistTests {
     }
 
     @Test(.enabled(if: Shell.isThere, Shell.missing))
-    func `A shell takes entries off through the view`() async throws {
+    func `A shell removes entries through the view`() async throws {
         try await withQueue { queue in
             try await fail(queue, "https://a.example/1", .http(404))
             try await fail(queue, "https://b.example/1", .http(404))
@@ -141,7 +143,7 @@ struct BlacklistTests {
         }
     }
 
-    @Test func `A host that asked to be left alone is known until its time, which only grows`() async throws {
+    @Test func `A blocked host stays blocked until the latest of its times`() async throws {
         try await withQueue { queue in
             let now = queue.clock.now
             let busy = Failure(.http(429), "m")

@@ -21,7 +21,7 @@ struct CacheClockTests {
         #expect(start.moved(to: clock("b", uptime: 1, wall: 0)).shift == -1_000_000)
     }
 
-    @Test func `A clock that is set ten years ahead makes nothing old`() async throws {
+    @Test func `A clock that is set ten years ahead makes no cached file old`() async throws {
         try await withQueue { queue in
             try await queue.store.database.keepCacheClock()
             _ = try await queue.fill(2, NamesOnly())

@@ -21,13 +21,13 @@ struct CacheKeyTests {
     ]
 
     @Test(arguments: keys.indices)
-    func `A rule makes the key`(_ index: Int) throws {
+    func `A rule turns a URL into its cache key`(_ index: Int) throws {
         let (rule, url, key) = Self.keys[index]
         #expect(try CacheKeyRule(rule).key(of: url) == key)
     }
 
     @Test(arguments: [("(a+)+$", "x"), ("(a|aa)+$", "")])
-    func `A pattern that no machine would be done with is given up`(_ pattern: String, _ replacement: String) throws {
+    func `A pattern of exponential cost is given up`(_ pattern: String, _ replacement: String) throws {
         let rule = try CacheKeyRule("s/\(pattern)/\(replacement)/")
         #expect(throws: JobsError.self) {
             _ = try rule.key(of: "https://a.example/" + String(repeating: "a", count: 60) + "!")
@@ -45,14 +45,14 @@ struct CacheKeyTests {
         "cache-key=s/(x)/\\2/", "max-age=",
         "max-age=soon", "colour=red", "max-age=-2", "content-types=", "content-types=png", "content-types=image/",
     ])
-    func `A wrong one is refused with what would be right`(_ option: String) {
+    func `An invalid setting is refused with the name of a valid one`(_ option: String) {
         #expect { try JobOptions(parsing: option) } throws: { error in
             (error as? JobsError)?.code == .refused
                 && ["max-age", "cache-key", "content-types"].contains { "\(error)".contains($0) }
         }
     }
 
-    @Test func `They stand among the other options`() throws {
+    @Test func `Settings are parsed among the other options`() throws {
         let text = "retry-failed, max-age=12h cache-key=drop-query"
         #expect(try JobOptions(parsing: text) == .retryFailed)
         let settings = try JobSettings(parsing: text)

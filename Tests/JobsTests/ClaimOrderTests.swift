@@ -52,7 +52,7 @@ struct ClaimOrderTests {
     }
 
     @Test(.enabled(if: Shell.isThere, Shell.missing))
-    func `A job that can't be read stops no other, and says what is wrong with it`() async throws {
+    func `A job with unreadable headers stops no other job, and its problem names them`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 #"""
@@ -67,7 +67,7 @@ struct ClaimOrderTests {
         }
     }
 
-    @Test func `A claim takes as many as it may, across jobs`() async throws {
+    @Test func `A claim takes items of several jobs up to its limit`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(3, name: "a")
             _ = try await queue.job(3, name: "b")
@@ -80,7 +80,7 @@ struct ClaimOrderTests {
         }
     }
 
-    @Test func `Above a job's place only more urgent ones are claimed`() async throws {
+    @Test func `A claim above a job's precedence takes only jobs that come before it`() async throws {
         try await withQueue { queue in
             let middle = try await queue.job(name: "middle", priority: 5, order: .fifo)
             let place = Precedence(priority: 5, order: .fifo, job: middle)
@@ -121,7 +121,7 @@ struct ClaimOrderTests {
         }
     }
 
-    @Test func `A claim makes its jobs run and says when they began`() async throws {
+    @Test func `A claim sets its jobs to running and records when they began`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(2)
             #expect(try await queue.progress(job).startedAt == nil)
@@ -133,7 +133,7 @@ struct ClaimOrderTests {
         }
     }
 
-    @Test func `A claimed item carries what is known of its URL`() async throws {
+    @Test func `A claimed item has the cached source of its URL`() async throws {
         try await withQueue { queue in
             _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/a.jpg#top"]))
             let first = try #require(try await queue.claim().first)
@@ -147,7 +147,7 @@ struct ClaimOrderTests {
         }
     }
 
-    @Test func `Jobs of which there is enough are left alone while others of the same priority can be had`()
+    @Test func `A claim spares stalled jobs while other jobs of the same priority have items`()
         async throws
     {
         try await withQueue { queue in

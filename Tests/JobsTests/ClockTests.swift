@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// The machine's clock is set while work waits: nothing lapses that shouldn't, and nothing waits for ever.
+/// The machine's clock is set while items wait: leases, delays and blacklist entries keep their length.
 @Suite("Clocks that jump", .timeLimit(.minutes(15)))
 struct ClockTests {
     static let years: Int64 = 10 * 365 * 86_400_000
@@ -24,7 +24,7 @@ struct ClockTests {
     }
 
     @Test(arguments: [years, -years])
-    func `Leases, waits and the blacklist keep their time`(_ jump: Int64) async throws {
+    func `Leases, delays and blacklist entries keep their length when the clock jumps`(_ jump: Int64) async throws {
         try await withStores { store, other, wall, uptime in
             let worker = try await store.queue.register(host: "test", pid: 1)
             let urls = (0..<3).map { "https://clock.example/\($0).png" }
@@ -60,7 +60,7 @@ struct ClockTests {
     }
 
     @Test(arguments: [years, -years])
-    func `A host is left alone for as long as it asked for`(_ jump: Int64) async throws {
+    func `A host stays blocked for the time that it asked for when the clock jumps`(_ jump: Int64) async throws {
         try await withStores { store, other, wall, uptime in
             let worker = try await store.queue.register(host: "test", pid: 1)
             _ = try await store.queue.enqueue(NewJob(urls: ["https://clock.example/a.png"]))
@@ -81,7 +81,7 @@ struct ClockTests {
         }
     }
 
-    @Test func `What is claimed after a jump keeps its lease as well`() async throws {
+    @Test func `An item that is claimed after a jump of the clock keeps its lease`() async throws {
         try await withStores { store, other, wall, uptime in
             let worker = try await store.queue.register(host: "test", pid: 1)
             _ = try await store.queue.enqueue(NewJob(urls: ["https://clock.example/a.png"]))

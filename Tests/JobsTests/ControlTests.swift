@@ -2,7 +2,7 @@ import Core
 import Jobs
 import Testing
 
-@Suite("What people do to jobs", .timeLimit(.minutes(15)))
+@Suite("Control of jobs", .timeLimit(.minutes(15)))
 struct ControlTests {
     @Test func `Cancelling a job of fifty thousand ends every item, and retry brings them all back`() async throws {
         try await withQueue { queue in
@@ -18,7 +18,9 @@ struct ControlTests {
         }
     }
 
-    @Test func `A sweep ends what is left of a cancelled job, whatever it waits for, and no other's`() async throws {
+    @Test func `A sweep ends the queued, active and delayed items of a cancelled job, and of no other job`()
+        async throws
+    {
         try await withQueue { queue in
             let job = try await queue.job(5_000)
             let other = try await queue.job(10)
@@ -35,7 +37,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `Jobs that a shell cancels are swept many in a slice, have an end, and are pruned`() async throws {
+    @Test func `Jobs that a shell cancels have an end time, are swept many in a slice, and are pruned`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 """
@@ -52,7 +54,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `A job that can't be run is failed, with the reason on it and on its items`() async throws {
+    @Test func `A job that can't be run fails, with the reason on the job and on its items`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(2)
             let other = try await queue.job(1)
@@ -92,7 +94,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `Retry takes what failed and was cancelled, as new, and leaves what is done`() async throws {
+    @Test func `Retry queues failed items with no tries used, and leaves done items`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)
             let items = try await queue.claim()
@@ -119,7 +121,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `Pausing, resuming and cancelling twice is once`() async throws {
+    @Test func `Pausing, resuming or cancelling a job a second time changes nothing`() async throws {
         try await withQueue { queue in
             let job = try await queue.job()
             for _ in 0..<2 { try await queue.store.control.pause(job: job) }
@@ -129,7 +131,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `A job that isn't there is not found`() async throws {
+    @Test func `An unknown job is not found`() async throws {
         try await withQueue { queue in
             let store = queue.store
             let actions: [@Sendable () async throws -> Void] = [
@@ -157,7 +159,7 @@ struct ControlTests {
         }
     }
 
-    @Test func `Enqueuing refuses what the schema or the options refuse, and adds nothing`() async throws {
+    @Test func `A job that breaks the schema or the options is refused, and no job is added`() async throws {
         try await withQueue { queue in
             let wrong = [
                 NewJob(urls: ["https://a.example/a.jpg"], priority: 101), NewJob(urls: [""]),

@@ -30,7 +30,7 @@ struct CronTests {
         ("@weekly", "2026-11-25T00:00:00Z", ["2026-11-29 00:00 +00:00", "2026-12-06 00:00 +00:00"]),
         ("0 0 31 12 *", "1969-06-01T00:00:00Z", ["1969-12-31 00:00 +00:00", "1970-12-31 00:00 +00:00"]),
     ])
-    func `It is due at these times`(_ row: (cron: String, after: String, due: [String])) throws {
+    func `A cron expression is due at the expected times`(_ row: (cron: String, after: String, due: [String])) throws {
         #expect(try times(row.cron, "UTC", after: row.after, row.due.count) == row.due)
     }
 
@@ -75,13 +75,15 @@ struct CronTests {
             ["2011-12-29 12:00 -10:00", "2011-12-31 00:00 +14:00", "2011-12-31 12:00 +14:00"]
         ),
     ])
-    func `The clocks change`(_ row: (cron: String, zone: String, after: String, due: [String])) throws {
+    func `A cron expression is due at the expected times when the clocks change`(
+        _ row: (cron: String, zone: String, after: String, due: [String])
+    ) throws {
         #expect(try times(row.cron, row.zone, after: row.after, row.due.count) == row.due)
     }
 
     /// Against each minute of a year, as a clock on the wall shows it.
     @Test(arguments: ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
-    func `What is due each hour or minute is due when the clock shows it, in a whole year`(_ name: String) throws {
+    func `An expression with steps is due whenever the zone's clock matches, over a whole year`(_ name: String) throws {
         let zone = try ScheduleZone(named: name)
         let begin: Int64 = 1_767_225_600
         for (text, minutes) in [("*/30 * * * *", Set([0, 30])), ("7 */3 * * *", Set([7]))] {
@@ -111,13 +113,13 @@ struct CronTests {
         ("1-2-3 * * * *", "minute"), ("99999999999999999999 * * * *", "minute"), ("@never", "five fields"),
         ("* * * * mon-", "week"), ("*/99999999999999999999 * * * *", "minute"), ("-5 * * * *", "minute"),
     ])
-    func `What is no schedule is refused with the field that is wrong`(_ text: String, _ words: String) {
+    func `An invalid cron expression is refused with the name of the wrong field`(_ text: String, _ words: String) {
         let error = #expect(throws: JobsError.self) { try CronExpression(parsing: text) }
         #expect(error?.code == .refused)
         #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
     }
 
-    @Test func `A day that no year has is never due, and neither is a time without end`() throws {
+    @Test func `30 February is never due, and no time is due beyond the calendar's range`() throws {
         #expect(try CronExpression(parsing: "0 0 30 2 *").next(after: WallTime(milliseconds: 0), in: .utc) == nil)
         for time in [WallTime.min, .max, WallTime(clamping: .max)] {
             #expect(try CronExpression(parsing: "* * * * *").next(after: time, in: .utc) == nil)
@@ -129,7 +131,7 @@ struct CronTests {
         ("EST", "There is no time zone 'EST'."), ("", "There is no time zone ''."),
         ("../../etc/passwd", "no time zone"),
     ])
-    func `A zone that does not exist names the nearest`(_ name: String, _ words: String) {
+    func `An unknown time zone is refused with the nearest name`(_ name: String, _ words: String) {
         let error = #expect(throws: JobsError.self) { try ScheduleZone(named: name) }
         #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
     }

@@ -10,7 +10,7 @@ import Testing
 struct DurabilityTests {
     private static func level(_ db: Database) throws -> Int? { try Int.fetchOne(db, sql: "PRAGMA synchronous") }
 
-    @Test func `Every commit is synced but those that may be undone`() async throws {
+    @Test func `A durable commit is synced, and a commit that may be lost is not`() async throws {
         try await withQueue { queue in
             let store = queue.store
             for (isDurable, level) in [(true, 2), (false, 1), (false, 1), (true, 2), (true, 2)] {
@@ -27,7 +27,7 @@ struct DurabilityTests {
         }
     }
 
-    @Test func `A transaction that fails leaves the next one synced`() async throws {
+    @Test func `A failed transaction leaves the next commit synced`() async throws {
         try await withQueue { queue in
             await #expect(throws: JobsError.self) {
                 _ = try await queue.store.database.write(isDurable: false) { db in
@@ -39,8 +39,8 @@ struct DurabilityTests {
         }
     }
 
-    /// SQLite takes on no other level within a transaction, which stands here for whatever may keep it from it.
-    @Test func `What can't be synced is not begun, and is synced as soon as it can`() async throws {
+    /// SQLite refuses to change the level within a transaction, which stands here for any such failure.
+    @Test func `A refused change of the sync level throws, and the next write is synced`() async throws {
         try await withQueue { queue in
             let store = queue.store
             let refusals = try await store.database.write(isDurable: false) { db in
@@ -55,7 +55,7 @@ struct DurabilityTests {
         }
     }
 
-    @Test func `Without syncs nothing is`() async throws {
+    @Test func `A store without syncs syncs no commit`() async throws {
         try await withTemporaryDirectory { folder in
             let store = try JobStore(path: folder.appending("worker.db").string, syncs: false)
             #expect(try await store.database.write { try Self.level($0) } == 0)

@@ -15,7 +15,7 @@ struct EventTests {
         return words.compactMap { $0 }.joined(separator: " ")
     }
 
-    @Test func `A group's items and its job come in the order in which they ended, each once`() async throws {
+    @Test func `A group's items and its job have one event each, in the order in which they ended`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)
             let items = try await queue.claim(3)
@@ -41,7 +41,7 @@ struct EventTests {
     }
 
     /// Wherever a reader stops, going on after the last id it has seen brings the rest, and nothing twice.
-    @Test func `A reader that resumes after any event sees each exactly once`() async throws {
+    @Test func `A reader that resumes after any event sees each later event exactly once`() async throws {
         try await withQueue { queue in
             let first = try await queue.job(700)
             let second = try await queue.job(5, name: "k")
@@ -62,7 +62,9 @@ struct EventTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `A reader that follows a job ends with it, wherever it begins`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `A reader of a job's events ends with the job, from whichever event it begins`()
+        async throws
+    {
         try await withQueue { queue in
             let job = try await queue.job(1)
             let item = try await queue.claim(1)[0]
@@ -88,7 +90,7 @@ struct EventTests {
         }
     }
 
-    @Test func `An event's id that no number can hold is refused`() async throws {
+    @Test func `An event with an id out of range is refused`() async throws {
         try await withQueue { queue in
             for id in ["9223372036854775807", "-1", "4503599627370497"] {
                 let refused = try queue.shell.run("INSERT INTO event_log (id, at, detail) VALUES (\(id), 0, '[]');")
@@ -99,7 +101,7 @@ struct EventTests {
         }
     }
 
-    @Test func `What SQL ends is logged as well, and a job that is cancelled as a whole as one event`() async throws {
+    @Test func `Items that SQL ends have events, and a job that is cancelled as a whole has one event`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)
             try queue.shell.expect(
@@ -116,7 +118,7 @@ struct EventTests {
         }
     }
 
-    @Test func `An item without a URL has its event, however it was inserted`() async throws {
+    @Test func `An item without a URL has an event, whether inserted with its job or later`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 """
@@ -128,7 +130,7 @@ struct EventTests {
         }
     }
 
-    @Test func `A sequence that follows wakes up for what comes, and ends with its job`() async throws {
+    @Test func `A sequence of events waits for new events, and ends with its job`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(1)
             let other = try await queue.job(1, name: "k")
@@ -147,7 +149,7 @@ struct EventTests {
         }
     }
 
-    @Test func `A reader that is cancelled gets no more`() async throws {
+    @Test func `A cancelled reader gets no more events`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(1)
             let reader = Task { () async throws -> Int in
@@ -161,7 +163,7 @@ struct EventTests {
         }
     }
 
-    @Test func `Old events go, and their ids are never given again`() async throws {
+    @Test func `Pruned events are gone, and their ids are never used again`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(2)
             let before = try await queue.store.events.last()

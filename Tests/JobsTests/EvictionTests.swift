@@ -5,9 +5,9 @@ import Testing
 
 @testable import Jobs
 
-@Suite("What is evicted", .timeLimit(.minutes(15)))
+@Suite("Eviction", .timeLimit(.minutes(15)))
 struct EvictionTests {
-    @Test func `The totals are known without a scan, whatever comes and goes`() async throws {
+    @Test func `The cache's totals follow published and evicted files`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             #expect(try await queue.store.cache.totals().blobs == 0)
@@ -22,7 +22,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `A file that can't be deleted keeps no other from going`() async throws {
+    @Test func `A file that can't be deleted does not stop the eviction of others`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             let stuck = ClaimedItem.hash(of: try await queue.fill(5, files)[1].id)
@@ -49,7 +49,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `The oldest are named first, and sources apart from variants`() async throws {
+    @Test func `The oldest files are the first candidates, and sources are listed apart from variants`() async throws {
         try await withQueue { queue in
             let items = try await queue.fill(3, NamesOnly())
             #expect(try await queue.candidates() == items.map { ClaimedItem.hash(of: $0.id) })
@@ -58,7 +58,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `What is pinned never goes, not even when it was marked already`() async throws {
+    @Test func `A pinned file is never evicted, not even if it was marked before`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(3, files)
@@ -74,7 +74,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `What an item at work may be about to use never goes`() async throws {
+    @Test func `The source of an active item is no candidate for eviction`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(2, files)
@@ -86,7 +86,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `Nor does the file of the fallback that an item at work asks`() async throws {
+    @Test func `The source of an active item's fallback is no candidate for eviction`() async throws {
         try await withQueue { queue in
             let items = try await queue.fill(2, NamesOnly())
             var item = NewItem(url: "https://gone.example/1.jpg")
@@ -101,7 +101,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `A worker that wants a dying file and holds it revives it`() async throws {
+    @Test func `A finish that needs a dying file revives it if the worker holds the file`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(1, files)
@@ -131,7 +131,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `A result whose file the index doesn't know and the worker doesn't hold is not written down`()
+    @Test func `A result is refused if its file is neither in the index nor held by the worker`()
         async throws
     {
         try await withQueue { queue in
@@ -147,7 +147,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `A file that is published anew while its old one goes keeps its row`() async throws {
+    @Test func `A file that is published again during its eviction keeps its row`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(1, files)
@@ -170,7 +170,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `Results stay when their files go, without their paths`() async throws {
+    @Test func `Results of evicted files stay, without paths`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(1, files)
@@ -184,7 +184,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `A file that thousands of URLs stand for goes in several slices`() async throws {
+    @Test func `A file that thousands of URLs share is evicted in several slices`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             _ = try await queue.job(1_201)
@@ -212,7 +212,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `Room is set aside before it is used, and stays so when its worker dies`() async throws {
+    @Test func `Space is reserved before its use, and stays reserved when its worker dies`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             _ = try await queue.fill(2, files)
@@ -241,7 +241,7 @@ struct EvictionTests {
         }
     }
 
-    @Test func `Old jobs are pruned with their items, and what is cached is found as before`() async throws {
+    @Test func `Old jobs are pruned with their items, and their cached files are still found`() async throws {
         try await withQueue { queue in
             let files = NamesOnly()
             let items = try await queue.fill(3, files)

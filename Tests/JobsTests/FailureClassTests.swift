@@ -42,7 +42,7 @@ struct FailureClassTests {
             (410, .blacklist(milliseconds: day)), (501, .blacklist(milliseconds: day)),
             (505, .blacklist(milliseconds: day)),
         ] as [(Int, FailureClass.Treatment)])
-    func `A status is a class of its own, tried again where it may pass`(
+    func `Each HTTP status is a failure class with its own treatment`(
         _ row: (status: Int, treatment: FailureClass.Treatment)
     ) {
         #expect(FailureClass.http(row.status).rawValue == "http-\(row.status)")
@@ -50,12 +50,12 @@ struct FailureClassTests {
     }
 
     @Test(arguments: FailureClass.allNamed + [.http(404), .http(503)])
-    func `A class is read by its name`(_ failure: FailureClass) {
+    func `A failure class is parsed from its name`(_ failure: FailureClass) {
         #expect(FailureClass(rawValue: failure.rawValue) == failure)
     }
 
     @Test(arguments: ["", "DNS", "http", "http-", "http-99", "http-1000", "http-4o4", "http--404", "timeout "])
-    func `Nothing else is a class`(_ name: String) {
+    func `An unknown name is no failure class`(_ name: String) {
         #expect(FailureClass(rawValue: name) == nil)
     }
 

@@ -3,10 +3,10 @@ import Testing
 
 @testable import Jobs
 
-/// How the places of a host are split among workers.
+/// How the slots of a host are split among workers.
 @Suite("Shares of workers", .timeLimit(.minutes(15)))
 struct FairSharesTests {
-    @Test func `Places are split fairly, and what one leaves the others have`() {
+    @Test func `A host's slots are split fairly, and the others get the slots that a worker leaves`() {
         #expect(FairShares.split(6, demands: [1: 100, 2: 100], turn: 0) == [1: 3, 2: 3])
         #expect(FairShares.split(6, demands: [1: 1, 2: 100], turn: 0) == [1: 1, 2: 5])
         #expect(FairShares.split(6, demands: [1: 2, 2: 2], turn: 0) == [1: 2, 2: 2])
@@ -15,14 +15,14 @@ struct FairSharesTests {
         #expect(FairShares.split(5, demands: [:], turn: 0) == [:])
     }
 
-    @Test func `Where places are fewer than workers each has its turn`() {
+    @Test func `Workers take turns if a host has fewer slots than there are workers`() {
         let demands: [Int64: Int] = [1: 9, 2: 9, 3: 9]
         let turns = (0..<3).map { turn in FairShares.split(1, demands: demands, turn: turn).filter { $0.value > 0 }.keys
         }
         #expect(Set(turns.flatMap(\.self)) == [1, 2, 3])
     }
 
-    @Test func `Never more than there are, whatever is wanted`() {
+    @Test func `The shares never exceed the slots or the demands`() {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<500 {
             let workers = (1...Int64.random(in: 1...9, using: &generator))
@@ -41,7 +41,7 @@ struct FairSharesTests {
         return [HostDemand(load: load, limit: limit, share: share)]
     }
 
-    @Test func `A second worker gets places only after the first has let go of them`() async throws {
+    @Test func `A second worker gets slots only after the first has released them`() async throws {
         try await withQueue { queue in
             let first = queue.store
             let second = try JobStore(path: queue.path, now: { queue.clock.now })
@@ -76,7 +76,7 @@ struct FairSharesTests {
     }
 
     @Test(arguments: [30_000, 3_600_000, -3_600_000])
-    func `Workers that could write nothing for a while, or whose clock jumps, still know of each other`(_ jump: Int64)
+    func `Workers still know of each other after a pause or a jump of the clock`(_ jump: Int64)
         async throws
     {
         try await withQueue { queue in

@@ -9,7 +9,7 @@ struct FencingTests {
         .retry(at: WallTime(milliseconds: 5), Failure(.timeout, "m"), blockingHost: true),
     ]
 
-    @Test func `A finish with a lease that was taken back changes nothing and is reported`() async throws {
+    @Test func `A finish with a reclaimed lease changes nothing and is reported`() async throws {
         try await withQueue { queue in
             let job = try await queue.job()
             let old = try #require(try await queue.claim().first)
@@ -29,7 +29,7 @@ struct FencingTests {
         }
     }
 
-    @Test func `An item is finished once, whoever tries again`() async throws {
+    @Test func `An item is finished once, and a second finish is fenced out`() async throws {
         try await withQueue { queue in
             let job = try await queue.job()
             let item = try #require(try await queue.claim().first)
@@ -41,7 +41,7 @@ struct FencingTests {
         }
     }
 
-    @Test func `Items deleted meanwhile are reported, and the others of the group are recorded`() async throws {
+    @Test func `A finish reports deleted items and records the others of the group`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)
             let items = try await queue.claim()
@@ -66,7 +66,7 @@ struct FencingTests {
         }
     }
 
-    @Test func `A deleted job takes its items along, and nobody's finish brings them back`() async throws {
+    @Test func `A deleted job takes its items along, and a finish does not bring them back`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(2)
             let items = try await queue.claim()
@@ -87,7 +87,7 @@ struct FencingTests {
         }
     }
 
-    @Test func `A released item is as if it had never been claimed`() async throws {
+    @Test func `A released item is claimed again with a new lease and no try used`() async throws {
         try await withQueue { queue in
             _ = try await queue.job()
             let first = try #require(try await queue.claim().first)

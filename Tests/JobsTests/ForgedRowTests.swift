@@ -112,7 +112,7 @@ struct ForgedRowTests {
     }
 
     /// As when a worker ends the last item between the look for open jobs and the recount.
-    @Test func `A job that has ended in the meantime is not reported`() async throws {
+    @Test func `A job that ended before the recount is not reported`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(1)
             for item in try await queue.claim() { try await queue.end(item, item.completion(clock: queue.clock)) }

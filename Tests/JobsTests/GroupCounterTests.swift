@@ -8,7 +8,8 @@ import Testing
 /// with the items when each test ends.
 @Suite("Counters of groups", .timeLimit(.minutes(15)))
 struct GroupCounterTests {
-    @Test func `A group of many jobs and endings is counted, and the jobs without a rest are finished`() async throws {
+    @Test func `A group with items of several jobs is counted, and jobs without open items are finished`() async throws
+    {
         try await withQueue { queue in
             let clock = queue.clock
             let (mixed, done) = (try await queue.job(6, name: "mixed"), try await queue.job(2, name: "done"))
@@ -29,7 +30,7 @@ struct GroupCounterTests {
         }
     }
 
-    @Test func `What is no longer ours is not counted`() async throws {
+    @Test func `The finish of cancelled items is not counted`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)
             let items = try await queue.claim()
@@ -63,7 +64,7 @@ struct GroupCounterTests {
         // Won't have some items claimed.
         "BEFORE UPDATE OF state ON items WHEN NEW.state = 'active' AND NEW.id % 2 = 0 BEGIN SELECT RAISE(IGNORE); END",
     ])
-    func `A trigger of the user's that moves items as well is counted as ever`(_ trigger: String) async throws {
+    func `Counters stay right when a user's trigger moves items, too`(_ trigger: String) async throws {
         try await withQueue { queue in
             _ = try await queue.job(5)
             _ = try await queue.job(5, name: "other")

@@ -173,7 +173,7 @@ struct GuardedQueueTests {
     }
 
     @Test(arguments: ["queued", "running", "paused"])
-    func `A job whose items have all ended is finished, whatever was typed`(_ state: String) async throws {
+    func `A job whose items have all ended stays finished after an UPDATE of its state`(_ state: String) async throws {
         try await withQueue { queue in
             let job = try await queue.job(2)
             for item in try await queue.claim() { try await queue.end(item, item.completion(clock: queue.clock)) }
@@ -189,7 +189,7 @@ struct GuardedQueueTests {
         }
     }
 
-    @Test func `Pausing and queueing by SQL while items end leaves no job open at its end`() async throws {
+    @Test func `A job that SQL pauses and queues while its items end is finished`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)
             let items = try await queue.claim()

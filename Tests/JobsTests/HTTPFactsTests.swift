@@ -4,9 +4,9 @@ import Testing
 
 @testable import Jobs
 
-/// What HTTP said, as it is stored.
+/// The headers and times of a response, as they are stored.
 @Suite struct HTTPFactsTests {
-    @Test func `What is written down is read again as it was`() throws {
+    @Test func `Stored facts are read back unchanged`() throws {
         var random = SeededGenerator(seed: 7)
         let values: [String?] = [nil, "", "=", "max-age=60, public", "Mon, 01 Jan 2024 00:00:00 GMT", "{", "ä\u{1E}"]
         for _ in 0..<500 {
@@ -21,14 +21,14 @@ import Testing
         }
     }
 
-    @Test func `A fact can't pose as another`() throws {
+    @Test func `A separator in a value does not start another fact`() throws {
         let facts = HTTPFacts(
             cacheControl: "a\u{1F}=b", askedAt: WallTime(milliseconds: 1), answeredAt: WallTime(milliseconds: 2))
         #expect(HTTPFacts(text: facts.text)?.cacheControl == "a=b")
         #expect(HTTPFacts(text: facts.text)?.expires == nil)
     }
 
-    @Test func `What earlier versions wrote is read`() throws {
+    @Test func `Facts that earlier versions stored are read`() throws {
         let old = #"{"answeredAt":2,"askedAt":1,"cacheControl":"no-cache","varied":""}"#
         #expect(
             HTTPFacts(text: old)
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: ["", "{", "null", "=a", "\u{1F}\u{1F}\u{1F}\u{1F}\u{1F}\u{1F}=x\u{1F}=1", #"{"askedAt":1}"#])
-    func `What can't be read is not known`(_ text: String) {
+    func `Unreadable facts are nil`(_ text: String) {
         #expect(HTTPFacts(text: text) == nil)
     }
 }

@@ -2,14 +2,14 @@ import Core
 import Jobs
 import Testing
 
-@Suite("What is known of hosts", .timeLimit(.minutes(15)))
+@Suite("The state of hosts", .timeLimit(.minutes(15)))
 struct HostTests {
     private func item(_ queue: Queue, _ url: String) async throws -> ClaimedItem {
         _ = try await queue.store.queue.enqueue(NewJob(urls: [url]))
         return try #require(try await queue.claim().first)
     }
 
-    @Test func `A wait survives a restart, and a clock set back doesn't make an hour a day`() async throws {
+    @Test func `A host's wait survives a restart, and a clock that is set back does not lengthen it`() async throws {
         try await withQueue { queue in
             let item = try await item(queue, "https://a.example/")
             let now = queue.clock.now
@@ -25,7 +25,7 @@ struct HostTests {
         }
     }
 
-    @Test func `A delayed item comes back when the clock is set back by a day, too`() async throws {
+    @Test func `A delayed item comes back even if the clock is set back by a day`() async throws {
         try await withQueue { queue in
             let item = try await item(queue, "https://a.example/")
             try await queue.end(item, .wait(until: queue.clock.now + 60_000))
@@ -35,7 +35,7 @@ struct HostTests {
         }
     }
 
-    @Test func `A delayed item says for whom it waits, why and until when`() async throws {
+    @Test func `A delayed item shows the host, the reason and the end of its wait`() async throws {
         try await withQueue { queue in
             let item = try await item(queue, "https://a.example/1")
             try await queue.end(
@@ -50,7 +50,7 @@ struct HostTests {
         }
     }
 
-    @Test func `A wait that comes with an item's last try holds as well, and so does one behind what was stale`()
+    @Test func `A host is blocked by the failure of a last try, and by a failure behind a stale result`()
         async throws
     {
         try await withQueue { queue in
@@ -80,7 +80,7 @@ struct HostTests {
         }
     }
 
-    @Test func `What a worker has in hand counts while it lives`() async throws {
+    @Test func `A worker's load on a host counts while the worker lives`() async throws {
         try await withQueue { queue in
             let load = [HostLoad(host: "a.example", running: 3, waiting: 4, rate: 1.5)]
             let memory = HostMemory(
@@ -101,7 +101,7 @@ struct HostTests {
         }
     }
 
-    @Test func `Limits are changed one by one, and put back`() async throws {
+    @Test func `Limits are changed one by one, and reset`() async throws {
         try await withQueue { queue in
             try await queue.store.hosts.setLimits(LimitsRecord(host: "*", concurrency: 3))
             try await queue.store.hosts.setLimits(LimitsRecord(host: "*", perHost: 2))
@@ -127,7 +127,7 @@ struct HostTests {
     ]
 
     @Test(.enabled(if: Shell.isThere, Shell.missing), arguments: wrong.indices)
-    func `Limits that make no sense are refused by the statement`(_ index: Int) async throws {
+    func `Invalid limits are refused by the statement`(_ index: Int) async throws {
         try await withQueue { queue in
             let (statement, message) = Self.wrong[index]
             let answer = try queue.shell.run(statement)
@@ -135,7 +135,7 @@ struct HostTests {
         }
     }
 
-    @Test func `What another worker has in hand is left to it`() async throws {
+    @Test func `A URL in flight in another worker is claimed only after that item has ended`() async throws {
         try await withQueue { queue in
             _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/1#x"]))
             let mine = try await queue.claim()
@@ -153,7 +153,7 @@ struct HostTests {
         }
     }
 
-    @Test func `The oldest job is served in its turn, whatever its priority`() async throws {
+    @Test func `A claim for the oldest job takes its items in spite of a low priority`() async throws {
         try await withQueue { queue in
             let old = try await queue.job(2, name: "old", priority: -100)
             _ = try await queue.job(2, name: "new", priority: 100)

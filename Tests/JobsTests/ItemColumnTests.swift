@@ -37,7 +37,7 @@ struct ItemColumnTests {
     ]
 
     @Test(arguments: [mistakes])
-    func `A wrong value is refused by its statement, which says what is right`(_ mistakes: [Mistake]) async throws {
+    func `An INSERT or UPDATE with a wrong value is refused with a sentence`(_ mistakes: [Mistake]) async throws {
         try await withQueue { queue in
             let job = try await queue.job()
             for mistake in mistakes {
@@ -65,7 +65,7 @@ struct ItemColumnTests {
         }
     }
 
-    @Test func `A worker gets what an item was given, and nothing for the others`() async throws {
+    @Test func `A claimed item has the settings of its columns, and none if the columns are empty`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 """
@@ -103,7 +103,7 @@ struct ItemColumnTests {
         }
     }
 
-    @Test func `A worker whose hands are full asks for an item that goes before the others`() async throws {
+    @Test func `An urgent claim takes only an item of a higher priority than those in flight`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)
             let lowest = Precedence(priority: 0, order: .fifo, job: job)
@@ -136,7 +136,8 @@ struct ItemColumnTests {
         }
     }
 
-    @Test func `An item goes on with its fallbacks, each with tries of its own, until one serves`() async throws {
+    @Test func `An item tries its fallbacks in order, each with its own tries, until a fallback succeeds`() async throws
+    {
         try await withQueue { queue in
             var item = NewItem(url: "https://a.example/1")
             item.fallbacks = ["https://b.example/1", "https://c.example/1"]

@@ -30,7 +30,7 @@ import Testing
         return pages
     }
 
-    @Test func `They come in the order of their numbers, or by a column with the largest first`() async throws {
+    @Test func `Items come in the order of their ids, or by a column with the largest first`() async throws {
         try await withQueue { (queue) async throws -> Void in
             let job = try await ended(queue)
             var query = ItemQuery()
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `A job with too many items for it is refused with a sentence`() async throws {
+    @Test func `Sorting a job with too many items is refused with a sentence`() async throws {
         try await withQueue { (queue) async throws -> Void in
             let job = try await queue.job(ItemQuery.maxSorted + 1)
             var query = ItemQuery()

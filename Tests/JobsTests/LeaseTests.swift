@@ -9,7 +9,7 @@ struct LeaseTests {
         try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
     }
 
-    @Test func `What a dead worker held goes back at once, without using a try`() async throws {
+    @Test func `The leases of a dead worker are reclaimed at once, and no try is used`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(3)
             do {
@@ -31,7 +31,7 @@ struct LeaseTests {
         }
     }
 
-    @Test func `What a live worker holds stays its own`() async throws {
+    @Test func `The leases of a live worker are not reclaimed`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(2)
             let living = try other(queue)
@@ -44,7 +44,7 @@ struct LeaseTests {
         }
     }
 
-    @Test func `A live worker that stopped beating loses its lease when it expires`() async throws {
+    @Test func `A live worker without heartbeats loses its lease at the expiry`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(1)
             let hanging = try other(queue)
@@ -59,7 +59,7 @@ struct LeaseTests {
         }
     }
 
-    @Test func `A heartbeat extends the leases that items are left on, and drops the others`() async throws {
+    @Test func `A heartbeat extends leases with active items, and drops leases without items`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(2)
             let beating = try other(queue)
@@ -76,7 +76,7 @@ struct LeaseTests {
         }
     }
 
-    @Test func `A worker doesn't take back its own leases`() async throws {
+    @Test func `A worker doesn't reclaim its own leases`() async throws {
         try await withQueue { queue in
             _ = try await queue.job()
             let items = try await queue.claim()
@@ -86,7 +86,7 @@ struct LeaseTests {
         }
     }
 
-    @Test func `A worker that signs off leaves nothing behind`() async throws {
+    @Test func `A worker that unregisters releases its items and leaves no rows`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(2)
             _ = try await queue.claim(1)
@@ -113,7 +113,7 @@ struct LeaseTests {
         }
     }
 
-    @Test func `Due items come back in groups, the longest due first`() async throws {
+    @Test func `Due items are queued in groups, the longest due first`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(3)
             for (index, item) in try await queue.claim().enumerated() {

@@ -14,7 +14,7 @@ import Testing
         ("https://a.example/1.jpg", #"{"sku":7}"#), ("https://a.example/2.jpg", nil),
     ]
 
-    @Test func `All rows are there, counted, and checked by the next statement as ever`() async throws {
+    @Test func `All rows of a list are added and counted, and the triggers are on again afterwards`() async throws {
         try await withQueue { queue in
             let job = try #require(try await enqueue(queue, Self.rows))
             #expect(try await queue.store.maintenance.inconsistencies() == [])

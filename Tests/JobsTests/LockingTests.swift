@@ -7,10 +7,10 @@ import Testing
 
 @testable import Jobs
 
-/// Locks belong to the file, nothing waits for a reader, and who waits for a writer holds no lock meanwhile.
+/// Locks belong to the file, no write waits for a reader, and a store that waits for a writer holds no lock.
 @Suite("Locking", .timeLimit(.minutes(15)))
 struct LockingTests {
-    @Test func `A worker that opened the database by another name is alive for all others`() async throws {
+    @Test func `A worker is alive for stores that opened the database by another name`() async throws {
         try await withTemporaryDirectory { folder in
             let (real, link) = (folder.appending("worker.db").string, folder.appending("link.db").string)
             let store = try JobStore(path: real)
@@ -27,7 +27,7 @@ struct LockingTests {
         }
     }
 
-    @Test func `A link that leads to no file yet makes it where the link leads`() async throws {
+    @Test func `A dangling link creates the database at its target`() async throws {
         try await withTemporaryDirectory { folder in
             let link = folder.appending("link.db").string
             try #require(symlink("real.db", link) == 0)
@@ -81,7 +81,7 @@ struct LockingTests {
         }
     }
 
-    @Test func `An open reader stops neither writes nor checkpoints, and is told of until it is gone`() async throws {
+    @Test func `An open reader stops neither writes nor checkpoints, and is reported until it ends`() async throws {
         try await withQueue { queue in
             let reader = try held(queue.path, "BEGIN")
             try await queue.store.database.write { db in
@@ -112,7 +112,7 @@ struct LockingTests {
         }
     }
 
-    @Test func `Beside an open writer reading works, and a write gives up in its time with a sentence`() async throws {
+    @Test func `Beside an open writer a read works, and a write fails after its limit with a sentence`() async throws {
         try await withTemporaryQueue { queue in
             let writer = try held(queue.path, "BEGIN IMMEDIATE")
             // The transaction stays open all the while: what waited for it would never come back.
@@ -138,7 +138,7 @@ struct LockingTests {
         }
     }
 
-    @Test func `A write that waits in SQLite doesn't keep others from the lock`() async throws {
+    @Test func `A write that waits for SQLite leaves the lock file free`() async throws {
         try await withTemporaryQueue { queue in
             let writer = try held(queue.path, "BEGIN IMMEDIATE")
             async let waiting = queue.store.queue.enqueue(NewJob(urls: ["https://a.example/"]))

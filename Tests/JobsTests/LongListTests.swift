@@ -33,7 +33,7 @@ import Testing
         #expect(try await queue.store.database.read { try $0.integer("SELECT count(*) FROM spreading") } == 0)
     }
 
-    @Test func `Between the slices others write and see no job, and then all of it`() async throws {
+    @Test func `Between the slices of a list another program can write and does not see its job`() async throws {
         try await withQueue { queue in
             var configuration = Configuration()
             // It would fail at once if the list held the lock.
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `In slices or at once, the same rows are added`() async throws {
+    @Test func `A list that is added in slices has the same rows as a list that is added at once`() async throws {
         for options in [nil, "only-new"] {
             var found: [[String]] = []
             for shortList in [100, 100_000] {
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `A list of known URLs alone is a finished job`() async throws {
+    @Test func `A list of only known URLs is a finished job`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(300, name: "a")
             for item in try await queue.claim(300) { try await queue.end(item, item.completion(clock: queue.clock)) }
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `A job that another program has added with the same key meanwhile is joined`() async throws {
+    @Test func `A list joins the job that another program adds with the same dedupe key meanwhile`() async throws {
         try await withQueue { queue in
             let other = try DatabaseQueue(path: queue.path)
             let rows = ListRows(Self.urls()) { row in
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test func `Items that a shell changes before the job is there are counted as they are`() async throws {
+    @Test func `Items that a shell cancels before their job exists are counted as cancelled`() async throws {
         try await withQueue { queue in
             let other = try DatabaseQueue(path: queue.path)
             let rows = ListRows(Self.urls()) { row in
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func `A list whose mark a person deletes ends with an error and leaves nothing`() async throws {
+    @Test func `A list whose row in job_additions is deleted fails and leaves nothing`() async throws {
         try await withQueue { queue in
             let other = try DatabaseQueue(path: queue.path)
             let rows = ListRows(Self.urls()) { row in
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func `What a dead program has left is removed by the next, and the list of a live one stays`() async throws {
+    @Test func `The unfinished list of a dead program is removed, and the list of a live program stays`() async throws {
         try await withTemporaryQueue { queue in
             let dying = try JobStore(path: queue.path)
             let addition = try ListAddition(
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func `A list that a user's trigger sees is added with its job`() async throws {
+    @Test func `A user's trigger sees the job of each row of a long list`() async throws {
         try await withTemporaryQueue { queue in
             try await queue.store.database.write { db in
                 try db.execute(sql: "CREATE TABLE seen (name TEXT)")
@@ -220,7 +220,7 @@ import Testing
         }
     }
 
-    @Test func `A deleted job takes its items, and leaves no announcement`() async throws {
+    @Test func `A deleted job takes its items along, and leaves no row in moving`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(100)
             _ = try await queue.job(3, name: "other")

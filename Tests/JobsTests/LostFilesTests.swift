@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The list of lost files", .timeLimit(.minutes(15)))
 struct LostFilesTests {
-    @Test func `A kill between forgetting and queueing again leaves it on the list`() async throws {
+    @Test func `A lost file is queued again by the next worker if its finder was killed`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(2)
             let items = try await queue.claim()
@@ -25,7 +25,7 @@ struct LostFilesTests {
         }
     }
 
-    @Test func `What is evicted was not lost, and what was lost long ago is given up`() async throws {
+    @Test func `An evicted file is not lost, and a file that was lost long ago is given up`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(3)
             let items = try await queue.claim()

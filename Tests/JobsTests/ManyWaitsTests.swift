@@ -5,7 +5,7 @@ import Testing
 
 @testable import Jobs
 
-/// How many items wait for which hosts is found by work that doesn't grow with their number.
+/// Counting the items that wait for each host takes work that doesn't grow with their number.
 @Suite("Very many delayed items", .serialized, .timeLimit(.minutes(15)))
 struct ManyWaitsTests {
     /// Delayed items as failures would have left them, written in one go.
@@ -24,7 +24,9 @@ struct ManyWaitsTests {
     /// Thousands of steps: what ten thousand items take, and no more; a million would take five times as many at least.
     private let most: Int32 = 1_000
 
-    @Test(arguments: [1, 2_000, 300_000]) func `A million of them cost no more than ten thousand`(_ hosts: Int)
+    @Test(arguments: [1, 2_000, 300_000]) func `The waits of a million items cost no more than those of ten thousand`(
+        _ hosts: Int
+    )
         async throws
     {
         try await withQueue { queue in
@@ -52,7 +54,7 @@ struct ManyWaitsTests {
         }
     }
 
-    @Test func `As many as can be looked at are counted each`() async throws {
+    @Test func `Waits up to maxSeen are counted exactly`() async throws {
         try await withQueue { queue in
             let job = try await queue.job()
             let last = try await queue.store.database.read { try queue.store.database.reading.time(in: $0) } + 600_000

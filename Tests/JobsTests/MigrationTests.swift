@@ -6,7 +6,7 @@ import Testing
 
 @testable import Jobs
 
-/// Every released version's databases open, with what is in them; those of other versions are left alone.
+/// The databases of every released version open with all their rows; those of other versions are left alone.
 @Suite("Migrations", .timeLimit(.minutes(15)))
 struct MigrationTests {
     /// A database as `.dump` wrote it, with which today's migrations have nothing to do.
@@ -32,7 +32,9 @@ struct MigrationTests {
     }
 
     @Test(arguments: ["1-schema"])
-    func `A released database gets the schema of a new one, and keeps what is in it`(_ version: String) async throws {
+    func `A database of a released version gets the schema of a new one, and keeps its rows`(_ version: String)
+        async throws
+    {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("old.db").string
             let old = try DatabaseQueue(path: path)
@@ -91,11 +93,11 @@ struct MigrationTests {
         }
     }
 
-    @Test func `A newer version is refused, and not a byte of it is changed`() async throws {
+    @Test func `A database of a newer version is refused, and not a byte of it is changed`() async throws {
         try await expectRefusal(of: ["1-schema", "2099-flying-images"], .tooNew, saying: "newer version of worker")
     }
 
-    @Test func `A development version is refused with the advice to make a new database`() async throws {
+    @Test func `A database of a development version is refused with the advice to make a new one`() async throws {
         try await expectRefusal(
             of: ["1-queue-and-cache-index", "2-source-facts"], .tooOld, saying: "make a new one with: worker init")
     }

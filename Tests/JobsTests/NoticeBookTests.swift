@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: ["UPDATE jobs SET state = 'cancelled'", "DELETE FROM items"])
-    func `It makes no difference who ends the job`(_ sql: String) async throws {
+    func `A job that SQL ends has a notice, too`(_ sql: String) async throws {
         try await withQueue { (queue) async throws -> Void in
             let answer = try queue.shell.run(
                 """
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `One that was not taken is due again later each time, and fails in the end`() async throws {
+    @Test func `A failed notice is sent again after growing waits, and fails after ten tries`() async throws {
         try await withQueue { (queue) async throws -> Void in
             let job = try await endedJob(queue)
             var waits: [Int64] = []
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `A receiver's Retry-After is kept, and one that wants no more gets no more`() async throws {
+    @Test func `A receiver's Retry-After is kept, and a final refusal ends the notice`() async throws {
         try await withQueue { (queue) async throws -> Void in
             let job = try await endedJob(queue)
             let notice = try #require(try await take(queue))
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: ["'abc'", "x'ff'", "9e99", "-9223372036854775808", "9223372036854775807"])
-    func `Numbers that are none lose no notice, and it ends`(_ value: String) async throws {
+    func `A notice with invalid numbers is still sent and ends`(_ value: String) async throws {
         try await withQueue { (queue) async throws -> Void in
             let job = try await endedJob(queue)
             #expect(try queue.shell.run("UPDATE notices SET attempts = \(value), ended_at = \(value)").errors == "")
@@ -88,7 +88,9 @@ import Testing
         }
     }
 
-    @Test func `A sender that died is replaced, and what it says later changes nothing`() async throws {
+    @Test func `A dead sender's notice is taken again, and the late report of that sender changes nothing`()
+        async throws
+    {
         try await withQueue { (queue) async throws -> Void in
             let job = try await endedJob(queue)
             let first = try #require(try await take(queue))
@@ -102,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `A job that was opened and ends again has another notice, and a removed one has none`() async throws {
+    @Test func `A job that ends again has another notice, and a deleted job has none`() async throws {
         try await withQueue { (queue) async throws -> Void in
             let job = try await endedJob(queue)
             let first = try #require(try await take(queue))
@@ -118,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func `Commands' notices wait for a worker that has one`() async throws {
+    @Test func `A notice to a command waits for a worker that has a command`() async throws {
         try await withQueue { (queue) async throws -> Void in
             _ = try await endedJob(queue, notify: "command")
             #expect(try await take(queue) == nil)
@@ -129,7 +131,7 @@ import Testing
     @Test(arguments: [
         "'x'", "'ftp://a.example/'", "'https://'", "''", "7", "x'00'", "'Command'", "printf('http://%.2048c', 'a')",
     ])
-    func `What is no receiver is refused with a sentence`(_ value: String) async throws {
+    func `An invalid receiver is refused with a sentence`(_ value: String) async throws {
         try await withQueue { (queue) async throws -> Void in
             let answer = try queue.shell.run("INSERT INTO jobs (urls, notify) VALUES ('[]', \(value))")
             #expect(answer.complaint.hasPrefix("notify must be an http or https URL, or 'command'"), "\(answer.errors)")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Jobs
 
-/// What a feed costs that is enqueued whole each time.
+/// The cost of a feed that is enqueued whole each time.
 @Suite("The cost of only-new", .timeLimit(.minutes(5)))
 struct OnlyNewCostTests {
     @Test func `A known URL costs a look-up, however many items are done`() async throws {

@@ -16,7 +16,7 @@ struct OpeningTests {
         #expect(throws: JobsError.self) { _ = try JobStore(path: path.string, missing: missing) }
     }
 
-    @Test func `One that must be there and isn't is refused with what would help, and not made`() throws {
+    @Test func `A missing database that must exist is refused with advice, and not made`() throws {
         try withTemporaryDirectory { folder in
             let path = folder.appending("worker.db")
             let error = error(path, missing: .refuse)
@@ -29,7 +29,7 @@ struct OpeningTests {
         }
     }
 
-    @Test func `A file that is something else is refused and left alone`() throws {
+    @Test func `A file that is no database is refused and left alone`() throws {
         try withTemporaryDirectory { folder in
             let path = folder.appending("worker.db")
             let text = String(repeating: "This is not a database. ", count: 100)
@@ -46,7 +46,7 @@ struct OpeningTests {
     }
 
     @Test(.enabled(if: Shell.isThere, Shell.missing))
-    func `One of a newer version is refused`() async throws {
+    func `A database of a newer version is refused`() async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db")
             try await JobStore(path: path.string).close()
@@ -62,19 +62,19 @@ struct OpeningTests {
         }
     }
 
-    @Test func `A folder that isn't there can't be opened`() throws {
+    @Test func `A database in a missing folder can't be opened`() throws {
         try withTemporaryDirectory { folder in
             #expect(error(folder.appending("nowhere").appending("worker.db"))?.code == .cannotOpen)
         }
     }
 
     @Test(.enabled(if: access("/proc/self", F_OK) == 0, "this system has no /proc"))
-    func `A folder that can't be written to can't be opened`() throws {
+    func `A database in a read-only folder can't be opened`() throws {
         // Not even root makes files here.
         #expect(error("/proc/self/worker.db")?.code == .cannotOpen)
     }
 
-    @Test func `A folder in the database's place can't be opened`() throws {
+    @Test func `A folder at the path of the database can't be opened`() throws {
         try withTemporaryDirectory { folder in
             let path = folder.appending("worker.db")
             #expect(mkdir(path.string, 0o755) == 0)
@@ -82,7 +82,7 @@ struct OpeningTests {
         }
     }
 
-    @Test func `Opening again finds what was there`() async throws {
+    @Test func `A database that is opened again has its jobs`() async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let first = try JobStore(path: path)
@@ -94,7 +94,7 @@ struct OpeningTests {
         }
     }
 
-    @Test(arguments: 0..<20) func `Many may open a new database at once`(round: Int) async throws {
+    @Test(arguments: 0..<20) func `Several stores can open a new database at once`(round: Int) async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker\(round).db").string
             try await withThrowingTaskGroup { group in
@@ -113,7 +113,7 @@ struct OpeningTests {
         }
     }
 
-    @Test func `A closed store fails and doesn't crash`() async throws {
+    @Test func `A call to a closed store fails and doesn't crash`() async throws {
         try await withTemporaryDirectory { folder in
             let store = try JobStore(path: folder.appending("worker.db").string)
             try await store.close()

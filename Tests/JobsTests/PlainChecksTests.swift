@@ -7,7 +7,7 @@ import Testing
 
 /// The conditions of the tables and triggers, at the speed that they are meant to have.
 @Suite struct PlainChecksTests {
-    @Test func `No condition on items and jobs makes a table of its own for each row`() throws {
+    @Test func `No check of items and jobs builds a temporary table for each row`() throws {
         try withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let store = try JobStore(path: path)
@@ -38,7 +38,7 @@ import Testing
         "UPDATE items SET state = 'active', lease = 1, finished_at = 1; UPDATE items SET state = 'cancelled', lease = NULL, finished_at = NULL",
         "UPDATE jobs SET state = 'lost'", "UPDATE jobs SET state = NULL",
     ])
-    func `A state without what belongs to it is refused`(_ statement: String) throws {
+    func `A state without the columns that it needs is refused`(_ statement: String) throws {
         try withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             let database = try DatabaseQueue(path: path)
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `Items make the moves that the worker knows, and no others`() throws {
+    @Test func `The schema lets items make the moves of canMove and no other`() throws {
         try withTemporaryDirectory { folder in
             let database = try DatabaseQueue(path: folder.appending("worker.db").string)
             try Schema.migrator.migrate(database)

@@ -119,7 +119,7 @@ private struct RandomWalk {
 @Suite("Counters", .timeLimit(.minutes(15)))
 struct PropertyTests {
     @Test(arguments: 1...4 as ClosedRange<UInt64>)
-    func `Whatever is done in whatever order, the counters are the numbers of the items`(_ seed: UInt64) async throws {
+    func `The counters equal the numbers of the items after random operations`(_ seed: UInt64) async throws {
         try await withQueue { queue in
             let others = try JobStore(path: queue.path, now: { [clock = queue.clock] in clock.now })
             var walk = RandomWalk(

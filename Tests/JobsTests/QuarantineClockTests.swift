@@ -3,11 +3,11 @@ import Testing
 
 @testable import Jobs
 
-@Suite("How long things are in quarantine", .timeLimit(.minutes(15)))
+@Suite("The time in quarantine", .timeLimit(.minutes(15)))
 struct QuarantineClockTests {
     private static let day: Int64 = 86_400_000
 
-    @Test func `It counts from the first look, and a clock that is set makes nothing old`() async throws {
+    @Test func `The time in quarantine counts from the first look, and a jump of the clock adds none`() async throws {
         try await withQueue { queue in
             let store = queue.store
             try await store.database.keepCacheClock()
@@ -27,7 +27,7 @@ struct QuarantineClockTests {
         }
     }
 
-    @Test func `A name that another program wrote as text and as bytes is one name`() async throws {
+    @Test func `A name in quarantine that is stored as text and as bytes counts as one name`() async throws {
         try await withQueue { queue in
             try await queue.store.database.write { db in
                 try db.execute(sql: "INSERT INTO quarantined VALUES ('a', 1), (x'61', 2)")

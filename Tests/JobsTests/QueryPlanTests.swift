@@ -35,7 +35,7 @@ struct QueryPlanTests {
         }
     }
 
-    @Test func `A claim finds its items by the index of queued ones, in order`() async throws {
+    @Test func `A claim finds its items by the index of queued items, in order`() async throws {
         try await withQueue { queue in
             for order in ExecutionOrder.allCases {
                 _ = try await queue.job(3, order: order)
@@ -51,7 +51,7 @@ struct QueryPlanTests {
 
     private static let byRow = ["SEARCH items USING INTEGER PRIMARY KEY (rowid=?)"]
 
-    @Test func `Every way to finish finds its item by its row, never by the lease`() async throws {
+    @Test func `Every ending finds its item by the row, never by the lease`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(4)
             let items = try await queue.claim()

@@ -20,19 +20,20 @@ import Testing
     }
 
     @Test(arguments: ["", "1h", "1h..", "..1h", "2h..1h", "0..1h", "0s..1h", "1..2", "1h-2h", "1h..2h..3h", "-1h..2h"])
-    func `Bounds that are none are refused`(_ text: String) {
+    func `Invalid bounds are refused`(_ text: String) {
         #expect(throws: JobsError.self) { try JobSettings(parsing: "recheck=\(text)") }
     }
 
     @Test(arguments: ["recheck=1h..2h max-age=1h", "recheck=1h..2h refresh-cached", "http-cache, recheck=1h..2h"])
-    func `What says otherwise when to ask excludes it`(_ text: String) {
+    func `The option recheck excludes max-age, refresh-cached and http-cache`(_ text: String) {
         #expect(throws: JobsError.self) {
             _ = try JobOptions(parsing: text)
             _ = try JobSettings(parsing: text)
         }
     }
 
-    @Test func `It is 1.4 times as long when unchanged, and 0.8 times when changed, within the bounds`() throws {
+    @Test func `The interval grows to 1.4 times if unchanged and shrinks to 0.8 if changed, within the bounds`() throws
+    {
         let rule = try rule("1h..10h")
         let cases: [(before: Int64?, isChanged: Bool, after: Double)] = [
             (nil, false, 1.4), (2 * Self.hour, false, 2.8), (2 * Self.hour, true, 1.6), (nil, true, 1),
@@ -45,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `It stays where nothing was asked, and for jobs without the option`() throws {
+    @Test func `The interval stays the same without a request, and for jobs without the option`() throws {
         let known = source("a", fetchedAt: 1, after: 7)
         #expect(RecheckRule.interval(of: source("a", fetchedAt: 1), after: known, try rule("1h..2h")) == 7)
         #expect(RecheckRule.interval(of: source("b", fetchedAt: 2), after: known, nil) == 7)

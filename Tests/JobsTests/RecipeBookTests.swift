@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `An item's own variants and an UPDATE may name them, too`() async throws {
+    @Test func `An item's own variants and an UPDATE may name recipes, too`() async throws {
         try await withRecipes { (queue) async throws -> Void in
             _ = try await variants("recipe:shop2", in: queue)
             try await queue.store.database.write { db in
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `A program is told which one it may have meant`() async throws {
+    @Test func `An unknown recipe is refused with the nearest name`() async throws {
         try await withRecipes { (queue) async throws -> Void in
             let error = await #expect(throws: JobsError.self) {
                 _ = try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/1"], variants: "recipe:shp"))
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `A job keeps the variants that its recipe had`() async throws {
+    @Test func `A job keeps its variants when its recipe changes`() async throws {
         try await withRecipes { (queue) async throws -> Void in
             let job = try #require(
                 try await queue.store.queue.enqueue(NewJob(urls: ["https://a.example/1"], variants: "recipe:shop")))
@@ -95,7 +95,7 @@ import Testing
         ("nested", "a=1x1 recipe:b"),
         ("empty", ""),
     ])
-    func `What can't be a recipe is refused`(_ name: String, _ variants: String) async throws {
+    func `An invalid recipe is refused`(_ name: String, _ variants: String) async throws {
         try await withQueue { (queue) async throws -> Void in
             await #expect(throws: JobsError.self) {
                 _ = try await queue.store.recipes.put(Recipe(name: name, variants: variants))

@@ -15,7 +15,7 @@ struct RowStatementTests {
     }
 
     @Test(
-        "Texts come back as they went in",
+        "Texts are read as they were stored",
         arguments: [
             "", "a", "fifteen bytes..", "sixteen bytes...", "http://example.com/ä?ö=ü", "日本\u{0}語", "👩‍👩‍👧‍👧",
             String(repeating: "long ", count: 100),
@@ -34,7 +34,7 @@ struct RowStatementTests {
         }
     }
 
-    @Test("Numbers come back as they went in", arguments: [0, 1, -1, 255, Int64.max, .min])
+    @Test("Numbers are read as they were stored", arguments: [0, 1, -1, 255, Int64.max, .min])
     func numbers(number: Int64) throws {
         try withDatabase { db in
             try RowStatement("INSERT INTO kept (id, value) VALUES (1, ?)", in: db).run(number)
@@ -45,7 +45,7 @@ struct RowStatementTests {
         }
     }
 
-    @Test("Null is none of the others")
+    @Test("A stored null is read as nil, and false is not")
     func nulls() throws {
         try withDatabase { db in
             let insert = try RowStatement("INSERT INTO kept (id, value) VALUES (?, ?)", in: db)
@@ -59,7 +59,7 @@ struct RowStatementTests {
         }
     }
 
-    @Test("A number that doesn't fit is the nearest that does, and a text that is none is 0")
+    @Test("A number out of range is read as the nearest in range, and a text as 0")
     func misfits() throws {
         try withDatabase { db in
             try db.execute(sql: "INSERT INTO kept (id, value) VALUES (1, 300), (2, 'seven'), (3, -300)")
@@ -68,7 +68,7 @@ struct RowStatementTests {
         }
     }
 
-    @Test("A statement that failed says why, and can be run again")
+    @Test("A failed statement throws the reason, and can be run again")
     func failures() throws {
         try withDatabase { db in
             let insert = try RowStatement("INSERT INTO kept (id, value) VALUES (?, ?)", in: db)
@@ -83,7 +83,7 @@ struct RowStatementTests {
         }
     }
 
-    @Test("What is thrown while a row is read leaves the statement usable")
+    @Test("An error that is thrown while a row is read leaves the statement usable")
     func interrupted() throws {
         struct Enough: Error {}
         try withDatabase { db in

@@ -13,7 +13,7 @@ struct SQLEnqueueTests {
         }
     }
 
-    @Test func `Everything a job can be told arrives at the worker`() async throws {
+    @Test func `A claim has all the settings of its job`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 """
@@ -120,7 +120,7 @@ struct SQLEnqueueTests {
         }
     }
 
-    @Test func `A job of nothing else is finished, and opens again for a URL`() async throws {
+    @Test func `A job of rows without URLs is finished, and opens again for a URL`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 """
@@ -136,7 +136,7 @@ struct SQLEnqueueTests {
         }
     }
 
-    @Test func `A caller of the library is told of an empty URL instead`() async throws {
+    @Test func `Enqueuing an empty URL through the library is refused`() async throws {
         try await withQueue { queue in
             for url in ["", "7", " "] {
                 let error = await #expect(throws: JobsError.self) {
@@ -150,7 +150,7 @@ struct SQLEnqueueTests {
     }
 
     @Test(arguments: ["cancelled", "failed"])
-    func `Rows can't be added to a job that was ended`(_ state: String) async throws {
+    func `Rows can't be added to a cancelled or failed job`(_ state: String) async throws {
         try await withQueue { queue in
             let job = try await queue.job(0)
             try queue.shell.expect("INSERT INTO jobs (id) VALUES (7); UPDATE jobs SET state = '\(state)' WHERE id = 7;")
@@ -168,7 +168,7 @@ struct SQLEnqueueTests {
     ]
 
     @Test(arguments: priorities)
-    func `high-priority and low-priority stand for fifty, unless a priority is given`(
+    func `high-priority and low-priority mean 50 and -50, unless a priority is given`(
         _ row: (options: String, given: Int, expected: Int)
     ) async throws {
         try await withQueue { queue in
@@ -177,7 +177,7 @@ struct SQLEnqueueTests {
         }
     }
 
-    @Test func `Counters agree over a hundred thousand URLs, and progress reads them`() async throws {
+    @Test func `The counters of a job of a hundred thousand URLs are right in progress`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 """

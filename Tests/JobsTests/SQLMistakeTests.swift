@@ -174,7 +174,7 @@ struct SQLMistakeTests {
     @Test(arguments: [
         Mistake.jobs, Mistake.items, Mistake.ownColumns, Mistake.noticesAndRecipes, Mistake.hostsAndSchedules,
     ])
-    func `Every mistake is refused by the statement itself, says what is wrong, and changes nothing`(
+    func `Every mistake is refused by its statement with a sentence, and changes nothing`(
         _ mistakes: [Mistake]
     ) async throws {
         try await withQueue { queue in
@@ -192,7 +192,7 @@ struct SQLMistakeTests {
         }
     }
 
-    @Test func `An element that is no URL ends its own item, and the others of a long array go on`() async throws {
+    @Test func `An element that is no URL fails alone, and the others of a long array are queued`() async throws {
         try await withQueue { queue in
             try queue.shell.expect(
                 """
@@ -206,7 +206,7 @@ struct SQLMistakeTests {
         }
     }
 
-    @Test func `INSERT OR IGNORE quietly doesn't add a job whose dedupe_key is taken, until that one has ended`()
+    @Test func `INSERT OR IGNORE adds no job while an unfinished job has its dedupe_key`()
         async throws
     {
         try await withQueue { queue in

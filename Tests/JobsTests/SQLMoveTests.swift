@@ -68,7 +68,7 @@ struct SQLMoveTests {
         }
     }
 
-    @Test func `A job with work left can't be called finished`() async throws {
+    @Test func `A job with open items can't be set to finished`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(2)
             let answer = try queue.shell.run("UPDATE jobs SET state = 'finished';")

@@ -25,7 +25,7 @@ struct SalvageTests {
         try Salvage.run(database: path, now: Self.now) { [] }
     }
 
-    @Test func `One of a newer version is left alone, whether its last step is in the log or not`() async throws {
+    @Test func `A database of a newer version is left alone, with its last step in the log or not`() async throws {
         for isInLog in [false, true] {
             try await withTemporaryDirectory { folder in
                 let path = try await make(folder)
@@ -47,7 +47,7 @@ struct SalvageTests {
         }
     }
 
-    @Test func `Limits, history, totals and what was lost are kept`() async throws {
+    @Test func `A rebuild keeps limits, tries, totals, pins and lost files`() async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder, jobs: 2)
             let store = try JobStore(path: path)
@@ -91,7 +91,7 @@ struct SalvageTests {
 
     /// SQLite does not notice damage within a value.
     @Test(arguments: ["'771bc87c7ad1e4b8\u{FFFD}5I'", "x'00FF'", "''", "7", "hex(zeroblob(31)) || 'ZZ'"])
-    func `A result whose file's name is nonsense is done again, and that is said`(_ value: String) async throws {
+    func `A result with an invalid file name is queued again and reported`(_ value: String) async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder, jobs: 0)
             let store = try JobStore(path: path)
@@ -120,7 +120,7 @@ struct SalvageTests {
         }
     }
 
-    @Test func `An item that lost a part of its results is done again`() async throws {
+    @Test func `An item that lost a part of its results is queued again`() async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder, jobs: 0)
             let store = try JobStore(path: path)
@@ -172,7 +172,7 @@ struct SalvageTests {
         }
     }
 
-    @Test func `A file that ends too early gives up all that is left`() async throws {
+    @Test func `A truncated database is rebuilt with all rows that are left`() async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder)
             var info = stat()
@@ -196,7 +196,7 @@ struct SalvageTests {
         }
     }
 
-    @Test func `One that is whole is read as a whole`() async throws {
+    @Test func `A whole database is rebuilt with all rows`() async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder)
             let report = try rebuild(path)
@@ -204,7 +204,7 @@ struct SalvageTests {
         }
     }
 
-    @Test func `What somebody writes to the old one is refused, before and after it is replaced`() async throws {
+    @Test func `A write to the old database is refused before and after the rebuild replaces it`() async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder)
             let shell = try DatabaseQueue(path: path)
@@ -230,7 +230,7 @@ struct SalvageTests {
         }
     }
 
-    @Test func `One that somebody is writing to waits for better times`() async throws {
+    @Test func `The rebuild of a database with an open write transaction is refused`() async throws {
         try await withTemporaryDirectory { folder in
             let path = try await make(folder, jobs: 1)
             var configuration = Configuration()
@@ -245,7 +245,7 @@ struct SalvageTests {
         }
     }
 
-    @Test func `A rebuild that fails leaves everything as it was`() async throws {
+    @Test func `A failed rebuild leaves the database as it was`() async throws {
         struct NoCache: Error {}
         try await withTemporaryDirectory { folder in
             let path = try await make(folder, jobs: 3)

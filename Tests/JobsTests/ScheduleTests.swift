@@ -7,7 +7,7 @@ import Testing
 
 @testable import Jobs
 
-/// Each due run is started once, however many workers look, and is not lost with the one that has begun it.
+/// Each due run is started once, however many workers look, and is not lost if the worker that began it dies.
 @Suite("Schedules", .timeLimit(.minutes(15)))
 struct ScheduleTests {
     private final class Clock: Sendable {
@@ -99,7 +99,7 @@ struct ScheduleTests {
         }
     }
 
-    @Test func `Two that look at the same moment get one run`() async throws {
+    @Test func `Two workers that look at the same moment start each run once`() async throws {
         try await withTwo { first, second, clock in
             for number in 0..<20 { try await first.schedules.put(schedule("s\(number)", "* * * * *")) }
             clock.pass(60_000)
@@ -117,7 +117,7 @@ struct ScheduleTests {
         }
     }
 
-    @Test func `A run whose program has died is taken over, and the dead one adds nothing more`() async throws {
+    @Test func `The run of a dead program is taken over, and that program adds no job afterwards`() async throws {
         try await withTwo { first, second, clock in
             try await first.schedules.put(schedule("nightly", "0 3 * * *"))
             clock.pass(3 * 3_600_000)
@@ -139,7 +139,7 @@ struct ScheduleTests {
         }
     }
 
-    @Test func `A run that is given up is taken at once, and one that nobody finishes fails`() async throws {
+    @Test func `A released run is taken at once, and a run that no worker finishes fails`() async throws {
         try await withTwo { first, second, clock in
             try await first.schedules.put(schedule("nightly", "0 3 * * *"))
             clock.pass(3 * 3_600_000)
@@ -158,7 +158,7 @@ struct ScheduleTests {
         }
     }
 
-    @Test func `After years without a worker the last run is found, whatever the schedule`() async throws {
+    @Test func `After years without a worker the last due run of each schedule is found`() async throws {
         let cases = [
             ("* * * * *", "2036-01-01 00:00 +00:00"), ("7 */6 * * mon", "2035-12-31 18:07 +00:00"),
             ("* * * 1 *", "2036-01-01 00:00 +00:00"), ("0 0 29 2 *", "2032-02-29 00:00 +00:00"),
@@ -178,7 +178,9 @@ struct ScheduleTests {
         }
     }
 
-    @Test func `What was planned by a clock that was ahead is planned anew, and no run is made twice`() async throws {
+    @Test func `A run that was planned by a clock that was ahead is planned anew, and no run is made twice`()
+        async throws
+    {
         try await withTwo { first, _, clock in
             let now = clock.now
             clock.set(now + 3_650 * 86_400_000)
@@ -196,7 +198,7 @@ struct ScheduleTests {
         }
     }
 
-    @Test func `While the job of the last run is unfinished, a run joins it`() async throws {
+    @Test func `A run joins the job of the last run while that job is unfinished`() async throws {
         try await withTwo { first, _, clock in
             try await first.schedules.put(schedule("hourly", "@hourly"))
             clock.pass(3_600_000)
@@ -213,7 +215,7 @@ struct ScheduleTests {
     }
 
     @Test(arguments: [(MissedRuns.once, 1, "enqueued"), (.skip, 0, "skipped")])
-    func `What was due while no worker ran is made up for once or not at all`(
+    func `Missed runs are made up for once, or skipped`(
         _ missed: MissedRuns, _ count: Int, _ outcome: String,
     ) async throws {
         try await withTwo { first, _, clock in
@@ -236,7 +238,7 @@ struct ScheduleTests {
         }
     }
 
-    @Test func `Starts are spread over the jitter, alike for every worker`() async throws {
+    @Test func `Starts are spread over the jitter, and every worker computes the same start`() async throws {
         let due = WallTime(milliseconds: 1_767_225_600_000)
         let starts = (0..<100).map { ScheduleBook.start(of: "s\($0)", due, 600_000) - due }
         #expect(starts.allSatisfy { (0..<600_000).contains($0) })
@@ -271,7 +273,7 @@ struct ScheduleTests {
         }
     }
 
-    @Test func `A row that SQL has written is planned, or says what is wrong with it`() async throws {
+    @Test func `A schedule that SQL inserted is planned, or has an error`() async throws {
         try await withTwo { first, _, clock in
             try await first.database.write { db in
                 for (name, cron, zone) in [
@@ -298,7 +300,7 @@ struct ScheduleTests {
         }
     }
 
-    @Test func `Replacing keeps the runs, and removing takes them along`() async throws {
+    @Test func `Replacing a schedule keeps its runs, and removing a schedule deletes them`() async throws {
         try await withTwo { first, _, clock in
             #expect(try await first.schedules.put(schedule("hourly", "@hourly")).isNew)
             clock.pass(3_600_000)

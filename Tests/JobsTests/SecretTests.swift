@@ -5,7 +5,7 @@ import Testing
 
 @testable import Jobs
 
-/// What gives access stands in no file that all may read, and isn't shown to everybody who looks.
+/// Secrets are in no file that all users can read, and URLs are shown without them.
 @Suite("Secrets", .serialized, .timeLimit(.minutes(15)))
 struct SecretTests {
     static let urls = [
@@ -27,7 +27,9 @@ struct SecretTests {
         ("?", "?"), ("", ""), ("https://i.example/?a=%zz&sig=%", "https://i.example/?a=%zz&sig=***"),
     ]
 
-    @Test(arguments: urls.indices) func `What signs or opens a URL is hidden, and the rest is shown`(_ index: Int) {
+    @Test(arguments: urls.indices) func `The signatures and passwords of a URL are hidden, and the rest is shown`(
+        _ index: Int
+    ) {
         let (url, shown) = Self.urls[index]
         #expect(Redaction(also: ["Ours"]).shown(url) == shown)
     }
@@ -37,7 +39,7 @@ struct SecretTests {
         return stat(path, &info) == 0 ? info.st_mode & 0o777 : nil
     }
 
-    @Test func `The database and what lies beside it can be read by owner and group only`() async throws {
+    @Test func `The database, its side files and a backup are readable by owner and group only`() async throws {
         try await withTemporaryDirectory { folder in
             let path = folder.appending("worker.db").string
             // The umask of a test is that of its machine, which lets all read.

@@ -25,7 +25,7 @@ struct SharingTests {
     }
 
     @Test(arguments: [("cache-key=drop-query", 0), ("cache-key=keep:v", 0), (nil, 1)] as [(String?, Int)])
-    func `What another worker has in hand under the same key isn't claimed meanwhile`(
+    func `A URL whose cache key is in flight in another worker is not claimed`(
         _ options: String?, _ count: Int
     ) async throws {
         try await withQueue { queue in
@@ -40,7 +40,7 @@ struct SharingTests {
         }
     }
 
-    @Test func `Two stores and a shell at once lose nothing, and every item is ended exactly once`() async throws {
+    @Test func `Two stores and a shell at once lose no item, and every item ends exactly once`() async throws {
         try await withQueue { queue in
             let shell = queue.shell, path = queue.path, store = queue.store
             let rounds = 20, perRound = 100

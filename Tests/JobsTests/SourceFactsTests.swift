@@ -5,7 +5,7 @@ import Testing
 
 @testable import Jobs
 
-@Suite("What pixels told", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Facts of pictures", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct SourceFactsTests {
     private static func looks(_ hash: UInt64?) -> ImagePlaceholders {
         ImagePlaceholders(
@@ -30,7 +30,7 @@ struct SourceFactsTests {
         """
 
     @Test(arguments: [nil, 0, 5, 0x8000_0000_0000_0001, UInt64.max] as [UInt64?])
-    func `They come back as they were stored`(hash: UInt64?) async throws {
+    func `The facts of a source are read as they were stored`(hash: UInt64?) async throws {
         try await withQueue { queue in
             try await Self.end([hash], in: queue)
             #expect(try await queue.store.cache.source(key: "https://j.example/0.jpg")?.looks == Self.looks(hash))
@@ -41,7 +41,7 @@ struct SourceFactsTests {
         }
     }
 
-    @Test func `They stay when the same bytes come again undecoded`() async throws {
+    @Test func `The facts of a source stay when the same bytes are stored again undecoded`() async throws {
         try await withQueue { queue in
             try await Self.end([7], in: queue)
             var source = try #require(try await queue.store.cache.source(key: "https://j.example/0.jpg"))
@@ -58,8 +58,8 @@ struct SourceFactsTests {
         }
     }
 
-    /// Six bits wherever they are, the sign among them, and never seven; two and more to a band, too.
-    @Test func `Pairs of up to six bits are found, once`() async throws {
+    /// Six bits at any places, the sign bit among them, and several in one band; never seven.
+    @Test func `Pairs of hashes that differ in up to six bits are found once`() async throws {
         let base: UInt64 = 0x9F3A_5C71_E2D4_680B
         let apart: [UInt64] = [
             0, 1, 1 << 63, 0b111111, 0b111111 << 58, 0x0003_0003_0003_0000, 0x8001_8001_0001_0001,
@@ -75,7 +75,7 @@ struct SourceFactsTests {
         }
     }
 
-    @Test func `Pictures without structure are like nothing`() async throws {
+    @Test func `Pictures without a perceptual hash have no near duplicates`() async throws {
         try await withQueue { queue in
             try await Self.end([nil, nil, 1], in: queue)
             #expect(try queue.shell.expect(Self.pairs) == [])
@@ -83,7 +83,9 @@ struct SourceFactsTests {
     }
 
     @Test(arguments: ["", " WHERE url = 'https://j.example/0.jpg'"])
-    func `Look-alikes are looked up by their bands, whoever asks for one or all`(condition: String) async throws {
+    func `Near duplicates are found by the indexes of the bands, for one URL and for all`(condition: String)
+        async throws
+    {
         try await withQueue { queue in
             let plan = try await queue.store.database.read { db in
                 try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN SELECT * FROM near_duplicates" + condition)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Jobs
 
-/// What SQL says of time, and how long ended jobs are kept, while the machine's clock is set.
+/// Times in the views, and how long ended jobs are kept, while the machine's clock is set.
 @Suite("Time that SQL tells", .timeLimit(.minutes(15)))
 struct SteadyTimeTests {
     /// A store whose clock is ahead of the machine's, by which the shell goes.
@@ -39,7 +39,7 @@ struct SteadyTimeTests {
     @Test(
         .enabled(if: Shell.isThere, Shell.missing),
         arguments: [-ClockTests.years, 0, ClockTests.years])
-    func `The view of the blacklist lists for as long as an entry is in force`(_ ahead: Int64) async throws {
+    func `The view of the blacklist lists an entry for as long as the entry is in force`(_ ahead: Int64) async throws {
         try await withListedURL(ahead: ahead) { place in
             let listed = ["https://a.example/a.jpg"]
             // As if it had been set by years since: the shell goes by the machine's own.
@@ -58,7 +58,7 @@ struct SteadyTimeTests {
     }
 
     @Test(.enabled(if: Shell.isThere, Shell.missing))
-    func `A clock that can't be read is the machine's`() async throws {
+    func `The view of the blacklist uses the machine's clock if the stored clock is unreadable`() async throws {
         try await withListedURL(ahead: 0) { place in
             try await place.store.cache.setProperty("clock", to: "what time is it?")
             #expect(try place.listed() == ["https://a.example/a.jpg"])
@@ -68,7 +68,7 @@ struct SteadyTimeTests {
     }
 
     @Test(arguments: [ClockTests.years, -ClockTests.years])
-    func `Ended jobs are kept for their time`(_ jump: Int64) async throws {
+    func `Ended jobs are kept for a month when the clock jumps`(_ jump: Int64) async throws {
         try await withTemporaryDirectory { folder in
             let (wall, uptime) = (TestClock(), TestClock())
             let store = try JobStore(
@@ -101,7 +101,7 @@ struct SteadyTimeTests {
         }
     }
 
-    @Test func `A jump is written down when it is noticed, and nothing else is`() async throws {
+    @Test func `The clock is stored after a jump, and not otherwise`() async throws {
         try await withTemporaryDirectory { folder in
             let (wall, uptime) = (TestClock(), TestClock())
             let store = try JobStore(
@@ -120,7 +120,7 @@ struct SteadyTimeTests {
     }
 
     @Test(.enabled(if: Shell.isThere, Shell.missing))
-    func `A view tells the time that people see`() async throws {
+    func `The view of waiting items corrects its times by the clock's shift`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(1)
             let item = try #require(try await queue.claim().first)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Jobs
 
-/// How the item that kills workers is found, and how the others are left in peace.
+/// How the item that kills workers is found, and how the other items go on.
 @Suite("Suspicion", .timeLimit(.minutes(15)))
 struct SuspicionTests {
     /// Claims with a worker of its own, which then dies.
@@ -29,7 +29,9 @@ struct SuspicionTests {
     }
 
     @Test(arguments: 0..<5)
-    func `The guilty one of a thousand is found within eight deaths, and all others end`(_ seed: Int) async throws {
+    func `The item of a thousand that kills workers is found within eight deaths, and all others end`(_ seed: Int)
+        async throws
+    {
         var random = SeededGenerator(seed: UInt64(seed))
         try await withQueue { queue in
             let job = try await queue.job(1_000)
@@ -72,7 +74,9 @@ struct SuspicionTests {
         }
     }
 
-    @Test func `Deaths beside others never end an item, and a lease that ran out leaves no mark`() async throws {
+    @Test func `Deaths beside other active items never end an item, and an expired lease counts as no death`()
+        async throws
+    {
         try await withQueue { queue in
             _ = try await queue.job(3)
             for _ in 0..<20 {
@@ -108,7 +112,7 @@ struct SuspicionTests {
         }
     }
 
-    @Test func `An item that its worker has survived is suspected no more, and one given back still is`() async throws {
+    @Test func `An item that its worker survives loses its deaths, and a released item keeps them`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(2)
             _ = try await die(queue) { try await $0.queue.claim(limit: 2, worker: $1) }
@@ -122,7 +126,7 @@ struct SuspicionTests {
         }
     }
 
-    @Test func `Beside one that was active when a worker died no more than the window are claimed`() async throws {
+    @Test func `A claim with items that were active at a death takes no more than the window`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(300)
             _ = try await die(queue) { try await $0.queue.claim(limit: 200, worker: $1) }
@@ -136,7 +140,9 @@ struct SuspicionTests {
         }
     }
 
-    @Test func `A death marks what was active, and costs no batch once that has ended`() async throws {
+    @Test func `A death marks the active items, and later batches are full once the marked items have ended`()
+        async throws
+    {
         let caution = Caution(inFlight: 0, hasSuspects: false, window: 64)
         let marks = "SELECT deaths, count(*) FROM items WHERE state = 'queued' GROUP BY deaths;"
         try await withQueue { queue in
@@ -177,7 +183,7 @@ struct SuspicionTests {
     }
 
     @Test(arguments: [(0, 256), (1, 64), (2, 16), (3, 4), (4, 1), (7, 1), (-5, 256), (Int.max, 1)])
-    func `The window closes with every death`(_ row: (deaths: Int, window: Int)) {
+    func `The window shrinks with every death`(_ row: (deaths: Int, window: Int)) {
         #expect(Suspicion.window(deaths: row.deaths) == row.window)
     }
 }

@@ -2,7 +2,7 @@ import Core
 import Jobs
 import Testing
 
-@Suite("What people read", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
+@Suite("Views", .timeLimit(.minutes(15)), .enabled(if: Shell.isThere, Shell.missing))
 struct ViewTests {
     static let columns: [(view: String, columns: String)] = [
         (
@@ -48,14 +48,14 @@ struct ViewTests {
     ]
 
     @Test(arguments: columns)
-    func `The columns are what scripts were promised`(_ row: (view: String, columns: String)) async throws {
+    func `Each view has the documented columns`(_ row: (view: String, columns: String)) async throws {
         try await withQueue { queue in
             let names = try queue.shell.expect("SELECT name FROM pragma_table_info('\(row.view)');")
             #expect(names.joined(separator: " ") == row.columns)
         }
     }
 
-    @Test func `A job with one item of each ending adds up`() async throws {
+    @Test func `The counts of a job with one item of each ending add up`() async throws {
         try await withQueue { queue in
             let job = try await queue.job(8)
             let items = try await queue.claim(6)
@@ -75,7 +75,7 @@ struct ViewTests {
         }
     }
 
-    @Test func `A result tells the file, a failure its reason, and both when`() async throws {
+    @Test func `A result has its file, a failure has its reason, and both have a time`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(2)
             let items = try await queue.claim()

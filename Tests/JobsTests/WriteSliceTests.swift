@@ -5,12 +5,12 @@ import Testing
 
 @testable import Jobs
 
-/// How long upkeep holds the write lock, and what it leaves behind.
+/// How long upkeep holds the write lock, and the rows that it leaves.
 @Suite("Slices of upkeep", .timeLimit(.minutes(15)))
 struct WriteSliceTests {
     private let millisecond: Int64 = 1_000_000
 
-    @Test func `A slice that took long is halved, and one that was quick and full is doubled`() {
+    @Test func `A slow slice halves the size, and a quick full slice doubles it`() {
         var size = SliceSize(rows: 64, most: 256)
         size.took(nanoseconds: 26 * millisecond, handled: 64)
         #expect(size.rows == 32)
@@ -30,20 +30,20 @@ struct WriteSliceTests {
         #expect(size.rows == 1)
     }
 
-    @Test func `A slice has rows enough to be worth its cost`() {
+    @Test func `A slice never has fewer rows than its minimum`() {
         var size = SliceSize(rows: 64, least: 8, most: 64)
         for _ in 0..<10 { size.took(nanoseconds: 300 * millisecond, handled: 3) }
         #expect(size.rows == 8)
     }
 
-    @Test func `What takes long ends with the row it is at, and comes to one at least`() {
+    @Test func `A slice whose time is up ends after the current row, and handles at least one row`() {
         let hour: Int64 = 3_600_000_000_000
         #expect(DatabaseGate.untilTimeIsUp(0..<1_000, within: hour) { _ in } == 1_000)
         #expect(DatabaseGate.untilTimeIsUp([Int](), within: hour) { _ in } == 0)
         #expect(DatabaseGate.untilTimeIsUp(0..<10) { _ in usleep(20_000) } == 1)
     }
 
-    @Test func `Slow rows shrink a store's slices, and the longest is written down`() async throws {
+    @Test func `Slow rows shrink a store's slices, and the longest duration is stored`() async throws {
         try await withQueue { queue in
             _ = try await queue.job(1)
             #expect(try await queue.store.database.longestSlices() == [:])
@@ -72,7 +72,7 @@ struct WriteSliceTests {
         }
     }
 
-    @Test func `URLs that nobody asks for are forgotten, though others use their file`() async throws {
+    @Test func `Unused URLs are forgotten, even if other URLs share their file`() async throws {
         try await withQueue { queue in
             let hash = String(repeating: "a", count: 64)
             func end(_ urls: [String], isCached: Bool = false) async throws {
