@@ -20,7 +20,7 @@ struct ArchitectureTests {
         String(decoding: try #require(ProcessTable.contents(of: Self.root.appending(file).string)), as: UTF8.self)
     }
 
-    @Test func theWayOfOneJPEGIsAtMostTwentyFilesAndFourThousandLines() throws {
+    @Test func thePathOfOneJPEGHasAtMostTwentyFilesAndFourThousandLines() throws {
         let files = try way()
         #expect((12...20).contains(files.count))
         #expect(Set(files).count == files.count)
@@ -28,8 +28,8 @@ struct ArchitectureTests {
         #expect(lines <= 4_000, "\(lines) lines")
     }
 
-    /// Each file declares something that a file before it calls: the list leaves no gap that a reader has to guess.
-    @Test func eachFileOfTheWayIsCalledByOneBeforeIt() throws {
+    /// Each file declares something that an earlier file calls, so the list has no gap.
+    @Test func eachFileOfThePathIsCalledByAnEarlierFile() throws {
         let files = try way()
         var before = ""
         for file in files {

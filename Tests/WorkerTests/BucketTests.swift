@@ -11,7 +11,9 @@ import Testing
     "A cache in a bucket", .enabled(if: S3Server.isAvailable, Comment(rawValue: S3Server.missing)),
     .timeLimit(.minutes(15)))
 struct BucketTests {
-    @Test func `A batch is in the bucket when it has ended, and a machine without its files reads them`() async throws {
+    @Test func `The files of an ended batch are in the bucket, and a machine with an empty folder reads them`()
+        async throws
+    {
         try await withBucket { w, bucket in
             let urls = (1...20).map { w.url("/\($0).png") }
             try await w.enqueue(urls + ["--variant", "t=32x,webp"])
@@ -34,7 +36,7 @@ struct BucketTests {
         }
     }
 
-    @Test func `A URL of the bucket works for anyone, with the type of the image`() async throws {
+    @Test func `A signed URL of the bucket serves the file with the image's type`() async throws {
         try await withBucket { w, bucket in
             let url = w.url("/1.png")
             try await w.enqueue(url, "--variant", "t=32x,webp")
@@ -55,7 +57,7 @@ struct BucketTests {
         }
     }
 
-    @Test func `What is removed, evicted or left over goes from the bucket as well`() async throws {
+    @Test func `Removed, evicted and orphaned blobs are deleted from the bucket as well`() async throws {
         try await withBucket { w, bucket in
             let urls = (1...6).map { w.url("/\($0).png") }
             try await w.enqueue(urls)
@@ -78,7 +80,8 @@ struct BucketTests {
         }
     }
 
-    @Test func `Damage in the folder is mended from the bucket, and damage in the bucket from the origin`() async throws
+    @Test func `A damaged file in the folder is restored from the bucket, and in the bucket from the origin`()
+        async throws
     {
         try await withBucket { w, bucket in
             let url = w.url("/1.png")
@@ -108,7 +111,7 @@ struct BucketTests {
         }
     }
 
-    @Test func `The folder keeps to its size, and forgets nothing`() async throws {
+    @Test func `The folder stays within its size limit, and every file of the index can still be read`() async throws {
         let big = (1...60).map { Scene.png($0) }
         let size = big.reduce(0) { $0 + $1.count }
         try await withBucket({ request in .ok(big[(Pictures.number(in: request.path) ?? 1) - 1], type: "image/png") }) {
@@ -125,7 +128,7 @@ struct BucketTests {
         }
     }
 
-    @Test func `Workers that evict each other's files lose none that the index has`() async throws {
+    @Test func `Workers that evict each other's files lose no file of the index`() async throws {
         try await withBucket { w, bucket in
             let limits = ["--cache-max-size", "60kB", "--orphan-grace", "0", "--per-host", "20"]
             // The same few blobs come and go: each is published while it is about to be deleted.
@@ -143,7 +146,7 @@ struct BucketTests {
         }
     }
 
-    @Test func `Kills lose nothing and leave nothing`() async throws {
+    @Test func `Kills of a worker lose no blob of the index and leave no orphan in the bucket`() async throws {
         try await withBucket { w, bucket in
             try await w.enqueue((0..<300).map { w.url("/\($0).png") } + ["--variant", "t=32x,webp"])
             for _ in 0..<8 {
@@ -161,7 +164,7 @@ struct BucketTests {
         }
     }
 
-    @Test func `A bucket that can't be reached pauses the worker, which says so once and goes on by itself`()
+    @Test func `An unreachable bucket pauses the worker, which reports the pause once and goes on by itself`()
         async throws
     {
         try await withBucket { w, bucket in
@@ -194,7 +197,7 @@ struct BucketTests {
         }
     }
 
-    @Test func `A cache in a folder is uploaded, and its database goes on with the bucket`() async throws {
+    @Test func `A cache in a folder is uploaded, and its database is then used with the bucket`() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<150).map { w.url("/\($0).png") })
             try await w.drain()
@@ -224,7 +227,7 @@ struct BucketTests {
         }
     }
 
-    @Test func `Another database, a copy of its own, and another use of the folder are refused`() async throws {
+    @Test func `Another database, a copy of the database and another use of the folder are refused`() async throws {
         try await withBucket { w, bucket in
             let url = w.url("/1.png")
             try await w.enqueue(url)
@@ -249,7 +252,7 @@ struct BucketTests {
         }
     }
 
-    @Test func `Mistakes are told`() async throws {
+    @Test func `Wrong bucket settings are refused with a reason`() async throws {
         try await withBucket { w, bucket in
             let unknown = try await w.run(
                 "run", "--drain", "--cache", "s3://no-such-bucket/x", "--cache-folder", w.place("a"), expecting: 73)

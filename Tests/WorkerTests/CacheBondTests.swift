@@ -2,9 +2,9 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A database and a cache belong together: with another's, a worker would take every file for a left-over.
+/// A database and a cache belong together: with another database's cache, a worker would take every file for an orphan.
 @Suite(.timeLimit(.minutes(15))) struct CacheBondTests {
-    @Test func `Another database touches nothing of a cache`() async throws {
+    @Test func `A command with another database is refused and changes no file of the cache`() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png")])
             try await w.drain()
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `A new folder is refused as the cache of a database that has another, and the first one stays in use`()
+    @Test func `A new folder is refused as the cache of a database that already has a cache`()
         async throws
     {
         try await withWorker { w in
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `A cache folder is the same by another name`() async throws {
+    @Test func `A cache folder can be used by two names at once`() async throws {
         try await withWorker { w in
             let link = w.place("link")
             try await w.enqueue(w.url("/1.png"))
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `A cache whose database is lost is taken over as the message says, and the lost one is refused`()
+    @Test func `A cache whose database is lost is adopted as the message says, and the lost database is refused`()
         async throws
     {
         try await withWorker { w in
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `A folder that is no cache makes an index forget nothing`() async throws {
+    @Test func `A command with a folder that is no cache is refused and leaves the index as it was`() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png")])
             try await w.drain()
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `A cache that was emptied is filled again, and one of an older version is taken over`() async throws {
+    @Test func `A deleted cache is filled again, and a cache without an id gets its database's id`() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png")])
             try await w.drain()

@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func oldJobsArePrunedAndTheNumbersAreForPrometheus() async throws {
+    @Test func metricsCountCacheMissesAndPruneRemovesOldJobs() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/5.png"))
             try await w.drain()

@@ -15,7 +15,7 @@ import Testing
         let width, height, size: Int
     }
 
-    @Test func `What is put is found, and jobs make its variants without a request`() async throws {
+    @Test func `A stored picture is found, and jobs make its variants without a request`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let url = w.url("/1.png")
@@ -35,7 +35,9 @@ import Testing
         }
     }
 
-    @Test func `A picture is replaced, also from standard input and with the same bytes`() async throws {
+    @Test func `Storing a picture again replaces it, also from standard input, unless the bytes are the same`()
+        async throws
+    {
         try await withWorker { w in
             try await w.run("init")
             let url = w.url("/1.png")
@@ -52,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `What is no whole picture is refused with its class, and the old one stays`() async throws {
+    @Test func `A damaged picture is refused with its failure class, and the stored picture stays`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let url = w.url("/1.png")
@@ -85,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `A variant stands under its name, and jobs with the same variant use it`() async throws {
+    @Test func `A variant is stored under its name, and jobs with the same variant use it`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let url = w.url("/1.png")
@@ -115,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `A listed URL comes off the blacklist`() async throws {
+    @Test func `Storing a picture removes its URL from the blacklist`() async throws {
         try await withWorker { w in
             let url = w.url("/missing")
             try await w.enqueue(url)
@@ -129,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `It works while a worker runs, and the web server's links follow`() async throws {
+    @Test func `A picture is stored while a worker runs, and the web server's links are updated`() async throws {
         try await withWorker { w in
             let worker = try await w.startRegistered("--links", "tree", "--cache-max-size", "1MiB")
             let url = w.url("/1.png")
@@ -151,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func `It keeps to the limit of the cache`() async throws {
+    @Test func `Storing pictures keeps to the size limit of the cache`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let size = Pictures.png(1).count

@@ -9,7 +9,7 @@ import Testing
         try await w.run(["run", "--drain"] + TestWorker.quick + arguments)
     }
 
-    @Test func aURLGoesWithItsVariantsAndItsBytes() async throws {
+    @Test func removingAURLRemovesItsVariantsAndFiles() async throws {
         try await withWorker { w in
             try await cached(w, ["/1.png", "/2.png"])
             #expect(w.blobs.count == 6)
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func bytesThatAnotherURLNeedsStay() async throws {
+    @Test func filesThatAnotherURLNeedsStay() async throws {
         try await withWorker({ _ in .ok(Pictures.png(1)) }) { w in
             try await cached(w, ["/a", "/b"])
             #expect(w.blobs.count == 3)
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func hostsAndPatternsChoose() async throws {
+    @Test func entriesAreRemovedByHostOrPattern() async throws {
         try await withWorker { w in
             try await cached(w, ["/1.png", "/2.png", "/3.png?a=1"])
             let list = try await w.run("cache", "remove", "--match", "*/[12].png", "--variant", "v", "--dry-run").lines
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func aDELETEDoesTheSame() async throws {
+    @Test func aDELETEOfEntriesRemovesThemLikeTheCommand() async throws {
         try await withWorker { w in
             try await cached(w, ["/1.png", "/2.png"])
             try await w.sql("DELETE FROM entries WHERE url = '\(w.url("/1.png"))'")
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func aDELETEBesideAWorkerTakesFilesAndLinks() async throws {
+    @Test func aRunningWorkerRemovesTheFilesAndLinksOfDeletedEntries() async throws {
         try await withWorker { w in
             try await cached(w, ["/1.png", "/2.png"], "--links", "tree")
             let link = try await w.run("get", w.url("/1.png"), "--variant", "v", "--link").line
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func linksGoToo() async throws {
+    @Test func removingAURLRemovesItsLinks() async throws {
         try await withWorker { w in
             try await cached(w, ["/1.png"], "--links", "tree")
             let link = try await w.run("get", w.url("/1.png"), "--variant", "v", "--link").line

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `worker cache stats` and `worker cache verify` say, and that damaged files are handed out to no command.
+/// The output of `worker cache stats` and `worker cache verify`, and that no command returns damaged files.
 @Suite(.timeLimit(.minutes(15))) struct CacheReportTests {
     private struct Stats: Decodable {
         struct Totals: Decodable {
@@ -34,7 +34,7 @@ import Testing
         try await w.run("cache", "stats", "--json").json(Stats.self)
     }
 
-    @Test func `The cache is told by its parts, and by what it has saved`() async throws {
+    @Test func `The cache's statistics have its parts and the bytes that it has saved`() async throws {
         try await withWorker(Self.origin) { w in
             let size = Int64(Pictures.png(1).count)
             try await w.enqueue(w.url("/one.png"), "--variant", "thumb=16x12,webp")
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `Results and metrics say where each source came from`() async throws {
+    @Test func `Results and metrics show the origin of each source`() async throws {
         try await withWorker { w in
             let url = w.url("/1.png")
             let data = "data:image/png;base64," + Data(Pictures.png(3)).base64EncodedString()
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `Damage is found by a sample of all, put aside, and handed out to nobody`() async throws {
+    @Test func `A verification finds damaged files and quarantines them, and get does not return them`() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<3).map { w.url("/\($0).png") })
             try await w.drain()
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `What get finds damaged is put aside, too`() async throws {
+    @Test func `A damaged file that get finds is quarantined, too`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `A verification that was killed goes on where it was`() async throws {
+    @Test func `A killed verification resumes where it stopped`() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<450).map { w.url("/\($0).png") })
             try await w.drain()

@@ -32,7 +32,9 @@ import Testing
         Row("export 1 out --name {hst}.{extension}", "'{hst}' is no placeholder. Did you mean '{host}'?"),
     ]
 
-    @Test(arguments: rows) func `It is told what is missing, and what was meant`(_ row: Row) async throws {
+    @Test(arguments: rows) func `A mistake is refused with the missing argument or the nearest name`(_ row: Row)
+        async throws
+    {
         try await withWorker { w in
             try await w.run("init")
             let refused = try await w.run(row.arguments, expecting: row.code)
@@ -71,7 +73,7 @@ import Testing
             "c.yaml is not YAML. Line 2, column 9: ',' or ']' is expected here."),
     ]
 
-    @Test(arguments: manifests) func `A mistake in a file is told with its line`(_ file: File) async throws {
+    @Test(arguments: manifests) func `A mistake in a manifest is refused with its line`(_ file: File) async throws {
         try await withWorker { w in
             try await w.run("init")
             try w.write(file.bytes, to: w.place(file.name))
@@ -85,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `A name that is nearly right is asked for`() async throws {
+    @Test func `A nearly right name is answered with the nearest name`() async throws {
         try await withWorker { w in
             let job = try await w.enqueue(w.url("/1.png"), w.url("/nothing"), "--variant", "thumb=8x8,png")
             try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick, expecting: 2)
@@ -106,7 +108,7 @@ import Testing
 
     // MARK: - URLs on the blacklist
 
-    @Test func `A URL that failed in an earlier run is told as a failure of the later one`() async throws {
+    @Test func `A URL that failed in an earlier run is reported as a failure of the later run`() async throws {
         try await withWorker { w in
             try await w.run("init")
             try w.write(Array("\(w.url("/nothing"))\n\(w.url("/1.png"))\n".utf8), to: w.place("n.txt"))

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What people do to jobs, and what that does to a worker that is busy with them.
+/// Commands that control jobs, and their effect on a worker that has the jobs in flight.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct ControlTests {
     /// 20 pictures, one at a time, from an origin that has stopped at the third.
     private func withHeldJob(_ body: (TestWorker, RunningProgram, Gate) async throws -> Void) async throws {
@@ -18,8 +18,7 @@ import Testing
         }
     }
 
-    /// What was claimed is in flight, and goes on.
-    @Test func pauseStopsClaimsAndResumeGoesOn() async throws {
+    @Test func aPausedJobIsNotClaimedAndAResumedJobGoesOn() async throws {
         try await withHeldJob { w, child, gate in
             let paused = try await w.run("pause", "1")
             #expect(paused.output.hasPrefix("job 1: paused, "))
@@ -40,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func cancelEndsWhatIsInFlightToo() async throws {
+    @Test func aCancelledJobsItemsInFlightEndToo() async throws {
         try await withHeldJob { w, child, gate in
             let cancelled = try await w.run("cancel", "1")
             #expect(cancelled.line == "job 1: cancelled, 20 of 20 ended")
@@ -76,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func retryIsForWhatFailed() async throws {
+    @Test func retryQueuesFailedItemsOnly() async throws {
         try await withWorker(script: ["/flaky": [.status(404), .ok(Pictures.png(1))]]) { w in
             try await w.enqueue(w.url("/flaky"), w.url("/2.png"))
             try await w.drain(expecting: 2)
@@ -93,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func thereMustBeSuchAJob() async throws {
+    @Test func anUnknownJobIsRefused() async throws {
         try await withWorker { w in
             try await w.run("init")
             for command in ["pause", "resume", "cancel", "retry"] {
@@ -108,7 +107,7 @@ import Testing
         let count: Int
     }
 
-    @Test func theBlacklistCanBeReadAndCleared() async throws {
+    @Test func theBlacklistIsListedAndItsEntriesAreRemoved() async throws {
         try await withWorker { w in
             try await w.run(["enqueue"] + ["a", "b", "c", "d"].map { w.url("/\($0)") })
             try await w.drain(expecting: 2)
@@ -127,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func aListedURLIsNotAskedForUnlessAJobSaysSo() async throws {
+    @Test func aBlacklistedURLIsRequestedOnlyForAJobWithRetryFailed() async throws {
         try await withWorker(script: ["/late": [.status(404), .ok(Pictures.png(1))]]) { w in
             let url = w.url("/late")
             try await w.enqueue(url)
@@ -143,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func anExpiredEntryIsAskedForAgain() async throws {
+    @Test func aURLWithAnExpiredEntryIsRequestedAgain() async throws {
         try await withWorker(script: ["/late": [.status(404), .ok(Pictures.png(1))]]) { w in
             try await w.enqueue(w.url("/late"))
             try await w.drain(expecting: 2)
@@ -155,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func optionsDecideWhereAnImageMayComeFrom() async throws {
+    @Test func optionsDecideWhetherAnImageComesFromTheCacheOrTheNetwork() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), "--option", "from-cache-only")
             try await w.drain(expecting: 2)
@@ -174,7 +173,7 @@ import Testing
         }
     }
 
-    @Test func refreshingAsksConditionallyAndRedoesNothing() async throws {
+    @Test func aRefreshSendsConditionalRequestsAndMakesNoVariantAgain() async throws {
         let etag = [(name: "ETag", value: #""one""#)]
         try await withWorker({ request in
             request.header("If-None-Match") == #""one""#

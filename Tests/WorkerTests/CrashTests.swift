@@ -2,10 +2,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Whatever is killed at whatever moment, nothing is lost, done twice or left lying about.
+/// After kills of workers and helpers no item is lost or done twice, and no process or file is left.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct CrashTests {
     /// Two workers on one database; 50 times one of them is killed and another takes its place.
-    @Test func fiftyKillsLoseNothing() async throws {
+    @Test func fiftyKillsOfWorkersLoseNoItem() async throws {
         try await withWorker({ .delayed(milliseconds: 60, then: Pictures.tiny($0)) }) { w in
             try await w.run("init")
             try await countEnds(w)
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// The crash may have been a `kill` from outside, so the image gets another helper.
-    @Test func aHelperKilledOnceCostsNothing() async throws {
+    @Test func anImageSurvivesOneKillOfItsHelper() async throws {
         try await withSlowImage { w, child in
             _ = try await killHelper(of: child, but: [], w)
             for job in ["1", "2"] { try await w.untilEnded(job, within: .seconds(60)) }
@@ -85,8 +85,8 @@ import Testing
         }
     }
 
-    /// It can be decoded, so what is asked of it is to blame, and not its URL.
-    @Test func anImageWhoseVariantsEndTwoHelpersIsGivenUp() async throws {
+    /// The image can be decoded, so its variants are at fault, and not its URL.
+    @Test func anImageWhoseVariantsEndTwoHelpersFails() async throws {
         try await withSlowImage { w, child in
             let first = try await killHelper(of: child, but: [], w)
             _ = try await killHelper(of: child, but: [first], w)
@@ -124,7 +124,7 @@ import Testing
     }
 
     /// The kernel tells at once that a worker is dead; its lease has a minute to run.
-    @Test func leasesOfADeadWorkerAreTakenBackAtOnce() async throws {
+    @Test func leasesOfADeadWorkerAreReclaimedAtOnce() async throws {
         try await withWorker(script: ["/a": [.silence, .ok(Pictures.png(1))]]) { w in
             try await w.enqueue(w.url("/a"))
             let first = try w.start()

@@ -3,10 +3,10 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// A user name and a password in a URL, and what of them can be seen.
+/// Secrets in URLs and headers, and the places that must not show them.
 @Suite("Credentials in URLs", .timeLimit(.minutes(15)))
 struct CredentialTests {
-    @Test func `Nor has an error about a list's address, or about a URL that is none`() async throws {
+    @Test func `Errors about a list's address or an invalid URL show no secrets`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let picture = w.place("1.png")
@@ -21,7 +21,7 @@ struct CredentialTests {
         }
     }
 
-    @Test func `Nothing that is shown has them, unless somebody asks for it`() async throws {
+    @Test func `Credentials of a URL are shown only with --show-credentials`() async throws {
         try await withWorker({ request in
             request.header("Authorization") == nil ? .status(401) : Pictures.reply(request)
         }) { w in
@@ -55,7 +55,7 @@ struct CredentialTests {
         }
     }
 
-    @Test func `Signatures in queries are hidden, and programs that read results get them`() async throws {
+    @Test func `Signatures in queries are hidden on terminals, and results for programs have them`() async throws {
         try await withWorker(Pictures.reply) { w in
             let (good, gone) = (w.url("/1.png?w=3&X-Amz-Signature=s3cret"), w.url("/no?ticket=s3cret&sig=s3cret"))
             try await w.enqueue(good, gone)
@@ -85,7 +85,7 @@ struct CredentialTests {
         }
     }
 
-    @Test func `Headers come from a file, which no list of processes shows`() async throws {
+    @Test func `Headers of a job are read from a file`() async throws {
         try await withWorker({ request in
             request.header("X-Key") == "s3cret" && request.header("X-All") == "1: 2"
                 ? Pictures.reply(request) : .status(403)
@@ -111,9 +111,9 @@ struct CredentialTests {
         case file, environment, configuration, fileOfConfiguration
     }
 
-    /// What every request of a worker has, from each place that no list of processes shows.
+    /// Headers of all requests of a worker, from each place that is not shown in the list of processes.
     @Test(arguments: HeaderPlace.allCases)
-    func `A worker's headers reach every host, and stand in no command line`(_ place: HeaderPlace) async throws {
+    func `A worker's headers are sent to every host, and are in no command line`(_ place: HeaderPlace) async throws {
         let lines = "X-Key: s3cret\nX-All: 1: 2\n"
         try await withWorker({ request in
             request.header("X-Key") == "s3cret" && request.header("X-All") == "1: 2"

@@ -41,7 +41,7 @@ import Testing
         .enabled(if: Chromium.program != nil, "\(Chromium.missing)"),
         .enabled(
             if: access("/usr/lib/python3/dist-packages/websocket", R_OK) == 0, "python3-websocket is not installed."))
-    func aPersonAtABrowserFindsAllOfIt() async throws {
+    func thePagesWorkInABrowser() async throws {
         try await withWorker { w in
             let token = try w.file("token", Self.token + "\n")
             let pictures = (0..<6).map { w.url("/\($0).png") }
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func withoutTheTokenNothingIsShown() async throws {
+    @Test func aRequestWithoutTheTokenIsRefused() async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.enqueue(w.url("/1.png"), "--name", "confidential")
@@ -104,7 +104,7 @@ import Testing
     }
 
     /// Pages of other sites, in the browser of a person whose machine runs the dashboard without a token.
-    @Test func otherSitesCanNeitherReadNorChange() async throws {
+    @Test func otherSitesCanNeitherReadNorChangeJobs() async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.enqueue(w.url("/1.png"))
@@ -194,7 +194,8 @@ import Testing
         ("/api/pin", #"{"url":"https://a.example/1.jpg","pinned":true}"#, "200", "stay in the cache"),
         ("/api/schedules/none/run", "{}", "400", "no schedule"), ("/api/pause-all", "{}", "200", "paused"),
     ])
-    func everyActionSaysWhatItDid(_ path: String, _ body: String, _ status: String, _ words: String) async throws {
+    func everyActionAnswersWithItsEffect(_ path: String, _ body: String, _ status: String, _ words: String) async throws
+    {
         try await withWorker { w in
             try await w.enqueue(w.url("/missing"))
             try await w.drain(expecting: 2)
@@ -207,7 +208,7 @@ import Testing
     }
 
     /// Each answer looks at a bounded number of items and names the next; the page asks again until it is full.
-    @Test func aMillionItemsAreFilteredPageByPage() async throws {
+    @Test func aLongJobsItemsAreFilteredPageByPage() async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.sql(
@@ -240,7 +241,7 @@ import Testing
         }
     }
 
-    @Test func aWorkerServesItWhileItWorks() async throws {
+    @Test func aRunningWorkerServesTheDashboard() async throws {
         try await withWorker { w in
             let base = try await dashboard(w, command: "run")
             try await w.enqueue(w.url("/1.png"), w.url("/2.png"), w.url("/missing"), "--variant", "t=8x8,png")
@@ -294,7 +295,7 @@ import Testing
         }
     }
 
-    @Test func aPortInUseIsTold() async throws {
+    @Test func aPortInUseIsRefused() async throws {
         try await withWorker { w in
             try await w.run("init")
             let base = try await dashboard(w)

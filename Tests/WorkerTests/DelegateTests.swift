@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: hasVips)) func commandsMayStandInTheConfigurationFile() async throws {
+    @Test(.enabled(if: hasVips)) func theConfigurationFileNamesCommands() async throws {
         try await withWorker(Self.grey) { w in
             let config = try w.file(
                 "worker.yaml", "transform-command: [\"sepia=\(Self.sepia)@1\"]\ncommand-timeout: 20s\n")
@@ -113,8 +113,8 @@ import Testing
         }
     }
 
-    /// And an animation stays one in the variants without commands.
-    @Test(.enabled(if: hasVips)) func ofAnAnimationACommandGetsTheFirstFrame() async throws {
+    /// Variants without commands keep the animation.
+    @Test(.enabled(if: hasVips)) func aCommandGetsTheFirstFrameOfAnAnimation() async throws {
         let gif = TestImages.gif(40, 30, frames: [100, 200])
         try await withWorker({ _ in .ok(gif) }) { w in
             try await w.enqueue(
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func doctorListsTheCodersInTheOrderTheyAreAsked() async throws {
+    @Test func doctorListsTheCodersInTheirOrder() async throws {
         try await withWorker { w in
             try await w.run("init")
             let line = try #require(try await w.run("doctor").lines.first { $0.hasPrefix("ok: coders: ") })
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func aDelegateCommandsFailureIsOfClassDelegate() async throws {
+    @Test func aFailingDelegateCommandFailsTheItemWithClassDelegate() async throws {
         try await withWorker(Self.grey) { w in
             let scripts = [
                 "slow": "sleep 60", "much": "echo '{\"ok\":true}'; cat /dev/zero", "code": "echo oh dear >&2; exit 3",
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func aProgramThatIsNotThereIsSaidAtTheStart() async throws {
+    @Test func aMissingTransformCommandIsRefusedAtTheStart() async throws {
         try await withWorker { w in
             for text in ["a=/no/such/program", "a=/etc/passwd", "a", "a=/bin/true,a=/bin/false"] {
                 let run = try await w.run("run", "--drain", "--transform-command", text, expecting: 64)
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    @Test func aRunningCommandIsEndedWithTheWorker() async throws {
+    @Test func aStoppedWorkerEndsItsRunningCommand() async throws {
         try await withWorker(Self.grey) { w in
             let pid = w.place("pid")
             let slow = try program("slow", "echo $$ > \(pid); exec sleep 300", w)

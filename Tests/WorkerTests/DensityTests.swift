@@ -2,7 +2,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Renditions for screens of more pixels, and the scale that a picture's own name tells.
+/// Variants for screens of several densities, and the scale in a picture's name.
 @Suite("Densities and scale", .timeLimit(.minutes(15)))
 struct DensityTests {
     private struct Row: Decodable {
@@ -26,7 +26,7 @@ struct DensityTests {
         return made.withLock { $0 }
     }
 
-    @Test func `Each density has the bytes that it has alone`() async throws {
+    @Test func `Each density has the same bytes as a variant of its own`() async throws {
         let together = try await made("thumb=320x240,cover,webp,round:4,@1+@2+@3")
         var alone: Set<String> = []
         for variant in ["320x240,cover,webp,round:4", "640x480,cover,webp,round:8", "960x720,cover,webp,round:12"] {
@@ -35,7 +35,7 @@ struct DensityTests {
         #expect(together == alone && alone.count == 3)
     }
 
-    @Test func `A variant in three densities is three files of one request`() async throws {
+    @Test func `A variant in three densities makes three files from one request`() async throws {
         try await withWorker({ _ in .ok(Self.large) }) { w in
             try await w.enqueue(w.url("/a.png"), "--variant", "thumb=320x240,cover,webp,round:4,@1+@2+@3")
             try await w.drain("--links", "tree")
@@ -49,7 +49,7 @@ struct DensityTests {
         }
     }
 
-    @Test func `SQL and JSON ask for densities, and a small picture isn't enlarged`() async throws {
+    @Test func `SQL and JSON can name densities, and a small picture isn't enlarged`() async throws {
         try await withWorker({ _ in .ok(Scene.png(2)) }) { w in
             try await w.enqueue(
                 w.url("/b.png"), "--variant", #"{"name":"small","width":200,"format":"png","densities":[1,2]}"#,
@@ -69,7 +69,7 @@ struct DensityTests {
         }
     }
 
-    @Test func `A name tells the scale of its picture`() async throws {
+    @Test func `The name of a picture gives its scale`() async throws {
         try await withWorker({ _ in .ok(Pictures.png(1)) }) { w in
             let scales = [
                 "/a@2x.png": 2, "/b%402x.png": 2, "/c@3x.png": 3, "/d%403x.png?v=1": 3, "/e@2x/f.png": 1,

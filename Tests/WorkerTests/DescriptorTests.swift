@@ -10,7 +10,7 @@ import Testing
         ]
     }
 
-    @Test func `Too few to work with are refused with what to do`() async throws {
+    @Test func `Too few file descriptors are refused with advice`() async throws {
         try await withWorker { w in
             try await w.run("init")
             for (limit, arguments) in [(100, ""), (256, "--concurrency 40")] {

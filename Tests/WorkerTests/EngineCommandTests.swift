@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// What people see of downloads, and what they change of them, by commands.
+/// Commands that show downloads and change their limits.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct EngineCommandTests {
     private struct Host: Decodable {
         let host: String
@@ -19,7 +19,7 @@ import Testing
         var burst: Int?
     }
 
-    @Test func retryTakesAClassAHostAndATime() async throws {
+    @Test func retryCanBeLimitedToAClassAHostAndATime() async throws {
         try await withWorker({ request in
             request.path.hasPrefix("/gone") ? .status(404) : .status(500)
         }) { w in
@@ -57,7 +57,7 @@ import Testing
         return path
     }
 
-    @Test func hostsTellsWhatFailedAndWhoIsLeftAlone() async throws {
+    @Test func hostsShowsFailuresAndPausesOfHosts() async throws {
         try await withWorker({ request in
             request.path == "/busy" ? .status(429, headers: [("Retry-After", "600")]) : .status(404)
         }) { w in
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func limitsHoldWhileAWorkerRuns() async throws {
+    @Test func limitsTakeEffectWhileAWorkerRuns() async throws {
         let gate = Gate()
         try await withWorker({ request in
             gate.wait()
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func theContactStandsInTheUserAgent() async throws {
+    @Test func theUserAgentHasTheContact() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain("--contact", "https://example.com/bot")
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func eachTryAndEachLongTransferIsInTheDatabase() async throws {
+    @Test func triesAndRunningTransfersAreInTheDatabase() async throws {
         try await withWorker(script: [
             "/flaky": [.status(503), .ok(Pictures.png(1))],
             "/slow": [.partial(Array(Pictures.png(2).prefix(60)), of: 5_000, then: .stall)],
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func bytesThatNobodyWaitedForAreCounted() async throws {
+    @Test func bytesSavedByARejectedBodyAreCounted() async throws {
         let page = Array("<!doctype html><title>No picture</title>".utf8)
         try await withWorker({ _ in .partial(page, of: 5_000_000, then: .stall) }) { w in
             try await w.enqueue(w.url("/page.png"))
@@ -155,7 +155,7 @@ import Testing
 
     private struct Summary: Decodable { let bytesSaved: Int64 }
 
-    @Test func aCommandNamesTheCacheKey() async throws {
+    @Test func aDelegateCommandGivesTheCacheKey() async throws {
         try await withWorker { w in
             let command = try program(
                 "keys",
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    @Test func twoWorkersShareAFetch() async throws {
+    @Test func twoWorkersCoalesceAFetch() async throws {
         let gate = Gate()
         try await withWorker({ request in
             gate.wait()
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test func aHostThatFailsAtEverythingGetsFewRetries() async throws {
+    @Test func retriesOfAFailingHostAreLimitedByABurstAndARate() async throws {
         try await withWorker({ _ in .status(500) }) { w in
             try await w.enqueue((0..<90).map { w.url("/\($0)") })
             try await w.drain("--max-tries", "2", "--retry-delay", "1ms", expecting: 2)

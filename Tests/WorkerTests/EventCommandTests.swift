@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func eachEndIsALineOfJSON() async throws {
+    @Test func eachEndOfAnItemOrJobIsALineOfJSON() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), w.url("/2.png"), w.url("/gone"))
             try await w.drain(expecting: 2)
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func aFileRemembersWhereTheReaderWas() async throws {
+    @Test func aCursorFileKeepsTheReadersPosition() async throws {
         try await withWorker { w in
             let file = w.place("seen")
             try await w.enqueue(w.url("/1.png"))
@@ -64,9 +64,9 @@ import Testing
         }
     }
 
-    /// 10,000 items, and 100 kills of the workers that end them: a reader that goes on where it was sees each once. Each
-    /// worker is killed when some of its items have ended, and while most are still to come.
-    @Test func aHundredKillsShowEachEventOnce() async throws {
+    /// 10,000 items, and 100 kills of the workers that end them: a reader that resumes each time sees each event once.
+    /// Each worker is killed when some of its items have ended, and while most are still to come.
+    @Test func aReaderSeesEachEventOnceAfterAHundredKills() async throws {
         let isInHaste = Mutex(false)
         try await withWorker({ request in
             let reply = Pictures.tiny(request)
@@ -103,8 +103,8 @@ import Testing
         }
     }
 
-    /// Also where it begins behind the job's last event.
-    @Test func followingAJobEndsWithIt() async throws {
+    /// Also if the reader begins behind the job's last event.
+    @Test func aReaderThatFollowsAJobEndsWithTheJob() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             let reader = try w.start(["--job", "1"], command: "events")

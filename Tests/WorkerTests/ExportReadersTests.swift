@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// What exports are made for: a web server, and the reader of datasets in tar files.
+/// Programs that read exports: a web server, and a reader of datasets in tar files.
 @Suite(.timeLimit(.minutes(15))) struct ExportReadersTests {
     private static let count = 600
 

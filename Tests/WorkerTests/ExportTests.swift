@@ -29,7 +29,7 @@ import Testing
         .ok(Pictures.png(request.path.utf8.reduce(1) { ($0 * 31 + Int($1)) % 250 }))
     }
 
-    @Test func `A tree has the files, and an index that names them`() async throws {
+    @Test func `An exported tree has the files and an index of them`() async throws {
         try await withWorker(Self.picture) { w in
             let list = try w.file("list.csv", "url,sku\n\(w.url("/shoes/1.png")),a7\n\(w.url("/2.png?x=1")),b\n")
             try await w.enqueue("-f", list, "--variant", "thumb=16x12,webp")
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: ["copy", "reflink", "symlink"])
-    func `Files are copies or links, as is said`(_ way: String) async throws {
+    func `Exported files are copies, reflinks or symbolic links as --by says`(_ way: String) async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `No name leads out of the folder, and none is taken twice`() async throws {
+    @Test func `Every file name stays in the folder and is unique`() async throws {
         try await withWorker(Self.picture) { w in
             let urls = [
                 "/a/%2e%2e/%2e%2e/%2e%2e/etc/1.png", "/..%2f..%2f2.png", "/.hidden/.3.png", "/%00%0a4.png",
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func `A file that the cache has lost or that is damaged is counted, and the others are exported`()
+    @Test func `Lost and damaged files are counted, and the other files are exported`()
         async throws
     {
         try await withWorker { w in
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `Markup in URLs and meta is text on the page`() async throws {
+    @Test func `Markup in URLs and meta is escaped on the page`() async throws {
         try await withWorker { w in
             let list = try w.file("list.csv", "url,title\n\(w.url("/1.png?<script>alert(1)</script>")),\"<b>\"\"x\"\n")
             try await w.enqueue("-f", list)

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What a new user types that isn't quite right, and the answer that says what would be.
+/// Common mistakes of new users, and the answers that give the right form.
 @Suite(.timeLimit(.minutes(15))) struct FirstUseTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let arguments: [String]
@@ -132,7 +132,7 @@ import Testing
         Row("run --db /nope/x.db", "The folder /nope of the database /nope/x.db does not exist.", code: 73),
     ]
 
-    @Test(arguments: words + values + urls) func `A mistake is answered with what was meant`(_ row: Row) async throws {
+    @Test(arguments: words + values + urls) func `A mistake is refused with the right form`(_ row: Row) async throws {
         try await withWorker { w in
             try await w.run("init")
             let refused = try await w.run(row.arguments, expecting: row.code)
@@ -216,7 +216,7 @@ import Testing
             "can't be used: it has to be keys with values", "worker enqueue -f"),
     ]
 
-    @Test(arguments: files) func `A file that is not what it should be is judged before anything is done`(
+    @Test(arguments: files) func `An invalid file is refused before any job is added`(
         _ file: File,
     ) async throws {
         try await withWorker { w in
@@ -232,7 +232,7 @@ import Testing
 
     // MARK: - Warnings, and words of success
 
-    @Test func `What may be wrong is used, with a warning`() async throws {
+    @Test func `A questionable value is used with a warning`() async throws {
         try await withWorker { w in
             let spaced = try await w.run("enqueue", "http://a.example/a b.jpg")
             #expect(spaced.errors.contains("warning: 'http://a.example/a b.jpg' has a space, which is sent as %20."))
@@ -242,7 +242,7 @@ import Testing
         }
     }
 
-    @Test func `Pins, retries and ended jobs are told in words`() async throws {
+    @Test func `Commands about pins, retries and ended jobs answer in sentences`() async throws {
         try await withWorker { w in
             let job = try await w.enqueue(w.url("/nothing"))
             try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick, expecting: 2)
@@ -270,7 +270,7 @@ import Testing
     // MARK: - What removes something
 
     @Test(arguments: ["prune --older-than 0", "cache clear", "blacklist clear", "limits --reset", "db rebuild"])
-    func `What removes something needs an answer, and shows what it would do`(_ line: String) async throws {
+    func `A command that removes data needs --yes, and --dry-run changes nothing`(_ line: String) async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), w.url("/nothing"))
             try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick, expecting: 2)
@@ -299,7 +299,7 @@ import Testing
 
     // MARK: - Results
 
-    @Test func `Results come as JSON, by column, and failures alone`() async throws {
+    @Test func `Results are printed as JSON, by column, or for failures only`() async throws {
         try await withWorker { w in
             let job = try await w.enqueue(w.url("/1.png"), w.url("/nothing"), "--meta", #"{"sku":7}"#)
             try await w.run(["run", "--drain", "--quiet"] + TestWorker.quick, expecting: 2)

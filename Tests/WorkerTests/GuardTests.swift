@@ -5,7 +5,7 @@ import Testing
 
 /// Addresses that a feed must not reach, in every spelling and by every redirect.
 ///
-/// What may be asked is at 127.0.0.2; what may not is at 127.0.0.1 and ::1, where a listener must see no connection.
+/// The allowed origin is at 127.0.0.2; the forbidden one is at 127.0.0.1 and ::1 and must see no connection.
 @Suite("The address guard", .timeLimit(.minutes(15)))
 struct GuardTests {
     /// 127.0.0.1 in every spelling that a resolver or a parser may take for it.
@@ -53,7 +53,7 @@ struct GuardTests {
         }
     }
 
-    @Test func `Every kind of redirect is judged like a URL`() async throws {
+    @Test func `Every kind of redirect to a forbidden address is refused`() async throws {
         let forbidden = try LoopbackOrigin { _ in .ok([1]) }
         let spellings = ["127.0.0.1", "2130706433", "[::ffff:127.0.0.1]", "localhost", "0"]
         let port = forbidden.port
@@ -75,7 +75,7 @@ struct GuardTests {
 
     /// A name server of our own, in a network of our own, says 127.0.0.2 once and 127.0.0.1 from then on.
     @Test(.enabled(if: Namespace.isPossible, "network namespaces can't be made here"))
-    func `A name that means something else the second time leads nowhere`() async throws {
+    func `A name that is rebound to a forbidden address is refused`() async throws {
         try await withWorker { worker in
             let answer = try Namespace.run(
                 worker: TestWorker.binary, database: worker.database, cache: worker.cache, scratch: worker.scratch)

@@ -74,8 +74,8 @@ import Testing
         }
     }
 
-    /// What needs root, systemd, or a whole build.
-    @Test func `Few blocks are not run, and they are known`() {
+    /// Blocks that need root, systemd, or a whole build.
+    @Test func `Only known blocks of the guides are not run`() {
         let left = Guide.all.flatMap { guide in
             guide.blocks.filter { $0.kind == "sh no-test" }.map { "\(guide.name): \($0.lines.first ?? "")" }
         }
@@ -100,7 +100,7 @@ import Testing
             ]))
     }
 
-    @Test func `Swift in the guides is from the example`() throws {
+    @Test func `The Swift code in the guides is from the example`() throws {
         let folder = Guide.root.appending("Examples").appending("SepiaWorker")
         let example = fileNames(in: folder.string).map { folder.appending($0).string }
             .map { String(decoding: ProcessTable.contents(of: $0) ?? [], as: UTF8.self) }.joined(separator: "\n")

@@ -6,10 +6,12 @@ import Testing
 // Three suites, so that they can run beside each other.
 
 @Suite(.serialized, .timeLimit(.minutes(15))) struct HostileReplyTests {
-    @Test(arguments: Hostile.replies) func endsInItsClass(_ row: Hostile) async throws { try await row.check() }
+    @Test(arguments: Hostile.replies) func aHostileReplyEndsInItsClass(_ row: Hostile) async throws {
+        try await row.check()
+    }
 
-    /// `Retry-After` speaks for the host, not for one URL.
-    @Test func retryAfterHoldsTheWholeHost() async throws {
+    /// `Retry-After` applies to the host, not to one URL.
+    @Test func retryAfterDelaysAllRequestsToTheHost() async throws {
         try await withWorker(script: ["/busy": [.status(429, headers: [("Retry-After", "2")]), .ok(Pictures.png(7))]]) {
             w in
             try await w.enqueue(w.url("/busy"))
@@ -27,7 +29,7 @@ import Testing
         }
     }
 
-    /// What an origin asked for outlives the worker that was told.
+    /// The wait outlives the worker that received it.
     @Test func retryAfterSurvivesARestart() async throws {
         try await withWorker(script: ["/busy": [.status(503, headers: [("Retry-After", "3")]), .ok(Pictures.png(7))]]) {
             w in
@@ -51,10 +53,12 @@ import Testing
 }
 
 @Suite(.serialized, .timeLimit(.minutes(15))) struct HostileBodyTests {
-    @Test(arguments: Hostile.bodies) func endsInItsClass(_ row: Hostile) async throws { try await row.check() }
+    @Test(arguments: Hostile.bodies) func aHostileBodyEndsInItsClass(_ row: Hostile) async throws {
+        try await row.check()
+    }
 
-    /// Short of its end by a little or a lot, with an honest length: only the decoder can tell.
-    @Test(arguments: [0.2, 0.5, 0.9]) func aTruncatedJPEG(_ part: Double) async throws {
+    /// The length of the reply is that of the cut body, so only the decoder notices.
+    @Test(arguments: [0.2, 0.5, 0.9]) func aTruncatedJPEGFailsAfterOneRequest(_ part: Double) async throws {
         let jpeg = try await Pictures.jpeg()
         let cut = Array(jpeg.prefix(Int(Double(jpeg.count) * part)))
         try await withWorker(script: ["/cut.jpg": [.ok(cut, type: "image/jpeg")]]) { w in
@@ -94,7 +98,9 @@ import Testing
 }
 
 @Suite(.serialized, .timeLimit(.minutes(15))) struct HostileConnectionTests {
-    @Test(arguments: Hostile.connections) func endsInItsClass(_ row: Hostile) async throws { try await row.check() }
+    @Test(arguments: Hostile.connections) func aHostileConnectionEndsInItsClass(_ row: Hostile) async throws {
+        try await row.check()
+    }
 
     @Test(arguments: [
         ("not a url", "invalid-url"), ("ftp://x/y", "invalid-url"), ("http://", "invalid-url"),
@@ -103,7 +109,7 @@ import Testing
         ("http://169.254.169.254/latest/meta-data/", "forbidden-address"), ("http://0x7f.1/", "forbidden-address"),
         ("http://[::ffff:10.0.0.1]/", "forbidden-address"), ("http://localhost/", "forbidden-address"),
     ])
-    func isNotEvenConnectedTo(_ url: String, _ failure: String) async throws {
+    func aForbiddenOrInvalidURLGetsNoConnection(_ url: String, _ failure: String) async throws {
         try await withWorker { w in
             // By SQL, since the command refuses what is no URL.
             try await w.run("init")
@@ -114,7 +120,7 @@ import Testing
         }
     }
 
-    /// The operator may allow them later, so they are not listed.
+    /// The operator may allow them later, so they are not blacklisted.
     @Test(arguments: ["file:///etc/passwd", "FILE:///etc/passwd", "data:image/png;base64,AAAA"])
     func fileAndDataURLsAreDeniedByDefault(_ url: String) async throws {
         try await withWorker { w in
@@ -126,7 +132,7 @@ import Testing
     }
 
     /// 8192 bytes are the limit, and one more is over it.
-    @Test func theLongestURL() async throws {
+    @Test func aURLOfUpTo8192BytesIsFetched() async throws {
         try await withWorker({ $0.path.hasPrefix("/long") ? .ok(Pictures.png(1)) : .status(404) }) { w in
             let start = w.url("/long?")
             let longest = start + String(repeating: "x", count: 8192 - start.utf8.count)
@@ -140,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func nothingReachableHasAnExitCode() async throws {
+    @Test func aDrainThatReachesNoHostEndsWith69() async throws {
         try await withWorker { w in
             let port = try LoopbackOrigin.unusedPort()
             try await w.enqueue("http://127.0.0.1:\(port)/a", "http://127.0.0.1:\(port)/b")

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Numbers in the cache's tables that no cache has: written by any program, they end no command and no worker.
+/// Numbers out of range in the cache's tables, as any program may write them, trap no command and no worker.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct HugeNumberTests {
     private static let most = "9223372036854775807"
 
@@ -15,7 +15,7 @@ import Testing
         "UPDATE blobs SET used_at = \(most), modified_at = -\(most), lifetime = \(most)",
         "UPDATE blobs SET size = 4611686018427387904", "UPDATE variants SET size = \(most), width = \(most)",
     ])
-    func theyEndNothing(statement: String) async throws {
+    func hugeNumbersTrapNoCommandAndNoWorker(statement: String) async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")], "--variant", "v=16x12,png")
             try await w.drain()

@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// Folders of pictures that are taken over.
+/// Imports of folders of pictures.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct ImportTests {
     private struct Counts: Decodable, Equatable {
         var stored = 0
@@ -27,7 +27,7 @@ import Testing
         TestImages.png(16, 12, pixel: TestImages.solid((UInt8(number & 255), UInt8(number >> 8 & 255), 90, 255)))
     }
 
-    @Test func `Two thousand files are stored, a bad one among them is told, and jobs make no request`() async throws {
+    @Test func `An import stores two thousand files and reports a bad file, and jobs make no request`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let folder = try folder(w, 2_000)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `Odd names become proper URLs, and links out of the folder are not followed`() async throws {
+    @Test func `Odd file names become encoded URLs, and links out of the folder are not followed`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let folder = try folder(w, 0)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `A list names files and URLs, as CSV, with tabs or as JSON`() async throws {
+    @Test func `A list gives files and URLs as CSV, with tabs or as JSON`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let folder = try folder(w, 8)
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func `It may stop after some, and goes on the next time`() async throws {
+    @Test func `An import with a limit goes on the next time`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let folder = try folder(w, 25)
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `It keeps to the limit of the cache`() async throws {
+    @Test func `An import keeps to the size limit of the cache`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let folder = try folder(w, 150)
@@ -151,9 +151,9 @@ import Testing
         }
     }
 
-    /// Killed at several moments; each time the cache and its index agree, and at last everything is there.
+    /// After each kill the cache and its index agree, and in the end all files are stored.
     @Test(arguments: [[], ["--cache-max-size", "100MiB"]])
-    func `A kill leaves nothing half-done`(_ flags: [String]) async throws {
+    func `A killed import leaves a consistent cache and can be repeated`(_ flags: [String]) async throws {
         try await withWorker { w in
             try await w.run("init")
             let folder = try folder(w, 1_000)
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func `Ctrl-C ends it, and what was stored is skipped then`() async throws {
+    @Test func `Ctrl-C ends an import, and the next import skips the stored files`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let folder = try folder(w, 2_000)

@@ -1,10 +1,10 @@
 import TestSupport
 import Testing
 
-/// What was stored by a rule for its key, looked up by its URL.
+/// Files that were stored under the key of a rule, looked up by their URLs.
 @Suite("Cache keys by a rule", .timeLimit(.minutes(15)))
 struct KeyRuleTests {
-    @Test func `They are found when their job is gone, and no others`() async throws {
+    @Test func `Files stored by a cache-key rule are found by their URLs after their job is pruned`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png?token=7"), "--option", "cache-key=drop-query")
             try await w.enqueue(w.url("/2.png?token=7&size=3"), "--option", "cache-key=keep:size")
@@ -34,7 +34,7 @@ struct KeyRuleTests {
         }
     }
 
-    @Test func `A pin holds for what is stored later, and as long as one of its URLs is pinned`() async throws {
+    @Test func `A pin holds for files that are stored later, and while one URL of the key is pinned`() async throws {
         try await withWorker { w in
             let urls = (1...3).map { w.url("/1.png?token=\($0)") }
             try await w.run("init")

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The tree of links, as people and crashes leave it.
+/// The tree of links after deletions by hand, damage and crashes.
 @Suite("The tree of links", .timeLimit(.minutes(15)))
 struct LinkTests {
     private func link(_ w: TestWorker, _ path: String) async throws -> String {
@@ -15,7 +15,7 @@ struct LinkTests {
         #expect(access(w.cache + "/links", F_OK) != 0)
     }
 
-    @Test func `A tree that is not whole is made anew by the next run, and removed as a whole`() async throws {
+    @Test func `An incomplete tree of links is repaired by the next run, and removed as a whole`() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")])
             try await w.drain("--links", "tree")
@@ -38,7 +38,7 @@ struct LinkTests {
         }
     }
 
-    @Test func `A link goes with a file that whoever asks for it finds damaged`() async throws {
+    @Test func `The link of a file that get finds damaged is removed`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain("--links", "tree")
@@ -51,7 +51,7 @@ struct LinkTests {
         }
     }
 
-    @Test func `A folder in the tree is told of and passed over`() async throws {
+    @Test func `A folder in the tree is reported and skipped`() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")])
             try await w.drain("--links", "tree")

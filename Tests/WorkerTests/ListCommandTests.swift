@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `worker enqueue` with lists: where they come from, what is taken of them, and how they are told.
+/// `worker enqueue` with lists: their sources, their selection, and the messages.
 @Suite(.timeLimit(.minutes(15))) struct ListCommandTests {
     private static let csv = """
         sku,image
@@ -12,7 +12,7 @@ import Testing
 
         """
 
-    @Test func `Other columns travel with the items into results`() async throws {
+    @Test func `Other columns of a list become the meta of the results`() async throws {
         try await withWorker { w in
             let list = try w.file("list.csv", "sku,image\n7,\(w.url("/1.png"))\n8,\(w.url("/2.png"))\n")
             let run = try await w.run("enqueue", "-f", list, "--meta", #"{"feed":"shop","sku":0}"#)
@@ -29,7 +29,7 @@ import Testing
         (["--limit", "2"], ["1.jpg", "2.jpg"]), (["--host", "A.example"], ["1.jpg", "3.png"]),
         (["--match", "*.jpg"], ["1.jpg", "2.jpg"]), (["--match", "*.png", "--match", "*/2.*"], ["2.jpg", "3.png"]),
         (["--sample", "100"], ["1.jpg", "2.jpg", "3.png"]), (["--host", "a.example", "--limit", "1"], ["1.jpg"]),
-    ]) func `A part of a list is taken`(_ arguments: [String], _ names: [String]) async throws {
+    ]) func `A part of a list is selected`(_ arguments: [String], _ names: [String]) async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.run(["enqueue", "-f", try w.file("list.csv", Self.csv)] + arguments)
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `A selection that leaves nothing enqueues nothing`() async throws {
+    @Test func `A selection without URLs is refused and enqueues nothing`() async throws {
         try await withWorker { w in
             let none = try await w.run(
                 "enqueue", "-f", try w.file("l.csv", Self.csv), "--host", "c.example", expecting: 64)
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `Wrong lines are counted and listed, or skipped when that is asked for`() async throws {
+    @Test func `Invalid lines are counted and listed, or skipped with --skip-invalid`() async throws {
         try await withWorker { w in
             let lines = (1...30).map { $0 % 2 == 0 ? "http://a.example/\($0).jpg" : "a.example/\($0).jpg" }
             let list = try w.file("list.txt", lines.joined(separator: "\n"))
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `Another database is read by a query`() async throws {
+    @Test func `A query reads URLs from another database`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let shop = w.place("shop.db")
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `Lists are fetched, indices with the sitemaps that they name`() async throws {
+    @Test func `Lists are fetched, and an index with its sitemaps`() async throws {
         try await withWorker(Self.site) { w in
             try await w.run("init")
             let loopback = ["--allow-addresses", "loopback"]
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func `The guard, the limits and a missing list are told, and nothing is enqueued`() async throws {
+    @Test func `Forbidden, too large and missing lists are refused, and nothing is enqueued`() async throws {
         try await withWorker(Self.site) { w in
             let loopback = ["--allow-addresses", "loopback"]
             let guarded = try await w.run("enqueue", "-f", w.url("/index.xml"), expecting: 64)

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Long lists are read as they come: `worker enqueue` needs no more memory for them.
+/// Long lists are read as streams: `worker enqueue` needs no more memory for them.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct ListMemoryTests {
     /// MiB, of the process alone.
     private static let most = 100
@@ -27,7 +27,7 @@ import Testing
         return try #require(numbers.last)
     }
 
-    @Test func `A CSV of 200,000 lines`() async throws {
+    @Test func `A CSV of 200,000 lines is read in bounded memory`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let script = """
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `A packed index of sitemaps with 100,000 URLs, by its address`() async throws {
+    @Test func `A compressed index of sitemaps with 100,000 URLs is read in bounded memory`() async throws {
         let script = """
             import gzip, sys
             for part in range(4):
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `A page of 50 MB`() async throws {
+    @Test func `A page of 50 MB is read in bounded memory`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let script = """
@@ -89,7 +89,7 @@ import Testing
         <!DOCTYPE urlset [<!ENTITY a SYSTEM "file:///etc/passwd">]>
         <urlset><url><loc>http://a.example/&a;.jpg</loc></url></urlset>
         """,
-    ]) func `A hostile sitemap is refused`(_ text: String) async throws {
+    ]) func `A hostile sitemap is refused in bounded memory`(_ text: String) async throws {
         try await withWorker { w in
             let list = try w.file("list.xml", text)
             #expect(try await peak(w, "-f", list, expecting: 64) < Self.most)

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `The level leaves out what is less important`() async throws {
+    @Test func `The level leaves out less important lines`() async throws {
         try await withWorker { w in
             let worker = try w.start(TestWorker.quick + ["--log-level", "error", "--quiet"])
             try await w.enqueue(w.url("/1.png"))
@@ -61,7 +61,7 @@ import Testing
         let metadata: Metadata?
     }
 
-    @Test func `Each item that ends is a line with its numbers and its URL, without what is secret`() async throws {
+    @Test func `Each ended item has a log line with its numbers and its URL without secrets`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png?token=abc&own=def"), w.url("/nothing"))
             func lines(_ level: String) async throws -> [ItemLine] {

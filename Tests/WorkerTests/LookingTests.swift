@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What people ask of a database and a cache: status, results, get, explain, verify, doctor.
+/// Commands that read a database and a cache: status, results, get, explain, verify, doctor.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct LookingTests {
     private struct Progress: Decodable {
         let job: Int
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func statusForPeopleAndScripts() async throws {
+    @Test func statusPrintsATableAndJSON() async throws {
         try await withOneGoodAndOneMissing { w in
             let table = try await w.run("status")
             #expect(table.lines.count == 2)
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func resultsAsTableLinesAndCSV() async throws {
+    @Test func resultsPrintsATableJSONLinesAndCSV() async throws {
         try await withOneGoodAndOneMissing { w in
             let table = try await w.run("results", "1")
             #expect(table.lines.count == 4)
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func getPrintsAPathOrSaysWhyNot() async throws {
+    @Test func getPrintsThePathOrThatTheURLIsNotCached() async throws {
         try await withOneGoodAndOneMissing { w in
             let path = try await w.path(w.url("/1.png"))
             #expect(path.hasPrefix("\(w.cache)/blobs/sha256/"))
@@ -143,7 +143,7 @@ import Testing
         let items: [Item]
     }
 
-    @Test func explainTellsEverythingOfAURL() async throws {
+    @Test func explainShowsTheCacheTheBlacklistAndTheItemsOfAURL() async throws {
         try await withOneGoodAndOneMissing { w in
             let good = try await w.run("explain", w.url("/1.png"))
             #expect(good.output.contains("source    png 64x48"))
@@ -164,7 +164,7 @@ import Testing
 
     private struct Finding: Decodable { let part, verdict, detail: String }
 
-    @Test func doctorLooksAtEverything() async throws {
+    @Test func doctorReportsOnEachPart() async throws {
         try await withWorker { w in
             try await w.run("init")
             let child = try await w.startRegistered()
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func doctorMakesNothing() async throws {
+    @Test func doctorCreatesNoFiles() async throws {
         try await withWorker { w in
             let found = try await w.run("doctor", "--cache", "\(w.place("new"))/cache", "--db", w.place("new.db"))
             #expect(found.output.contains("warning: cache: There is no cache at "))
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func doctorChangesNothingThatIsThere() async throws {
+    @Test func doctorChangesNoFiles() async throws {
         try await withOneGoodAndOneMissing { w in
             let list = ["-c", "find '\(w.cache)' '\(w.database)' -printf '%p %s %T@ %C@\\n' | sort"]
             let before = try await w.run(list, program: "/bin/sh").output
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func explainSaysWhichSettingAnEntryOfTheBlacklistDependsOn() async throws {
+    @Test func explainNamesTheSettingOfABlacklistEntry() async throws {
         try await withWorker { w in
             try await w.enqueue("http://169.254.169.254/a.png")
             try await w.drain(expecting: 2)
@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    @Test func theUsersMaskHolds() async throws {
+    @Test func theUmaskAppliesToTheDatabase() async throws {
         try await withWorker { w in
             try await w.run(
                 ["-c", "umask 077; exec \"$@\"", "sh", TestWorker.binary, "init"], program: "/bin/sh")
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    @Test func doctorSaysWhatWouldStopAWorker() async throws {
+    @Test func doctorReportsAnUnusableCacheOrDatabase() async throws {
         try await withWorker { w in
             let nowhere = try await w.run("doctor", "--cache", "/proc/nowhere", expecting: 70)
             #expect(nowhere.output.contains("failure: cache: "))
@@ -226,7 +226,7 @@ import Testing
         }
     }
 
-    @Test func initMakesWhatIsMissingAndChangesNothing() async throws {
+    @Test func initCreatesTheMissingFilesAndKeepsAnExistingDatabase() async throws {
         try await withWorker { w in
             let first = try await w.run("init")
             #expect(first.output == "database \(w.database)\ncache    \(w.cache)\n")

@@ -2,10 +2,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What turned out missing or damaged, and who has it fetched again.
+/// Files that were found missing or damaged, and the commands that have them fetched again.
 @Suite("Lost files", .timeLimit(.minutes(15)))
 struct LostFilesTests {
-    @Test func `Damage that an earlier look has found is queued by a later one`() async throws {
+    @Test func `A lost file that an earlier command found is queued by a later repair`() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")], "--variant", "thumb=8x6,png")
             try await w.drain()
@@ -34,7 +34,9 @@ struct LostFilesTests {
         }
     }
 
-    @Test func `What a killed verification has found is told by the one that goes on`() async throws {
+    @Test func `Lost files that a killed verification found are reported by the verification that resumes`()
+        async throws
+    {
         try await withWorker { w in
             try await w.enqueue((0..<300).map { w.url("/\($0).png") })
             try await w.drain("--quiet")
@@ -61,7 +63,7 @@ struct LostFilesTests {
         }
     }
 
-    @Test func `A URL with a fragment, and one with a rule for its key, are queued as they were called`() async throws {
+    @Test func `Lost files are queued again by the URLs of their items, with fragment and query`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png#left"))
             try await w.enqueue(w.url("/2.png?token=7&size=3"), "--option", "cache-key=drop-query")
@@ -82,7 +84,7 @@ struct LostFilesTests {
         }
     }
 
-    @Test func `What nobody wants any more leaves the list`() async throws {
+    @Test func `Lost files without a job or an entry leave the list`() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png"), w.url("/3.png")])
             try await w.drain()
@@ -100,7 +102,7 @@ struct LostFilesTests {
         }
     }
 
-    @Test func `A variant that only an older job wanted is queued again as that job wanted it`() async throws {
+    @Test func `A lost variant of an older job is queued again as that job defined it`() async throws {
         try await withWorker { w in
             let url = w.url("/1.png")
             try await w.enqueue(url, "--variant", "thumb=8x6,png")
@@ -115,7 +117,7 @@ struct LostFilesTests {
         }
     }
 
-    @Test func `Two repairs at once queue everything once`() async throws {
+    @Test func `Concurrent repairs queue each lost file once`() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<40).map { w.url("/\($0).png") })
             try await w.drain("--quiet")
@@ -132,7 +134,7 @@ struct LostFilesTests {
         }
     }
 
-    @Test func `What is on the blacklist is told of, and not queued again and again`() async throws {
+    @Test func `Lost files of blacklisted URLs are reported and not queued again`() async throws {
         try await withWorker(script: ["/1.png": [.ok(Pictures.png(1)), .status(404)]]) { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()

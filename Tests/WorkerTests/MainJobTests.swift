@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The way most people use it: enqueue, run, look, fetch from the cache.
+/// The usual way: enqueue, run, read the results, and read files from the cache.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct MainJobTests {
     private static let formats: [String: [UInt8]] = [
         "/photo.tif": TestImages.tiff(120, 80),
@@ -18,7 +18,7 @@ import Testing
         "/dot.png": TestImages.png(1, 1),
     ]
 
-    @Test func aDozenImagesInTwoSizes() async throws {
+    @Test func aJobOfTwelveImagesMakesTwoVariantsOfEach() async throws {
         let jpeg = try await Pictures.jpeg()
         let files = Self.formats.merging(["/photo.jpg": jpeg]) { $1 }
         try await withWorker({ files[$0.path].map { .ok($0) } ?? .status(404) }) { w in
@@ -42,7 +42,7 @@ import Testing
     }
 
     /// The same from five kinds of input, while a worker is running.
-    @Test func everyWayToEnqueue() async throws {
+    @Test func aRunningWorkerTakesJobsFromEveryKindOfInput() async throws {
         try await withWorker { w in
             try await w.run("init")
             _ = try await w.startRegistered()
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// The three statements that the documentation shows.
-    @Test func enqueuedBySQLWhileAWorkerRuns() async throws {
+    @Test func aRunningWorkerTakesJobsThatSQLInserts() async throws {
         try await withWorker { w in
             try await w.run("init")
             _ = try await w.startRegistered()
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func badInputIsRefusedByTheStatement() async throws {
+    @Test func theStatementRefusesInvalidRows() async throws {
         let refusals = [
             ("INSERT INTO jobs (urls) VALUES ('https://a/b')", "urls must be a JSON array of strings"),
             (
@@ -135,8 +135,8 @@ import Testing
         }
     }
 
-    /// The prefetcher skips what is no URL, too.
-    @Test func aBadURLKeepsNoOtherOut() async throws {
+    /// SDWebImage's prefetcher skips invalid URLs, too.
+    @Test func anInvalidURLFailsAlone() async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.sql(
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func aSecondRunAsksNobodyAndMakesNothing() async throws {
+    @Test func aSecondRunMakesNoRequestAndNoFile() async throws {
         try await withWorker { w in
             let urls = (0..<12).map { w.url("/\($0).png") }
             let variants = ["--variant", "thumb=20x20,cover,webp", "--variant", "card=40x"]

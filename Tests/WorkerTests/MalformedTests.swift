@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// What fuzzers have found against other decoders, all of it through one worker.
+/// Files that fuzzers found against other decoders, all through one worker.
 @Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Corpus.isThere, "\(Corpus.missing)")) struct MalformedTests {
     private static let files: [String: [UInt8]] = {
         var files: [String: [UInt8]] = [:]
@@ -18,7 +18,7 @@ import Testing
         return files
     }()
 
-    @Test func eachEndsDoneOrInAClassAndASecondRunCostsNothing() async throws {
+    @Test func eachMalformedFileEndsDoneOrInAClassAndASecondRunMakesNoRequest() async throws {
         let files = Self.files
         #expect(files.count == 1_251)
         let peak = Mutex(0)

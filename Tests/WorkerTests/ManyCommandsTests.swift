@@ -12,7 +12,7 @@ import Testing
                 ifnull(sum(state = 'cancelled'), 0) FROM items WHERE job = j.id)
         """
 
-    @Test func `Fifty enqueues of a thousand URLs at once add every one of them`() async throws {
+    @Test func `Fifty concurrent enqueues of a thousand URLs add every URL`() async throws {
         try await withWorker { w in
             try await w.run("init")
             for number in 0..<50 {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `Jobs that are paused, resumed, cancelled and retried in a loop beside two workers end as told`()
+    @Test func `Jobs that are paused, resumed, cancelled and retried in a loop beside two workers end as done`()
         async throws
     {
         try await withWorker({ .delayed(milliseconds: 20, then: Pictures.tiny($0)) }) { w in
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `Jobs that a shell has cancelled are over at the end of a run, and go with a prune`() async throws {
+    @Test func `Jobs that a shell has cancelled are ended by a run, and removed by a prune`() async throws {
         let cancelled = """
             BEGIN;
             WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `A prune that is killed fourteen times takes only what had ended, and the next finishes it`()
+    @Test func `A prune that is killed fourteen times removes only ended jobs, and the next prune finishes`()
         async throws
     {
         try await withWorker { w in

@@ -3,12 +3,12 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// What `worker metrics` prints and the alert rules, as Prometheus' own tool judges them.
+/// The output of `worker metrics` and the alert rules, checked by Prometheus' own tool.
 @Suite(.timeLimit(.minutes(15))) struct MonitoringTests {
     private static let folder = Guide.root.appending("packaging/monitoring")
 
     @Test(.enabled(if: ChildProcess.find("promtool") != nil, "promtool is not installed."))
-    func `promtool finds nothing wrong with the metrics`() async throws {
+    func `promtool accepts the metrics`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), w.url("/missing"))
             try await w.drain(expecting: 2)
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `A reader that keeps the log from being cut is told of by status and metrics, with its age`()
+    @Test func `Status and metrics report a reader that blocks checkpoints, with its age`()
         async throws
     {
         try await withWorker { w in
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(.enabled(if: ChildProcess.find("promtool") != nil, "promtool is not installed."))
-    func `The alert rules fire when they should`() async throws {
+    func `The alert rules pass their tests`() async throws {
         try await withWorker { w in
             for arguments in [
                 ["check", "rules", Self.folder.appending("alerts.yaml").string],
@@ -87,9 +87,9 @@ import Testing
         }
     }
 
-    /// Rules and the dashboard ask for what is printed.
+    /// The metrics in the alert rules and in Grafana's dashboard are those that `worker metrics` prints.
     @Test(arguments: ["alerts.yaml", "grafana.json"])
-    func `Only metrics that exist are asked for`(_ name: String) async throws {
+    func `Alert rules and Grafana's dashboard use only existing metrics`(_ name: String) async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.run("schedule", "add", w.file("m.yaml", "urls: ['http://a.example/']\nschedule: '@hourly'\n"))

@@ -4,7 +4,7 @@ import Testing
 
 /// Animations in the newer formats, and HEIC, through the built worker and its helpers.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct MovingFormatTests {
-    @Test func `An animated AVIF, JPEG XL and PNG become each other, and a still becomes HEIC`() async throws {
+    @Test func `Animated AVIF, JPEG XL and PNG are converted into each other, and a still into HEIC`() async throws {
         let gif = TestImages.gif(40, 30, frames: [100, 200, 10])
         let first = try await renditions(of: gif, ["avif", "jxl", "png"])
         #expect(first[2].starts(with: [0x89, 0x50, 0x4E, 0x47]))

@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `Mistakes are told where they are made`() async throws {
+    @Test func `An invalid or unknown recipe is refused by its command`() async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.run("recipe", "add", "shop", "thumb=8x8")

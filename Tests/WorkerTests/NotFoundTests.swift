@@ -1,10 +1,12 @@
 import TestSupport
 import Testing
 
-/// A list that is wrong from its first line to its last.
+/// A list of URLs that all answer with 404.
 @Suite("Ten thousand URLs that are not there", .timeLimit(.minutes(15)))
 struct NotFoundTests {
-    @Test func `Take little memory, are listed, and are asked for again only for a reason`() async throws {
+    @Test func `Ten thousand 404s take little memory, are blacklisted, and are requested again only on request`()
+        async throws
+    {
         try await withWorker({ _ in .status(404) }) { worker in
             let count = 10_000
             let file = try worker.file("urls", (0..<count).map { worker.origin.url("/\($0)") }.joined(separator: "\n"))

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Jobs whose end is told to a receiver or a command.
+/// Jobs that send a notice to a receiver or a command when they end.
 @Suite(.timeLimit(.minutes(15))) struct NoticeTests {
     private struct Message: Decodable {
         struct Content: Decodable {
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `A receiver that fails is asked again, under the same id`() async throws {
+    @Test func `A failed notice is sent again with the same id`() async throws {
         try await withReceiver([.status(503), .redirect(to: "/1.png"), .noReply, .status(200)]) {
             (w) async throws -> Void in
             try await w.enqueue(w.url("/1.png"), "--notify", w.url("/hook"))
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `410 ends it`() async throws {
+    @Test func `A receiver that answers with 410 gets no more notices`() async throws {
         try await withReceiver([.status(410)]) { (w) async throws -> Void in
             try await w.enqueue(w.url("/1.png"), "--notify", w.url("/hook"))
             try await w.drain()
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `The address guard holds for receivers, and a job is done without them`() async throws {
+    @Test func `The address guard holds for receivers, and the job finishes without its notice`() async throws {
         try await withReceiver([.status(200)]) { (w) async throws -> Void in
             try await w.run("init")
             try await w.sql("INSERT INTO jobs (urls, notify) VALUES ('[]', '\(w.url("/hook"))')")
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `A running worker sends what is due, and a command gets the same on its standard input`() async throws {
+    @Test func `A running worker sends notices to a receiver, and to a command on its standard input`() async throws {
         try await withReceiver([.status(200)]) { (w) async throws -> Void in
             let program = try w.file("told.sh", "#!/bin/sh\ncat >'\(w.place("told.json"))'\n")
             try await w.run(["+x", program], program: "chmod")
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `A command that fails is told of with its reason`() async throws {
+    @Test func `The failure of a notice command is shown with its reason`() async throws {
         try await withReceiver([.status(200)]) { (w) async throws -> Void in
             let program = try w.file("told.sh", "#!/bin/sh\necho no mail today >&2; exit 3\n")
             try await w.run(["+x", program], program: "chmod")
@@ -142,7 +142,9 @@ import Testing
         }
     }
 
-    @Test func `A manifest names the receiver, and what is none is refused before the job is added`() async throws {
+    @Test func `A manifest names the receiver, and an invalid receiver is refused before the job is added`()
+        async throws
+    {
         try await withReceiver([.status(200)]) { (w) async throws -> Void in
             try await w.run("init")
             let batch = try w.file("shop.yaml", "urls: ['\(w.url("/1.png"))']\nnotify: \(w.url("/hook"))\n")

@@ -24,7 +24,7 @@ import Testing
 
     private static let whole = ["9223372036854775807", "-9223372036854775808"]
 
-    @Test func `No number in any column ends a command or a worker by a signal`() async throws {
+    @Test func `No number in any column traps a command or a worker`() async throws {
         let isLate = Mutex(false)
         try await withWorker({ request in
             if isLate.withLock({ $0 }) { return .ok(Pictures.png(3)) }

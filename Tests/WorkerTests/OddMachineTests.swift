@@ -3,7 +3,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// What lies under a worker is changed, missing, closed to it, or held by others.
+/// The database, the cache or the system under a worker is changed, missing, closed to it, or locked by others.
 @Suite(.timeLimit(.minutes(15))) struct OddMachineTests {
     @Test(arguments: [false, true])
     func `A database that is deleted or replaced ends its worker with 74`(_ isReplaced: Bool) async throws {
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `Beside a shell with an open transaction reading commands answer, and writing ones give up with 75`()
+    @Test func `While a shell has a transaction open, reading commands answer, and writing commands end with 75`()
         async throws
     {
         try await withWorker { w in
@@ -84,7 +84,7 @@ import Testing
     private static let isRoot = geteuid() == 0
     private static let needsRoot: Comment = "only root can change mounts and users"
 
-    @Test(.enabled(if: isRoot, needsRoot)) func `Without /proc a command says so, and does nothing`() async throws {
+    @Test(.enabled(if: isRoot, needsRoot)) func `A command without /proc is refused with a reason`() async throws {
         try await withWorker { w in
             let script = "umount -l /proc && exec \(TestWorker.binary) enqueue https://example.com/a.jpg"
             let result = try await w.run("-m", "/bin/sh", "-c", script, program: "/usr/bin/unshare", expecting: 69)
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(.enabled(if: isRoot, needsRoot))
-    func `A user who may read the database and not its lock file can look at everything`() async throws {
+    func `Reading commands work for a user who may read the database and not its lock file`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `Folders that are removed under a worker are made again`() async throws {
+    @Test func `A running worker makes removed cache folders again`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let child = try await w.startRegistered()
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `Where deleting everything would not free enough, nothing is deleted, and a drain of nothing ends well`()
+    @Test func `No file is evicted if evicting all files would not free enough space`()
         async throws
     {
         try await withWorker { w in
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `On a small disk the default leaves a twentieth free`() async throws {
+    @Test func `A run on a small disk works with the default free space`() async throws {
         try await withWorker { w in
             try await SmallDisk.lend { disk in
                 let (database, cache) = (disk.path + "/worker.db", disk.path + "/cache")
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func `A copy of a cache and its database is a pair of its own, and crossed with the original is refused`()
+    @Test func `A copied cache and database work together, and are refused with the originals`()
         async throws
     {
         try await withWorker { w in
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func `A database and a cache that are moved, or restored from a copy, still belong together`() async throws {
+    @Test func `A database and a cache still belong together after a move or a restored backup`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    @Test func `What kills leave of markers and of a rebuilding goes at the next start`() async throws {
+    @Test func `The next start removes drafts of markers and of rebuilds that kills left`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let dead = try RunningProgram("/bin/true", [], files: .init(), environment: [:])
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test func `A drain that waits for others says what it waits for`() async throws {
+    @Test func `A drain that waits for another worker's item says so`() async throws {
         try await withWorker({ $0.path == "/slow.png" ? .silence : Pictures.tiny($0) }) { w in
             try await w.enqueue(w.url("/slow.png"))
             let other = try w.start("--silence-timeout", "12s", "--total-timeout", "12s", "--max-tries", "1")

@@ -37,13 +37,13 @@ import Testing
 
     private static func paths(_ numbers: [Int]) -> [String] { numbers.map { "/\($0).png" } }
 
-    @Test func aNewPriorityMovesWhatWaits() async throws {
+    @Test func aJobsNewPriorityMovesItsWaitingItems() async throws {
         let order = try await requests(
             after: { w in try await w.sql("UPDATE jobs SET priority = 50 WHERE id = 3") }, until: ["2", "3"])
         #expect(order == Self.paths([0, 11, 12, 13, 14, 1, 2, 3, 4]))
     }
 
-    @Test func aCommandMovesWhatWaits() async throws {
+    @Test func theReorderCommandMovesWaitingItems() async throws {
         let order = try await requests(
             after: { w in
                 #expect(try await w.run("reorder", "3", "--priority", "50").output == "job 3: running, priority 50\n")
@@ -56,8 +56,8 @@ import Testing
         #expect(order == Self.paths([0, 11, 12, 13, 14, 4, 3, 2, 1]))
     }
 
-    /// An item's own priority stays when its job gets another; the job's other items move.
-    @Test func anItemsOwnPriorityStays() async throws {
+    /// The job gets another priority, and its items without a priority of their own move.
+    @Test func anItemsOwnPriorityStaysWhenItsJobsChanges() async throws {
         let order = try await requests(
             after: { w in
                 try await w.sql("INSERT INTO items (job, url, priority) VALUES (2, '\(w.url("/9.png"))', 80)")
@@ -67,14 +67,14 @@ import Testing
         #expect(order == Self.paths([0, 9, 11, 12, 13, 14, 1, 2, 3, 4]))
     }
 
-    @Test func aNewOrderTurnsWhatWaitsRound() async throws {
+    @Test func aJobsNewOrderReversesItsWaitingItems() async throws {
         let order = try await requests(
             after: { w in try await w.sql("UPDATE jobs SET execution_order = 'lifo' WHERE id = 2") },
             until: ["2", "3"])
         #expect(order.filter { ["/1.png", "/2.png", "/3.png", "/4.png"].contains($0) } == Self.paths([4, 3, 2, 1]))
     }
 
-    @Test func aPauseSendsBackWhatWaitsAndLetsTheRestGoOn() async throws {
+    @Test func aPauseReleasesWaitingItemsAndOtherJobsGoOn() async throws {
         let order = try await requests(
             after: { w in
                 try await w.run("pause", "2")

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What goes where, and how much of it a large job makes.
+/// Standard output, standard error and progress, also of large jobs.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct OutputTests {
     private struct Summary: Decodable {
         struct Job: Decodable { let job: Int }
@@ -11,7 +11,7 @@ import Testing
         let jobs: [Job]
     }
 
-    @Test func resultsGoToStandardOutputAndTheRestToStandardError() async throws {
+    @Test func summariesGoToStandardOutputAndDetailsToStandardError() async throws {
         try await withWorker { w in
             let enqueued = try await w.run("enqueue", w.url("/1.png"), w.url("/missing"))
             #expect(enqueued.output == "1\n" && enqueued.errors.isEmpty)
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func aRefusalByOurSettingsIsNoFailureOfAHost() async throws {
+    @Test func aRefusalByTheWorkersSettingsIsNoFailureOfAHost() async throws {
         try await withWorker { w in
             try await w.enqueue("http://10.0.0.1/1.png", "file:///1.png")
             let ran = try await w.drain(expecting: 2)
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func aJobWithAKeyIsTakenOnce() async throws {
+    @Test func aJobWithADedupeKeyIsAddedOnce() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), "--dedupe-key", "nightly")
             let again = try await w.run("enqueue", w.url("/1.png"), "--dedupe-key", "nightly")
@@ -56,9 +56,9 @@ import Testing
         }
     }
 
-    /// `| head` has seen enough long before all is written.
+    /// `| head` closes the pipe long before all is written.
     @Test(arguments: ["results 1 --format csv", "results 1", "results 1 --format jsonl"])
-    func aReaderMayLeaveEarly(_ command: String) async throws {
+    func aClosedPipeEndsResultsWithoutAnError(_ command: String) async throws {
         try await withWorker { w in
             try await w.run("init")
             try await many(4_000, "from-cache-only", w)
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(.enabled(if: ChildProcess.find("script") != nil, "script(1) is not installed."))
-    func aTerminalGetsABar() async throws {
+    func aTerminalShowsAProgressBar() async throws {
         try await withWorker({ .delayed(milliseconds: 200, then: Pictures.reply($0)) }) { w in
             try await w.enqueue((0..<8).map { w.url("/\($0).png") })
             let command = ([TestWorker.binary, "run", "--drain", "--concurrency", "2"] + TestWorker.quick).joined(
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func watchedStatusIsALineWithoutATerminal() async throws {
+    @Test func statusWithWatchPrintsLinesWithoutATerminal() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), "--name", "shop")
             _ = try w.start()
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    /// One statement, a hundred thousand URLs: the queue answers and the worker stays small.
+    /// One statement adds a hundred thousand URLs: status answers at once and the worker stays small.
     @Test func aHugeJobNeedsNoMoreMemory() async throws {
         try await withWorker({ _ in .status(404) }) { w in
             try await w.run("init")

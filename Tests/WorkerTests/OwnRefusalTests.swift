@@ -2,7 +2,7 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-/// What a worker's own settings refuse is told with the flag that would allow it, by every command that tells failures.
+/// Every command that shows failures names the flag that would allow a URL that the worker's settings refuse.
 @Suite("Refused by a worker's own settings", .timeLimit(.minutes(15))) struct OwnRefusalTests {
     struct Refusal: Sendable, CustomTestStringConvertible {
         let name: String
@@ -75,7 +75,8 @@ import Testing
         }
     }
 
-    @Test(arguments: refusals) func `It names the flag, blames no host, and is done with the flag`(_ refusal: Refusal)
+    @Test(arguments: refusals)
+    func `A refusal by a setting names the flag, blames no host, and is fetched with the flag`(_ refusal: Refusal)
         async throws
     {
         try await withWorker(Self.reply) { w in
@@ -111,8 +112,8 @@ import Testing
         }
     }
 
-    /// Whether there is such a file isn't told, and so it is as one that is missing.
-    @Test func `A file outside of the folders that may be read names the flag as well`() async throws {
+    /// The message does not tell whether the file exists.
+    @Test func `A file outside of the allowed folders is denied with the flag's name`() async throws {
         try await withWorker { w in
             try w.write(Pictures.png(1), to: w.place("1.png"))
             try await w.enqueue("file://\(w.place("1.png"))", "file:///usr/share/none.png")

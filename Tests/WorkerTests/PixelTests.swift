@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// The sizes and the pixels that were asked for.
+/// The sizes and the pixels of variants.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct PixelTests {
     struct Fitting: Sendable, CustomTestStringConvertible {
         let width, height: Int
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test func animationsAreHeldToTheirLimits() async throws {
+    @Test func animationsAboveTheirLimitsFail() async throws {
         let gif = TestImages.gif(40, 30, frames: [100, 200, 10])
         for limit in [["--max-frames", "2"], ["--max-animation-pixels", "3599"]] {
             try await withWorker({ _ in .ok(gif) }) { w in
@@ -65,7 +65,7 @@ import Testing
     @Test(
         .enabled(if: hasVips, "The command-line tools of libvips are not installed."),
         arguments: ["png", "jpeg,q90", "webp,q90"])
-    func isWhatVipsthumbnailMakes(_ output: String) async throws {
+    func aVariantHasThePixelsOfVipsthumbnail(_ output: String) async throws {
         let picture = TestImages.png(320, 240)
         try await withWorker({ _ in .ok(picture) }) { w in
             let source = w.place("source.png")
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(.enabled(if: !samples.isEmpty, "There is no ../shared/corpus beside the package."))
-    func photographsOfOthers() async throws {
+    func photographsOfTheCorpusBecomeThumbnails() async throws {
         try await withWorker({ request in
             let file = samples.first { $0.hasSuffix(request.path) }
             return file.flatMap { ProcessTable.contents(of: $0) }.map { .ok($0) } ?? .status(404)

@@ -3,9 +3,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A URL that kills every worker that has it at work.
+/// A URL that kills every worker that has its item active.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct PoisonTests {
-    @Test func `One URL of a thousand that kills its worker stops no other, and is listed`() async throws {
+    @Test func `A URL of a thousand that kills its worker stops no other URL, and is blacklisted`() async throws {
         // The process to be killed when the URL is asked for.
         let victim = Mutex<pid_t>(0)
         try await withWorker({ request in
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `A kill marks no more than was active, and the next jobs are taken in full batches`() async throws {
+    @Test func `A kill marks only active items, and later jobs are claimed in full batches`() async throws {
         let gates = [Gate(), Gate(), Gate()]
         let isOpen = "SELECT count(*) FROM items WHERE state = 'active'"
         let round = Mutex(0)
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `Kills from outside end no item in this class`() async throws {
+    @Test func `Kills from outside fail no item with worker-crash`() async throws {
         try await withWorker({ .delayed(milliseconds: 20, then: Pictures.tiny($0)) }) { w in
             let urls = (0..<400).map { w.url("/\($0).png") }
             try await w.run(["enqueue", "-f", "-"], input: urls.joined(separator: "\n"))

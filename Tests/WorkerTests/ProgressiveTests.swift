@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// Pictures that are seen while they arrive.
+/// Previews of pictures that are still arriving.
 @Suite(.timeLimit(.minutes(15))) struct ProgressiveTests {
-    @Test func aSlowPictureIsSeenBeforeItIsThere() async throws {
+    @Test func aSlowPictureHasAPreviewBeforeItsDownloadEnds() async throws {
         try await withWorker { w in
             try await w.enqueue(
                 w.url("/1.png"), "--variant", "v=900x,enlarge,webp,lossless", "--option", "discard-original")
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(arguments: ["jpeg", "png", "png,progressive", "gif"])
-    func aPictureThatComesFromTheTopIsSeenToo(format: String) async throws {
+    func aPictureThatArrivesFromTheTopHasAPreview(format: String) async throws {
         try await withWorker({ _ in .ok(Scene.png(1)) }) { w in
             try await w.enqueue(w.url("/1.png"), "--variant", "v=900x,enlarge,\(format)")
             try await w.drain()

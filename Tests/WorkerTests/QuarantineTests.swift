@@ -2,10 +2,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What stays in a cache beside its blobs, and for how long.
+/// Files in a cache beside its blobs, and how long they are kept.
 @Suite("Quarantine and other leftovers", .timeLimit(.minutes(15)))
 struct QuarantineTests {
-    @Test func `Damaged bytes are told of, stay for their time, and can be removed`() async throws {
+    @Test func `Quarantined files are reported, are kept for their time, and can be removed`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()
@@ -27,7 +27,7 @@ struct QuarantineTests {
         }
     }
 
-    @Test func `A verification that is stopped says so, and goes on where it was`() async throws {
+    @Test func `A stopped verification says so, and resumes where it stopped`() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<30).map { w.url("/\($0).png") })
             try await w.drain("--quiet")
@@ -55,7 +55,7 @@ struct QuarantineTests {
         }
     }
 
-    @Test func `A marker that a kill kept from its name goes when it is old`() async throws {
+    @Test func `The unnamed marker of a killed start stays while it is young`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let draft = w.cache + "/CACHE_VERSION.7.8"
@@ -66,7 +66,7 @@ struct QuarantineTests {
         }
     }
 
-    @Test func `A sample of nothing and a pin of nothing are refused`() async throws {
+    @Test func `An empty sample and an empty pin are refused`() async throws {
         try await withWorker { w in
             try await w.run("init")
             for percent in ["0", "-1", "101", "nan"] {

@@ -20,7 +20,7 @@ import Testing
 
     private static func picture(_ request: LoopbackOrigin.Request) -> LoopbackReply { .ok(TestImages.png(64, 48)) }
 
-    @Test func aListOfURLs() async throws {
+    @Test func theListBatchEnqueuesEachURL() async throws {
         try await withWorker(Self.picture) { w in
             try await w.run("init")
             #expect(try await run("list.sql", w).output == "1|list|queued|3\n")
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func theRowsOfATable() async throws {
+    @Test func theTableBatchEnqueuesTheRowsWithAURL() async throws {
         try await withWorker(Self.picture) { w in
             try await w.run("init")
             try await w.sql(
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func anUrgentBatchOvertakes() async throws {
+    @Test func theUrgentBatchOvertakesALongBatch() async throws {
         try await withWorker({ .delayed(milliseconds: 100, then: Self.picture($0)) }) { w in
             try await w.run("init")
             let long = (0..<40).map { w.url("/long/\($0).png") }
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func aRewarmAsksAgainAndMakesNothingTwice() async throws {
+    @Test func theRewarmBatchRevalidatesAndMakesNoVariantAgain() async throws {
         let picture = TestImages.png(64, 48)
         let origin: @Sendable (LoopbackOrigin.Request) -> LoopbackReply = { request in
             request.headers.contains { $0.name.lowercased() == "if-none-match" }

@@ -20,7 +20,7 @@ struct ReducedTests {
         SELECT substr(url, -9), variant, format, width, height FROM results ORDER BY url, variant
         """
 
-    @Test func `A large picture is stored reduced beside its source, a small one as it is`() async throws {
+    @Test func `A large picture is stored reduced beside its source, and a small picture as it is`() async throws {
         try await Self.withLarge { w in
             try await w.enqueue(w.url("/large.jpg"), w.url("/small.png"), "--option", "scale-down-large-images")
             try await w.drain()
@@ -35,7 +35,7 @@ struct ReducedTests {
         }
     }
 
-    @Test func `It is stored in place of the source where that isn't kept`() async throws {
+    @Test func `The reduced picture is stored in place of a source that isn't kept`() async throws {
         try await Self.withLarge { w in
             try await w.enqueue(
                 w.url("/large.jpg"), w.url("/small.png"), "--option", "scale-down-large-images", "--option",
@@ -56,7 +56,7 @@ struct ReducedTests {
         }
     }
 
-    @Test func `A job with variants gets these, and no reduced picture beside them`() async throws {
+    @Test func `A job with variants gets no reduced picture`() async throws {
         try await withWorker { w in
             try await w.enqueue(
                 w.url("/1.png"), "--option", "scale-down-large-images", "--variant", "thumb=9x,webp")

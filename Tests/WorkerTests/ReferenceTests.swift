@@ -8,7 +8,7 @@ import Testing
     private static let docs = Guide.root.appending("docs").string
 
     @Test(.enabled(if: ChildProcess.find("python3") != nil, "python3 is needed"))
-    func `The pages that the program writes are up to date`() async throws {
+    func `The generated reference pages are up to date`() async throws {
         try await withWorker { w in
             let folder = w.place("reference")
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
@@ -85,7 +85,7 @@ import Testing
     // MARK: - SDWebImage
 
     /// Every command, option, hook, view, class, Swift name and test that the page names exists.
-    @Test func `What stands for SDWebImage's features exists`() async throws {
+    @Test func `Every name on the page about SDWebImage's features exists`() async throws {
         let page = try #require(Self.pages["docs/reference/sdwebimage.md"])
         let rows = page.split(separator: "\n").filter { $0.hasPrefix("| ") && !$0.contains("| shown by |") }
             .map {

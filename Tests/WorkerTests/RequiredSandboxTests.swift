@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// `worker run` where the kernel guards helpers, and where it can't.
+/// `worker run` with and without a sandbox for its helpers.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct RequiredSandboxTests {
     /// Runs `worker run` as on a kernel without these calls.
     @discardableResult private func drain(
@@ -13,7 +13,7 @@ import Testing
             expecting: code)
     }
 
-    @Test func whereItCanBeHadARequiredSandboxChangesNothing() async throws {
+    @Test func aRequiredSandboxThatIsAvailableChangesNothing() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png")], "--variant", "thumb=16x12,webp")
             let finished = try await w.drain("--require-sandbox")
@@ -25,7 +25,7 @@ import Testing
     @Test(
         .enabled(if: Unguarded.isPossible),
         arguments: [["landlock_create_ruleset"], ["seccomp"], ["landlock_create_ruleset", "seccomp"]])
-    func whereItCannotNothingIsClaimedOrFetched(calls: [String]) async throws {
+    func withoutARequiredSandboxNoItemIsClaimed(calls: [String]) async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png")], "--variant", "thumb=16x12,webp")
             let refused = try await drain(w, without: calls, "--require-sandbox", expecting: 69)
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Unguarded.isPossible)) func itMayBeRequiredByTheConfigurationFile() async throws {
+    @Test(.enabled(if: Unguarded.isPossible)) func theConfigurationFileCanRequireTheSandbox() async throws {
         try await withWorker { w in
             try await w.enqueue([w.url("/1.png")])
             let file = try w.file("worker.yaml", "require-sandbox: true\n")
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Unguarded.isPossible)) func whereItIsNotRequiredOneLineWarns() async throws {
+    @Test(.enabled(if: Unguarded.isPossible)) func aMissingSandboxThatIsNotRequiredGivesOneWarning() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<5).map { w.url("/\($0).png") }, "--variant", "thumb=16x12,webp")
             let finished = try await drain(
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Unguarded.isPossible)) func doctorSaysWhatIsMissing() async throws {
+    @Test(.enabled(if: Unguarded.isPossible)) func doctorNamesTheMissingPartsOfTheSandbox() async throws {
         try await withWorker { w in
             try await w.run("init")
             let command = Unguarded.command(TestWorker.binary, without: ["landlock_create_ruleset"])

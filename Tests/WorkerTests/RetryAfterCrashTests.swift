@@ -4,14 +4,14 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What an origin asked for with `Retry-After` outlives the worker that was told.
+/// The wait of a `Retry-After` outlives the worker that received it.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct RetryAfterCrashTests {
     /// From the moment the origin sends its answer until the worker is killed, in milliseconds. What is learnt of hosts by and
     /// by is written every 400 ms, and results are gathered for as many as 250.
     private static let life = 50
     private static let attempts = 5
 
-    @Test(arguments: [429, 503]) func aWaitThatWasAskedForOutlivesAWorkerKilledAfter50Milliseconds(
+    @Test(arguments: [429, 503]) func aRetryAfterOutlivesAWorkerThatIsKilledSoonAfterIt(
         _ status: Int
     ) async throws {
         var kept = 0

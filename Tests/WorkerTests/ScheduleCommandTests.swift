@@ -32,7 +32,7 @@ import Testing
         )
     }
 
-    @Test func `It is added, listed, paused, resumed and removed`() async throws {
+    @Test func `A schedule is added, listed, paused, resumed and removed`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let file = try manifest(
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `A running worker enqueues what is due, once, and says what became of it`() async throws {
+    @Test func `A running worker enqueues a due run once, and records its outcome`() async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.run("schedule", "add", manifest(w, "shop.yaml"), "--cron", "17 3 * * *")
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `A run that drains begins with what is due`() async throws {
+    @Test func `A drain begins with the due runs of schedules`() async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.run("schedule", "add", manifest(w, "shop.yaml"), "--cron", "17 3 * * *")
@@ -90,8 +90,8 @@ import Testing
         }
     }
 
-    /// By the addresses that this worker allows, as of its items.
-    @Test func `Lists at addresses are fetched under the worker's own guard`() async throws {
+    /// The worker's allowed addresses hold for lists as for items.
+    @Test func `Lists of schedules are fetched under the worker's address guard`() async throws {
         try await withWorker({ request in
             request.path == "/list.txt"
                 ? .ok(Array("http://\(request.header("host") ?? "")/1.png\n".utf8)) : Pictures.reply(request)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `Files of lists are read from the named folder only`() async throws {
+    @Test func `List files of schedules are read from the folder of --lists only`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let urls = try w.file("lists/urls.txt", w.url("/1.png") + "\n")
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func `It can be started by hand, unless the job of its last run is unfinished`() async throws {
+    @Test func `A run can be started by hand unless the job of the last run is unfinished`() async throws {
         try await withWorker { w in
             try await w.run("init")
             try await w.run("schedule", "add", manifest(w, "shop.yaml"), "--cron", "@yearly")
@@ -169,7 +169,7 @@ import Testing
         ("schedule: {time-zone: UTC}", "line 3: schedule needs cron, such as '17 3 * * *'."),
         ("schedule: {cron: '@daily', jitter: 5}", "line 3: jitter must be a time with a unit"),
         ("schedule: 0 0 30 2 *", "is never due"), ("schedule: ['@daily']", "line 3: this has to be keys with values"),
-    ]) func `What is wrong with a schedule is told with its line`(_ text: String, _ words: String) async throws {
+    ]) func `An invalid schedule is refused with its line`(_ text: String, _ words: String) async throws {
         try await withWorker { w in
             try await w.run("init")
             let refused = try await w.run("schedule", "add", manifest(w, "m.yaml", text + "\n"), expecting: 64)
@@ -180,7 +180,7 @@ import Testing
 
     // MARK: - Manifests
 
-    @Test func `A manifest takes lists, each read in its own way`() async throws {
+    @Test func `A manifest has several lists, each with its own settings`() async throws {
         try await withWorker { w in
             try await w.run("init")
             _ = try w.file(
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func `The manifests of the folder jobs are right`() async throws {
+    @Test func `The manifests in the folder jobs are valid`() async throws {
         try await withWorker { w in
             let names = ["avatars", "catalogue", "dataset", "front-page", "sitemap"]
             let paths = names.map { Guide.root.appending("jobs/\($0).yaml").string }
@@ -232,7 +232,7 @@ import Testing
         ("urls: [http://a.example/1.jpg]\nvariants: thumb=320x240,webpp", "did you mean webp?"),
         ("urls: [a.example/1.jpg]", "has no scheme"), ("name: x", "has neither urls nor sources"),
         ("sources: [nowhere.txt]", "nowhere.txt can't be read"), ("urls: [", "it is no YAML"),
-    ]) func `What is wrong with a manifest is told with its line and the nearest key`(
+    ]) func `A mistake in a manifest is refused with its line and the nearest key`(
         _ text: String, _ words: String,
     ) async throws {
         try await withWorker { w in

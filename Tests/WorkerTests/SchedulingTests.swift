@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Who goes first, and what is done only once.
+/// The order of items and jobs, and work that several jobs share.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct SchedulingTests {
     /// What a gate holds back is no silent origin, however long a busy machine takes until it is opened.
     private static let patient = ["--allow-addresses", "loopback", "--silence-timeout", "5m", "--total-timeout", "5m"]
@@ -33,7 +33,7 @@ import Testing
 
     /// One slot: the first is in flight, six wait, and seven more come.
     @Test(arguments: [("fifo", Array(1...14)), ("lifo", [1] + (8...14).reversed() + (2...7).reversed())])
-    func theOrderInsideAPriority(_ order: String, _ expected: [Int]) async throws {
+    func itemsOfOnePriorityRunInTheWorkersOrder(_ order: String, _ expected: [Int]) async throws {
         let gate = Gate()
         try await withWorker({ request in
             gate.wait()
@@ -54,8 +54,8 @@ import Testing
         }
     }
 
-    /// A job's own order goes before the worker's.
-    @Test func aJobMayNameItsOrder() async throws {
+    /// A job's own order overrides the worker's.
+    @Test func aJobsItemsRunInItsOwnOrder() async throws {
         try await withWorker { w in
             try await w.enqueue((1...7).map { w.url("/\($0).png") }, "--order", "lifo")
             try await w.drain("--concurrency", "1")
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func aURLThatManyWantIsFetchedOnce() async throws {
+    @Test func concurrentItemsOfOneURLAreCoalesced() async throws {
         try await withWorker({ .delayed(milliseconds: 300, then: Pictures.reply($0)) }) { w in
             let shared = w.url("/1.png")
             for job in 0..<3 { try await w.enqueue(shared, w.url("/\(10 + job).png"), shared, shared + "#top") }
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func tenSizesOfOneImageAreOneFetch() async throws {
+    @Test func tenJobsOfOneImageShareOneFetch() async throws {
         try await withWorker({ _ in .delayed(milliseconds: 200, then: .ok(TestImages.png(160, 120))) }) { w in
             for size in 1...10 { try await w.enqueue(w.url("/a"), "--variant", "v=\(size * 12)x\(size * 9),png") }
             try await w.drain()
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func tenSizesInOneJobComeFromOneDecoding() async throws {
+    @Test func tenSizesInOneJobComeFromOneFetch() async throws {
         try await withWorker({ _ in .ok(TestImages.png(160, 120)) }) { w in
             let variants = (1...10).flatMap { ["--variant", "v\($0)=\($0 * 12)x,webp"] }
             try await w.run(["enqueue", w.url("/a")] + variants)
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func severalWorkersShareTheWork() async throws {
+    @Test func severalWorkersShareTheItemsOfAJob() async throws {
         try await withWorker({ .delayed(milliseconds: 20, then: Pictures.tiny($0)) }) { w in
             try await w.run("init")
             try await w.sql(
@@ -131,7 +131,7 @@ import Testing
         ("", "retry-faild", "Unknown option 'retry-faild'."), ("{", "", ""),
         ("a=10x10 a=20x20", "", "a"),
     ])
-    func aJobThatMakesNoSenseFailsAndNothingElseDoes(_ variants: String, _ options: String, _ reason: String)
+    func anInvalidJobFailsAloneWithAReason(_ variants: String, _ options: String, _ reason: String)
         async throws
     {
         try await withWorker { w in

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What systemd is told: `Type=notify` and `WatchdogSec=`, with a socket in systemd's place.
+/// Messages to systemd for `Type=notify` and `WatchdogSec=`, with a socket in systemd's place.
 @Suite(.timeLimit(.minutes(15))) struct ServiceManagerTests {
     /// A datagram socket that collects what is sent to it.
     private final class Listener: Sendable {
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `The service manager is told of the start, of signs of life and of the stop`() async throws {
+    @Test func `The service manager is notified of the start, the watchdog's beats and the stop`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let listener = try Listener("/tmp/prefetch-notify-\(getpid()).socket")
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: ["", "relative", "/" + String(repeating: "x", count: 200), "/nowhere/at/all"])
-    func `A socket that can't be used stops no worker`(_ path: String) async throws {
+    func `An unusable notification socket stops no worker`(_ path: String) async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             let told = try await w.run(

@@ -3,7 +3,7 @@ import PrefetchWorker
 import TestSupport
 import Testing
 
-/// Settings from flags, the environment and a configuration file, and what `worker config show` says of them.
+/// Settings from flags, the environment and a configuration file, and the output of `worker config show`.
 struct SettingsTests {
     private struct Line: Decodable, Equatable {
         let name: String
@@ -63,7 +63,7 @@ struct SettingsTests {
         ("just words", "must be lines such as 'concurrency: 12'."),
         ("a: [", "is not YAML"),
     ])
-    func aWrongFileIsRefusedWithTheLineThatWouldBeRight(_ text: String, _ message: String) async throws {
+    func anInvalidConfigurationFileIsRefusedWithTheRightLine(_ text: String, _ message: String) async throws {
         try await withWorker { w in
             let file = try w.file("worker.yaml", text)
             let refused = try await w.run("config", "show", "--config", file, expecting: 64)
@@ -74,7 +74,7 @@ struct SettingsTests {
 
     /// YAML's older words for a switch mean what they say.
     @Test(arguments: [("yes", true), ("on", true), ("true", true), ("no", false), ("off", false), ("false", false)])
-    func aSwitchInAFileTakesTheWordsOfYAML(_ word: String, _ isAllowed: Bool) async throws {
+    func aSwitchInAFileAcceptsYAMLsWordsForTrueAndFalse(_ word: String, _ isAllowed: Bool) async throws {
         try await withWorker { w in
             let file = try w.file("worker.yaml", "allow-data: \(word)\n")
             let picture = "data:image/png;base64,\(Data(Scene.png(1, width: 8)).base64EncodedString())"
@@ -99,7 +99,7 @@ struct SettingsTests {
         }
     }
 
-    @Test func helpOfRunIsGroupedWithTheMostUsedFirst() async throws {
+    @Test func helpOfRunBeginsWithTheMostUsedFlags() async throws {
         try await withWorker { w in
             let help = try await w.run("run", "--help").output
             let titles = help.matches(of: /(?m)^([A-Z][A-Z :]+):$/).map { String($0.output.1) }

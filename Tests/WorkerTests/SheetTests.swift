@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 5, 32])
-    func `Each picture has its tile, in rows`(_ across: Int) async throws {
+    func `Each picture has a tile in the rows of the sheet`(_ across: Int) async throws {
         try await withWorker(Self.reply) { w in
             try await w.enqueue((0..<12).map { w.url("/\($0).png") } + [w.url("/none")])
             try await w.drain(expecting: 2)
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func `What can't be drawn is counted, and mistakes are told`() async throws {
+    @Test func `Missing pictures are counted, and wrong arguments are refused`() async throws {
         try await withWorker(Self.reply) { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")], "--variant", "thumb=30x30,webp")
             try await w.drain()

@@ -4,10 +4,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Being asked to stop, politely and less so.
+/// Signals that stop workers and commands.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct SignalTests {
     @Test(arguments: [SIGTERM, SIGINT])
-    func aSignalFinishesWhatIsInFlightAndKeepsTheRest(_ signal: Int32) async throws {
+    func aSignalLetsItemsInFlightFinishAndKeepsTheOthersQueued(_ signal: Int32) async throws {
         let gate = Gate()
         try await withWorker({ request in
             if request.path == "/7.png" { gate.wait() }
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// Long before the silence is a timeout, and the grace is over.
+    /// The stop comes long before the silence timeout and the end of the grace.
     @Test func aStoppingWorkerDoesNotWaitForSilentTransfers() async throws {
         let isSilent = Mutex(true)
         try await withWorker({ isSilent.withLock { $0 } ? .silence : Pictures.reply($0) }) { w in
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: [SIGINT, SIGTERM])
-    func aSecondSignalEndsItAtOnceAndLosesNothing(_ signal: Int32) async throws {
+    func aSecondSignalEndsTheWorkerAtOnceAndLosesNoItem(_ signal: Int32) async throws {
         let isSlow = Mutex(true)
         // Slow, and not silent: what gets nothing isn't waited for.
         let slow = LoopbackReply.partial(
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// timeout(1) sends to the process, and then to its group.
-    @Test func twoSignalsAtOnceAreOneWish() async throws {
+    @Test func twoSignalsAtOnceCountAsOne() async throws {
         try await withWorker({ .delayed(milliseconds: 1_000, then: Pictures.reply($0)) }) { w in
             try await w.enqueue((0..<10).map { w.url("/\($0).png") })
             let child = try w.start()
@@ -108,8 +108,8 @@ import Testing
         }
     }
 
-    /// A script that goes on after a 0 would take the half for the whole.
-    @Test func aDrainThatIsStoppedSaysThatSomethingIsLeft() async throws {
+    /// With the exit code 0, a script would take the unfinished batch as finished.
+    @Test func aStoppedDrainEndsWith75AndReportsRemainingItems() async throws {
         let gate = Gate()
         try await withWorker({ request in
             if request.path == "/3.png" { gate.wait() }
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// The rows that were added belong to no job, and the next worker removes them.
-    @Test func `An enqueue that is interrupted says that nothing was enqueued`() async throws {
+    @Test func `An interrupted enqueue says that nothing was enqueued`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let list = try w.file("list", (0..<400_000).map { "http://a.example/\($0).png\n" }.joined())

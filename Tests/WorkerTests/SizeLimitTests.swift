@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// `--cache-max-size` holds at every moment: what has a name, what has none yet, and what has lost it and is still open.
+/// `--cache-max-size` holds at every moment, for files with a name, without one yet, and unlinked but still open.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct SizeLimitTests {
     /// Bytes of all files of a cache that take up room.
     struct Sample {
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: [400_000, 1_500_000])
-    func `With several workers and a kill no sample exceeds the limit, and all comes through`(_ limit: Int64)
+    func `No sample of several workers' cache exceeds the limit, and all items end`(_ limit: Int64)
         async throws
     {
         try await withWorker(Self.picture) { w in

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What a picture looks like, from its pixels to what people ask for.
+/// Facts of pictures, such as colours and hashes, in results and near duplicates.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct SourceFactsTests {
     private struct Row: Decodable {
         let variant: String?
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func resultsTellThem() async throws {
+    @Test func resultsHaveTheFactsOfTheSource() async throws {
         try await withWorker(Self.reply) { w in
             try await w.enqueue(w.url("/plain.png"), w.url("/one.png"), "--variant", "thumb=64x,png")
             try await w.drain()
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func copiesAreFoundAndOthersAreNot() async throws {
+    @Test func onlyNearDuplicatesOfAPictureAreFound() async throws {
         try await withWorker(Self.reply) { w in
             let names = ["/one.png", "/again.png", "/smaller.png", "/other.png", "/plain.png"]
             try await w.enqueue(names.map(w.url), "--variant", "thumb=64x,webp")
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func aSourceThatIsOnlyKeptIsToldOfToo() async throws {
+    @Test func aSourceOfAJobWithoutVariantsHasFactsToo() async throws {
         try await withWorker(Self.reply) { w in
             try await w.enqueue(w.url("/one.png"))
             try await w.drain()

@@ -2,11 +2,11 @@ import Glibc
 import TestSupport
 import Testing
 
-/// A stop that something stands in the way of.
+/// Stops of a worker that can't write its results.
 @Suite("Stopping", .timeLimit(.minutes(15)), .enabled(if: getuid() == 0, "only root can mount a small disk"))
 struct StopTests {
-    /// What can't be written down is left to the next worker once the grace is over, however long the disk stays full.
-    @Test func `A database whose disk stays full keeps no worker from stopping`() async throws {
+    /// Results that can't be written are left to the next worker once the grace is over.
+    @Test func `A worker whose database's disk stays full still stops`() async throws {
         try await SmallDisk.lend { disk in
             let gate = Gate()
             try await withWorker({ request in

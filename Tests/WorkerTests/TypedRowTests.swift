@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What a shell types into rows that only workers write keeps no worker from its work.
+/// Rows of workers that a shell has changed stop no worker.
 @Suite(.timeLimit(.minutes(15))) struct TypedRowTests {
     static let typed = [
         "UPDATE jobs SET queued = queued + 6000000000000000000, total = total + 6000000000000000000, revision = revision + 1",
@@ -19,7 +19,8 @@ import Testing
         """,
     ]
 
-    @Test(arguments: typed) func `A drain ends with all items ended and counters that agree`(_ sql: String) async throws
+    @Test(arguments: typed) func `A drain after a shell's changes ends all items, and the counters agree`(_ sql: String)
+        async throws
     {
         try await withWorker(script: ["/503.png": [.status(503)]]) { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png"), w.url("/503.png")])
@@ -38,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `Items under a worker's lease that it does not hold go back to the queue`() async throws {
+    @Test func `Items under a forged lease of a live worker go back to the queue`() async throws {
         try await withWorker({ .delayed(milliseconds: 2_000, then: Pictures.reply($0)) }) { w in
             try await w.enqueue([w.url("/1.png"), w.url("/2.png")])
             let child = try w.start("--drain")

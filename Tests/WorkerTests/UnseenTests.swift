@@ -1,14 +1,14 @@
 import TestSupport
 import Testing
 
-/// Sources that are kept without being decoded, because their job says so.
+/// Sources of jobs with avoid-decode-image, which are stored undecoded.
 @Suite("Unseen sources", .timeLimit(.minutes(15)))
 struct UnseenTests {
     private static let facts = """
         SELECT results.format, source_format, source_width, frames, blurhash IS NULL FROM results WHERE variant = 'original'
         """
 
-    @Test func `They have a format and no other facts, until a job wants more`() async throws {
+    @Test func `An undecoded source has only a format until another job decodes it`() async throws {
         try await withWorker { w in
             let url = w.url("/1.png")
             try await w.enqueue(url, "--option", "avoid-decode-image")
@@ -27,7 +27,7 @@ struct UnseenTests {
         }
     }
 
-    @Test func `Variants are made of it without another request`() async throws {
+    @Test func `Variants of an undecoded source are made without another request`() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), "--option", "avoid-decode-image")
             try await w.drain()
@@ -38,8 +38,8 @@ struct UnseenTests {
         }
     }
 
-    /// A picture that is damaged behind its header is kept unseen, and fetched again by the first job that decodes it.
-    @Test func `Bytes that turn out to be damaged are asked for again`() async throws {
+    /// A picture that is damaged behind its header is stored, and fetched again by the first job that decodes it.
+    @Test func `An undecoded source that turns out to be damaged is fetched again`() async throws {
         let half = Array(Pictures.png(1).prefix(Pictures.png(1).count / 2))
         try await withWorker(script: ["/1.png": [.ok(half, headers: [("ETag", "\"a\"")]), .ok(Pictures.png(1))]]) { w in
             let url = w.url("/1.png")
@@ -57,8 +57,7 @@ struct UnseenTests {
         }
     }
 
-    @Test func `What is no image by its first bytes is refused as ever, and an unchanged one costs a 304`() async throws
-    {
+    @Test func `A body without an image's signature is refused, and an unchanged image costs a 304`() async throws {
         try await withWorker({ request in
             if request.path == "/text" { return .ok(Array("<html>".utf8) + [UInt8](repeating: 32, count: 100)) }
             if request.header("If-None-Match") == "\"a\"" { return .status(304) }

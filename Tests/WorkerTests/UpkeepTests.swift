@@ -3,9 +3,9 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// What a worker does for its cache and its database besides its work, and the flags that say how.
+/// Upkeep of the cache and the database, and its flags.
 @Suite(.timeLimit(.minutes(15))) struct UpkeepTests {
-    @Test func agesAreCountedFromWhatWasAskedFor() async throws {
+    @Test func ageIsCountedFromTheChosenTime() async throws {
         try await withWorker { w in
             let columns = ["created", "modified", "used"]
             try await w.enqueue((0..<3).map { w.url("/\($0).png") })
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: ["sources", "variants", "oldest"])
-    func theOptionDecidesWhichFilesGoFirst(_ first: String) async throws {
+    func theOptionDecidesWhichFilesAreEvictedFirst(_ first: String) async throws {
         try await withWorker { w in
             try await w.enqueue((0..<2).map { w.url("/\($0).png") }, "--variant", "thumb=16x12,png")
             try await w.drain()
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(.enabled(if: getuid() == 0, "only root can mount a small disk"))
-    func filesGoUntilTheDiskHasItsRoomAgain() async throws {
+    func filesAreEvictedUntilTheDiskHasItsFreeSpace() async throws {
         try await withWorker { w in
             try await SmallDisk.lend { disk in
                 try disk.hold(w.cache)
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(.enabled(if: getuid() == 0, "only root can mount a small disk"))
-    func aCopyToAFullDiskNamesThatDisk() async throws {
+    func aBackupToAFullDiskFailsWithThePathOfTheBackup() async throws {
         try await withWorker { w in
             try await SmallDisk.lend { disk in
                 try await w.run("init")
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func aVerificationKeepsToItsRate() async throws {
+    @Test func aVerificationReadsAtItsRate() async throws {
         try await withWorker { w in
             try await w.enqueue((0..<4).map { w.url("/\($0).png") })
             try await w.drain()
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func copiesAreMadeOnTimeAndTheOldestGo() async throws {
+    @Test func backupsAreMadeAtTheirIntervalAndTheOldestAreDeleted() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             let folder = w.place("copies")
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func endedJobsGoWhenTheirTimeIsOver() async throws {
+    @Test func endedJobsArePrunedWhenTheirTimeIsOver() async throws {
         try await withWorker { w in
             let child = try await w.startRegistered("--keep-jobs", "200ms", "--collect-every", "100ms")
             try await w.enqueue((0..<3).map { w.url("/\($0).png") })
@@ -153,8 +153,8 @@ import Testing
         }
     }
 
-    /// Every round writes the same again, so files that grow with each round are not cleaned up.
-    @Test func theLogStaysBoundedWhileAWorkerNeverStops() async throws {
+    /// Every round writes the same rows, so a log that grows with each round would not be bounded.
+    @Test func theLogStaysBoundedWhileAWorkerRuns() async throws {
         try await withWorker { w in
             let child = try await w.startRegistered("--keep-jobs", "0", "--collect-every", "100ms")
             var logs: [Int] = []

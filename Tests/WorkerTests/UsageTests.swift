@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Flags, help, settings and what is said when they are wrong.
+/// Flags, help, settings and the messages about wrong ones.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct UsageTests {
     @Test(arguments: [
         "", "init", "enqueue", "run", "status", "results", "get", "explain", "cancel", "pause", "resume", "retry",
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    /// A Double may be many things that are no number of seconds or bytes.
+    /// Doubles have values that are no number of seconds or bytes.
     @Test(arguments: [
         "run --drain --grace", "run --drain --cache-max-age", "run --drain --quarantine-age", "run --drain --max-age",
         "run --drain --keep-jobs", "run --drain --orphan-grace", "run --drain --cache-max-size",
@@ -27,7 +27,7 @@ import Testing
         "limits a.example --rate", "cache verify --sample", "cache verify --rate", "cache gc --min-free",
         "blacklist list --limit", "hosts --limit", "limits --burst",
     ])
-    func numbersThatAreNoneAreRefused(_ line: String) async throws {
+    func invalidNumbersAreRefused(_ line: String) async throws {
         try await withWorker { w in
             try await w.run("init")
             let words = line.split(separator: " ").map(String.init)
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func anEndlessTimeAndASizeOfNothingAreNoLimit() async throws {
+    @Test func anEndlessTimeAndASizeOfZeroAreNoLimit() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain(
@@ -106,7 +106,7 @@ import Testing
         Mistake("init --cache /proc/nowhere", "/proc/nowhere", code: 73),
         Mistake("run --drain --db /nonexistent/worker.db", "/nonexistent/worker.db", code: 73),
     ])
-    func aMistakeIsNamed(_ mistake: Mistake) async throws {
+    func aMistakeIsRefusedWithAMessage(_ mistake: Mistake) async throws {
         try await withWorker { w in
             let refused = try await w.run(mistake.arguments, expecting: mistake.code)
             #expect(refused.errors.contains(mistake.message), "\(refused.errors)")
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(arguments: ["status", "results 1", "get http://a/", "explain http://a/", "blacklist list", "cancel 1"])
-    func withoutADatabaseItSaysHowToMakeOne(_ command: String) async throws {
+    func aCommandWithoutADatabaseSaysHowToMakeOne(_ command: String) async throws {
         try await withWorker { w in
             let refused = try await w.run(command.split(separator: " ").map(String.init), expecting: 73)
             #expect(
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func aManifestThatIsWrongIsRefusedWhole() async throws {
+    @Test func anInvalidManifestIsRefusedWhole() async throws {
         try await withWorker { w in
             for (text, message) in [
                 (
@@ -145,8 +145,8 @@ import Testing
         }
     }
 
-    /// Which database a command looks for tells where the setting came from.
-    @Test func flagsGoOverEnvironmentOverFileOverDefaults() async throws {
+    /// The database that a command opens shows where the setting came from.
+    @Test func flagsOverrideTheEnvironmentAndTheEnvironmentOverridesTheFile() async throws {
         try await withWorker { w in
             let config = try w.file("worker.yaml", "db: /from/file.db\nconcurrency: 3\n")
             let other = try w.file("other.yaml", "db: /from/other.db\n")
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func variantsOfBothFormsMayBeRepeated() async throws {
+    @Test func variantsOfBothFormsCanBeRepeated() async throws {
         try await withWorker { w in
             let forms = [#"{"name":"a","width":8}"#, "b=9x,png", #"[{"name":"c","width":10},"d=11x"]"#]
             try await w.enqueue([w.url("/1.png")] + forms.flatMap { ["--variant", $0] })
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func limitsComeFromTheSamePlaces() async throws {
+    @Test func limitsAreReadFromFlagsTheEnvironmentAndTheFile() async throws {
         try await withWorker { w in
             let config = try w.file("worker.yaml", "concurrency: nonsense\nper-host: 6\n")
             let file = try await w.run("run", "--drain", "--config", config, expecting: 64)

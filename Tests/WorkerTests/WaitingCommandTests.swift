@@ -3,9 +3,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What people are told of items that wait, and of those whose URLs are on the blacklist.
+/// The output of commands about waiting items and blacklisted URLs.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct WaitingCommandTests {
-    @Test func everyCommandTellsThatItemsWaitForAHostsLimit() async throws {
+    @Test func everyCommandShowsItemsThatWaitForAHostsLimit() async throws {
         let gate = Gate()
         try await withWorker({ request in
             gate.wait()
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func anItemThatWaitsForTheDownloadLimitSaysSo() async throws {
+    @Test func anItemThatWaitsForADownloadSlotHasThatReason() async throws {
         let gate = Gate()
         try await withWorker({ request in
             gate.wait()
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `What waits for a transform command or for the delegate program is told like all that waits`()
+    @Test func `Items that wait for a transform command or the delegate program have that reason`()
         async throws
     {
         try await withWorker(Pictures.reply) { w in
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `How many items wait for how many hosts is told with the longest time, if that is known`() async throws {
+    @Test func `Status shows how many items wait for how many hosts, with the longest known time`() async throws {
         try await withWorker({ request in
             .status(503, headers: [("Retry-After", request.path.hasPrefix("/long") ? "1800" : "600")])
         }) { w in
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `Of two hosts one of which waits without a known end no time is told`() async throws {
+    @Test func `Status shows no time if one of two waits has no known end`() async throws {
         let gate = Gate()
         try await withWorker({ request in
             if request.path == "/busy" { return .status(503, headers: [("Retry-After", "600")]) }
@@ -125,8 +125,8 @@ import Testing
         }
     }
 
-    /// Told every ten seconds where there is no terminal.
-    @Test func `The time left is told as long as nothing waits, and not when it isn't known`() async throws {
+    /// Progress is printed every ten seconds without a terminal.
+    @Test func `The time left is shown while no item waits, and not when it isn't known`() async throws {
         let gate = Gate()
         try await withWorker({ request in
             if request.path.hasPrefix("/held") { gate.wait(atMost: 60) }
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func retrySaysHowManyAreListedAndTakesThemOffTheList() async throws {
+    @Test func retryCountsBlacklistedURLsAndWithRetryFailedRemovesThem() async throws {
         let isThere = Switch()
         try await withWorker({ request in isThere.isOn ? Pictures.reply(request) : .status(404) }) { w in
             try await w.enqueue(w.url("/1.png"), w.url("/2.png"))
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func bodiesWhoseEndIsntSoundAreRefusedThoughNobodyDecodesThem() async throws {
+    @Test func undecodedBodiesWithAnInvalidLengthAreRefused() async throws {
         let picture = Pictures.png(1)
         let forms = [
             "/conflict": "Content-Length: \(picture.count)\r\nContent-Length: \(picture.count + 1)",

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `worker warm`, as cron and timers call it.
+/// `worker warm`, as cron and systemd timers call it.
 @Suite(.timeLimit(.minutes(15))) struct WarmTests {
     private struct Report: Decodable {
         struct Job: Decodable {
@@ -23,7 +23,7 @@ import Testing
         try w.file(name, "urls:\n" + urls.map { "  - \($0)\n" }.joined() + "variants: thumb=16x12,webp\n")
     }
 
-    @Test func `A batch is enqueued, worked on and told in one line`() async throws {
+    @Test func `A batch is enqueued, run and reported in one line`() async throws {
         try await withWorker { w in
             try await w.run("init")
             let batch = try manifest(w, "shop.yaml", (0..<3).map { w.url("/\($0).png") })
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `It waits for its own jobs only`() async throws {
+    @Test func `A warm run waits for its own jobs only`() async throws {
         let gate = Gate()
         try await withWorker({ request in
             if request.path == "/slow.png" { gate.wait() }
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `A second start says so and ends with 75`() async throws {
+    @Test func `A second warm run of the same batch ends with 75`() async throws {
         let gate = Gate()
         try await withWorker({ request in
             gate.wait()
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `A batch that was stopped goes on, and is not enqueued twice`() async throws {
+    @Test func `A stopped batch goes on with the next warm run, and is not enqueued twice`() async throws {
         let gate = Gate()
         try await withWorker({ request in
             if request.path == "/2.png" { gate.wait() }
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `Without a database, or without a batch, it says so`() async throws {
+    @Test func `A warm run without a database or a batch is refused`() async throws {
         try await withWorker { w in
             let batch = try manifest(w, "a.yaml", [w.url("/1.png")])
             let told = try await w.run(["warm", batch] + TestWorker.quick, expecting: 73)

@@ -4,7 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// What the page on the cache says to people who run web servers, tried as it stands there.
+/// The instructions for web servers on the page about the cache, run as they are.
 @Suite(.timeLimit(.minutes(15))) struct WebServerTests {
     private static let page: String = {
         let root = FilePath(#filePath).removingLastComponent().removingLastComponent().removingLastComponent()
@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(.enabled(if: Nginx.isAvailable, "nginx and openssl are needed"))
-    func nginxServesAHitByItsLinkAlone() async throws {
+    func nginxServesACacheHitByItsLinkAlone() async throws {
         try await withWorker { w in
             let url = w.url("/3.png")
             try await w.enqueue(url, "--variant", "thumb=16x12,webp")
@@ -64,9 +64,9 @@ import Testing
         ("Ruby", ["ruby", "-rdigest", "-e"], "url = ARGV[0]; puts ", ""),
     ]
 
-    /// Those whose interpreter isn't here are left out; the shell always is.
+    /// Recipes without an installed interpreter are left out; the shell is always there.
     @Test(arguments: programs.filter { ChildProcess.find($0.command[0]) != nil }.map(\.language))
-    func everyRecipeNamesTheLink(_ language: String) async throws {
+    func everyRecipeComputesTheNameOfTheLink(_ language: String) async throws {
         let program = try #require(Self.programs.first { $0.language == language })
         let line = try #require(Self.page.split(separator: "\n").first { $0.hasPrefix("| \(language) |") })
         let recipe = try #require(line.replacing("\\|", with: "\u{1}").split(separator: "`").dropFirst().first)

@@ -2,9 +2,9 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What a worker writes for others to see, and takes over from one that has died.
+/// Rows that a worker writes for other workers, and slots that it takes over from a dead one.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct WorkersTogetherTests {
-    /// A transfer that begins is written at once, its bytes at the interval.
+    /// A new transfer is written at once, and its bytes at the interval.
     @Test(arguments: [("400ms", 3...40), ("10m", 1...2)])
     func progressIsWrittenAtItsInterval(interval: String, values: ClosedRange<Int>) async throws {
         let bytes = TestImages.png(200, 200)
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func theSlotsOfAKilledWorkerAreTheOthersWithinSeconds() async throws {
+    @Test func anotherWorkerGetsTheSlotsOfAKilledWorkerWithinSeconds() async throws {
         try await withWorker({ .delayed(milliseconds: 400, then: Pictures.reply($0)) }) { w in
             try await w.run("init")
             let workers = [
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func countersThatWereChangedWithTheTriggersOffAreCorrectedAndReported() async throws {
+    @Test func countersThatWereChangedWithoutTriggersAreCorrectedAndReported() async throws {
         try await withWorker { w in
             try await w.enqueue((1...3).map { w.url("/\($0).png") })
             try await w.sql(

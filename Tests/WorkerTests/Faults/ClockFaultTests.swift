@@ -104,7 +104,9 @@ struct ClockFaultTests {
     }
 
     @Test(arguments: [10, -10])
-    func `Setting the clock by years ends nothing that is in force`(_ years: Int) async throws {
+    func `Setting the clock by years ends no lease, wait, blacklist entry or cached file early`(_ years: Int)
+        async throws
+    {
         let gate = Gate()
         try await withWorker({ Self.reply($0, gate) }) { w in
             // A test that failed is not to wait for it.

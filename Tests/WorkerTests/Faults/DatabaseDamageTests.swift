@@ -6,7 +6,9 @@ import Testing
 /// from what is left.
 @Suite("A damaged database", .timeLimit(.minutes(30)))
 struct DatabaseDamageTests {
-    @Test func `Damage stops the work or is rebuilt, and nothing that can be read is lost`() async throws {
+    @Test func `A run on a damaged database stops with advice or goes on, and a rebuild keeps readable rows`()
+        async throws
+    {
         try await FaultBench.lend { bench in
             let seeds = Array(0..<FaultScale.number("FAULT_DATABASE_SEEDS", 20))
             try await FaultScale.forEach(seeds, atOnce: 2) { seed in
@@ -45,9 +47,9 @@ struct DatabaseDamageTests {
         }
     }
 
-    /// Not at random: what every claim has to read.
+    /// Damage to the pages that every claim has to read.
     @Test(arguments: ["jobs", "items", "items_queued", "the first page"])
-    func `Where nothing can be claimed any more, work ends with 74 and what to do`(_ part: String) async throws {
+    func `A run that can't claim because of damage ends with 74 and advice`(_ part: String) async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
             let number = part == "the first page" ? "1" : "(SELECT rootpage FROM sqlite_schema WHERE name = '\(part)')"
@@ -67,7 +69,7 @@ struct DatabaseDamageTests {
         }
     }
 
-    @Test func `A rebuilt database has every job, and knows every file`() async throws {
+    @Test func `A rebuilt database has every job and every file of the cache`() async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
             try await worker.drain()
@@ -82,7 +84,7 @@ struct DatabaseDamageTests {
         }
     }
 
-    @Test func `A copy is whole, and a rebuild is refused while a worker runs`() async throws {
+    @Test func `A backup is whole, and a rebuild is refused while a worker runs`() async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
             try await worker.drain()

@@ -12,7 +12,7 @@ struct FullDiskFaultTests {
     }
 
     @Test(arguments: Layout.allCases)
-    func `Whatever room there is, nothing is lost`(_ layout: Layout) async throws {
+    func `A disk that becomes full at any point of a run loses nothing`(_ layout: Layout) async throws {
         try await FaultBench.lend { bench in
             let most = FaultScale.number("FAULT_DISK_STEPS", 3)
             for step in 0..<most {
@@ -36,7 +36,7 @@ struct FullDiskFaultTests {
         }
     }
 
-    @Test func `A worker that waits for room says so once and goes on by itself`() async throws {
+    @Test func `A worker that pauses for a full disk reports the pause once and goes on by itself`() async throws {
         try await FaultBench.lend { bench in
             try await SmallDisk.lend { disk in
                 let worker = try bench.worker()
@@ -70,8 +70,8 @@ struct FullDiskFaultTests {
         }
     }
 
-    /// What is made beside a database to look at it needs room, too.
-    @Test func `Looking at a database on a full disk is to be tried again later`() async throws {
+    /// Reading a database makes files beside it, which need space.
+    @Test func `A command on a database on a full disk ends with 75`() async throws {
         try await FaultBench.lend { bench in
             try await SmallDisk.lend { disk in
                 let worker = try bench.worker()
@@ -89,7 +89,7 @@ struct FullDiskFaultTests {
     }
 
     /// Only while no file is open for writing: an idle worker has none in its cache.
-    @Test func `A cache that is mounted read-only for a while costs nothing`() async throws {
+    @Test func `A worker pauses while its cache is mounted read-only, and loses nothing`() async throws {
         try await FaultBench.lend { bench in
             try await SmallDisk.lend { disk in
                 let worker = try bench.worker()

@@ -5,7 +5,7 @@ import Testing
 /// Workers and helpers that are killed, or held up past the end of their lease.
 @Suite("Kills and stops", .serialized, .timeLimit(.minutes(30)))
 struct FencingFaultTests {
-    @Test func `A worker that was held up past its lease records nothing twice`() async throws {
+    @Test func `A worker that is frozen past its lease records no item twice`() async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
             let lease = Duration.seconds(3)
@@ -30,7 +30,7 @@ struct FencingFaultTests {
     }
 
     /// Half of the kills hit a worker, the others one of its helpers.
-    @Test func `Kills of workers and helpers lose nothing`() async throws {
+    @Test func `Kills of workers and helpers lose no item`() async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
             var generator = SeededGenerator(seed: 4)

@@ -34,7 +34,7 @@ struct InjectionTests {
     ]
 
     @Test(arguments: faults)
-    func `A passing error costs nothing`(_ fault: Fault) async throws {
+    func `A failed system call loses no item and uses up no try`(_ fault: Fault) async throws {
         try await FaultBench.lend { bench in
             try await FaultScale.forEach(fault.ordinals, atOnce: 2) { ordinal in
                 let worker = try bench.worker()
@@ -64,7 +64,7 @@ struct InjectionTests {
     ]
 
     @Test(arguments: deaths)
-    func `A disk that died is called failed, not the database damaged, and nothing is lost when it is back`(
+    func `A failed disk is reported as such, not as a damaged database, and no item is lost`(
         _ calls: String
     ) async throws {
         try await withWorker({ .delayed(milliseconds: 100, then: Pictures.tiny($0)) }) { w in

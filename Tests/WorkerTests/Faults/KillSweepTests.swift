@@ -25,7 +25,7 @@ struct KillSweepTests {
         var killed: [String: Int] = [:]
     }
 
-    @Test func `A kill at any point loses nothing`() async throws {
+    @Test func `A kill at any system call loses no item`() async throws {
         try await FaultBench.lend { bench in
             try await bench.prepare(.limited)
             let wanted = FaultScale.number("FAULT_POINTS", 100)

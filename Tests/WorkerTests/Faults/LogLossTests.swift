@@ -2,13 +2,14 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The files beside the database, lost after a kill: it is what was moved into it, and nothing is done twice.
+/// The files beside the database are lost after a kill: the database has its checkpointed rows, and no item is done
+/// twice.
 @Suite(
     "A log that is lost", .serialized, .timeLimit(.minutes(30)), .enabled(if: FaultScale.hasStrace, FaultScale.noStrace)
 )
 struct LogLossTests {
     @Test(arguments: [["-shm"], ["-wal"], ["-wal", "-shm"]])
-    func `Without them a database is what was committed to it`(_ lost: [String]) async throws {
+    func `A database without its WAL or shared memory goes on from its last checkpoint`(_ lost: [String]) async throws {
         try await FaultBench.lend { bench in
             for attempt in 1...10 {
                 let worker = try bench.worker()

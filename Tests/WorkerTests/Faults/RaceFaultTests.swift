@@ -9,7 +9,7 @@ import Testing
 struct RaceFaultTests {
     static let limit: Int64 = 400_000
 
-    @Test func `The cache keeps to its limit at every moment, and nothing dangles`() async throws {
+    @Test func `A cache of several workers stays within its limit and has no dangling entries`() async throws {
         try await withWorker { w in
             let end = ContinuousClock.now + .seconds(FaultScale.number("FAULT_SECONDS", 60))
             // Some are always on their way, the same pictures again and again.

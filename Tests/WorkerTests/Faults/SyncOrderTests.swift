@@ -6,7 +6,7 @@ import Testing
 /// folder before commit.
 @Suite("Order of syncs", .serialized, .timeLimit(.minutes(15)), .enabled(if: FaultScale.hasStrace, FaultScale.noStrace))
 struct SyncOrderTests {
-    @Test func `Every file is synced, named, and its folder synced, before the database speaks of it`() async throws {
+    @Test func `Every file is synced, linked, and its folder synced, before the database commits it`() async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
             let trace = try await record(worker, [])
@@ -16,11 +16,11 @@ struct SyncOrderTests {
         }
     }
 
-    /// Of files, of the folder after them, of their folders.
+    /// Syncs of files, of their file system, and of their folders.
     @Test(arguments: [
         "fsync:retval=0:when=1", "fsync:retval=0:when=2", "syncfs:retval=0:when=1", "syncfs:retval=0:when=2",
     ])
-    func `One sync that isn't made is noticed`(_ fault: String) async throws {
+    func `A missing sync violates the recorded order`(_ fault: String) async throws {
         try await FaultBench.lend { bench in
             let worker = try bench.worker()
             // More files than are synced one by one, which are in one group whatever comes beside them.
@@ -39,7 +39,7 @@ struct SyncOrderTests {
         return ["ext2/ext3", "xfs", "btrfs", "f2fs", "tmpfs"].contains(kind)
     }
 
-    @Test func `A run without syncs is noticed`() async throws {
+    @Test func `A run without syncs violates the recorded order`() async throws {
         try await FaultBench.lend { bench in
             let trace = try await record(try bench.worker(), [], ["--unsafe-without-sync"])
             #expect(trace.violations.count >= FaultBench.pictures)

@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// URLs that are asked for when the one before has failed for good.
+/// Fallback URLs, which are requested when the URL before them has failed for good.
 @Suite(.timeLimit(.minutes(15))) struct FallbackTests {
-    @Test func theFirstThatServesIsNamed() async throws {
+    @Test func theResultNamesTheFirstFallbackThatSucceeds() async throws {
         try await withWorker { w in
             let fallbacks = [
                 "--fallback", w.url("/none"), "--fallback", w.url("/2.png"), "--fallback", w.url("/3.png"),
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func eachHasAllItsTries() async throws {
+    @Test func eachFallbackHasAllItsTries() async throws {
         try await withWorker(script: ["/busy": [.status(500)], "/2.png": [.status(500), .ok(Pictures.png(2))]]) { w in
             try await w.enqueue(w.url("/busy"), "--fallback", w.url("/2.png"))
             try await w.drain("--max-tries", "2")
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func theRulesForAddressesAndURLsHoldForEach() async throws {
+    @Test func theRulesForAddressesAndURLsHoldForFallbacks() async throws {
         try await withWorker { w in
             let path = try w.file("secret", "x")
             try await w.enqueue(w.url("/no"), "--fallback", "http://10.0.0.1/a.png", "--fallback", "file://\(path)")

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Jobs that take only some pictures.
+/// Jobs with options that accept only some pictures.
 @Suite(.timeLimit(.minutes(15))) struct FilterTests {
     /// The pictures here have 64×48 pixels.
     static let filters: [(option: String, takes: Bool)] = [
@@ -13,7 +13,8 @@ import Testing
         ("min-width=10,max-width=20", false),
     ]
 
-    @Test(arguments: filters) func takesOrRefuses(_ row: (option: String, takes: Bool)) async throws {
+    @Test(arguments: filters) func aFilterAcceptsOrRefusesThePicture(_ row: (option: String, takes: Bool)) async throws
+    {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), "--option", row.option, "--variant", "v=8x")
             try await w.drain(expecting: row.takes ? 0 : 2)
@@ -30,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func aRefusedBodyIsNotDownloaded() async throws {
+    @Test func aRefusedBodyIsNotDownloadedToItsEnd() async throws {
         let megabytes = 4 << 20
         let picture = TestImages.png(1_500, 500) { x, y in
             let noise = UInt32(truncatingIfNeeded: x &* 2_654_435_761 &+ y &* 40_503) >> 3
@@ -53,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func aMistakeFailsTheJobWithAReason() async throws {
+    @Test func anInvalidFilterIsRefused() async throws {
         try await withWorker { w in
             for option in ["min-width=wide", "max-aspect=3:0", "min-bytes=5XB", "min-width=9,max-width=8"] {
                 let refused = try await w.run("enqueue", w.url("/1.png"), "--option", option, expecting: nil)

@@ -16,7 +16,7 @@ import Testing
             """)
     }
 
-    @Test func variantsAndHeadersAreTheItems() async throws {
+    @Test func anItemsVariantsAndHeadersReplaceTheJobs() async throws {
         try await withWorker { w in
             try await insert(
                 w, "url, variants, headers",
@@ -44,7 +44,7 @@ import Testing
         let meta: Meta?
     }
 
-    @Test func metaComesWithTheResults() async throws {
+    @Test func resultsHaveTheItemsMeta() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), w.url("/no"), "--meta", "{\"sku\": 7,\n \"tags\":[\"a\"]}")
             try await w.enqueue(w.url("/2.png"))
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func metaComesWithTheEvents() async throws {
+    @Test func eventsHaveTheItemsMeta() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"), w.url("/no"), "--meta", "{\"sku\": 7,\n \"tags\":[\"a\"]}")
             try await w.enqueue(w.url("/2.png"))
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func aDelegateProgramIsToldTheMeta() async throws {
+    @Test func aDelegateProgramGetsTheItemsMeta() async throws {
         try await withWorker { w in
             let path = try w.file(
                 "delegate",

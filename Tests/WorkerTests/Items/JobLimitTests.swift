@@ -4,7 +4,7 @@ import Testing
 
 /// Timeouts, tries and retry delays of single jobs.
 @Suite(.timeLimit(.minutes(15))) struct JobLimitTests {
-    @Test func aJobsTimeoutsGoBeforeTheWorkers() async throws {
+    @Test func aJobsTimeoutsOverrideTheWorkers() async throws {
         try await withWorker({ request in
             switch request.path {
             case "/silent": .silence
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func aJobsTriesAndDelayGoBeforeTheWorkers() async throws {
+    @Test func aJobsTriesOverrideTheWorkers() async throws {
         try await withWorker({ _ in .status(503) }) { w in
             try await w.enqueue(w.url("/one"), "--option", "max-tries=1")
             try await w.enqueue(w.url("/three"), "--option", "max-tries=3,retry-delay=10ms")
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func aJobsRetryDelayGoesBeforeTheWorkers() async throws {
+    @Test func aJobsRetryDelayOverridesTheWorkers() async throws {
         try await withWorker({ _ in .status(503) }) { w in
             try await w.enqueue(w.url("/1.png"), "--option", "retry-delay=1h")
             _ = try w.start("--retry-delay", "20ms")
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func aJobsTimeToConnectGoesBeforeTheWorkers() async throws {
+    @Test func aJobsConnectTimeoutOverridesTheWorkers() async throws {
         let port = try FullPort()
         defer { port.close() }
         try await withWorker { w in
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func allLimitsOfAWorkerChangeWhileItRuns() async throws {
+    @Test func theTotalTimeoutAndTheCacheAgeChangeWhileAWorkerRuns() async throws {
         try await withWorker({ request in
             request.path.hasPrefix("/slow") ? .slowly(Pictures.png(1), pieces: 40, pause: 200) : Pictures.reply(request)
         }) { w in
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func theWorkersOwnLimitsChangeWhileItRuns() async throws {
+    @Test func theSilenceTimeoutAndTriesChangeWhileAWorkerRuns() async throws {
         try await withWorker({ request in
             request.path.hasPrefix("/silent") ? .silence : Pictures.reply(request)
         }) { w in
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func theWorkersOwnLimitsTakeNoHostAndNoNonsense() async throws {
+    @Test func limitsOfAllWorkersRefuseAHostAndInvalidValues() async throws {
         try await withWorker { w in
             try await w.run("init")
             for wrong in [
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func aJobsFilesStayAsLongAsItSays() async throws {
+    @Test func aJobsFilesAreKeptForItsCacheMaxAge() async throws {
         try await withWorker { w in
             let urls = (0..<5).map { w.url("/\($0).png") }
             try await w.enqueue(urls[0], "--option", "cache-max-age=10ms")
@@ -171,7 +171,7 @@ import Testing
         "timeout=0", "timeout=-1s", "cache-max-age=soon", "cache-max-age=-2", "total-timeout=2d", "max-tries=0",
         "retry-delay=2h", "connect-timeout=x",
     ])
-    func aWrongValueIsRefused(_ option: String) async throws {
+    func anInvalidLimitOfAJobIsRefused(_ option: String) async throws {
         try await withWorker { w in
             let refused = try await w.run("enqueue", w.url("/1.png"), "--option", option, expecting: nil)
             #expect(refused.exit != .code(0))

@@ -3,7 +3,7 @@ import Testing
 
 /// Feeds that are enqueued whole each time.
 @Suite(.timeLimit(.minutes(15))) struct OnlyNewTests {
-    @Test func aFeedCostsOnlyWhatIsNew() async throws {
+    @Test func aFeedWithOnlyNewFetchesOnlyNewURLs() async throws {
         try await withWorker { w in
             let feed = [w.url("/1.png"), w.url("/2.png"), w.url("/no")]
             try await w.enqueue(feed, "--option", "only-new")
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func aJobOfNothingElseIsFinished() async throws {
+    @Test func aJobOfKnownURLsIsFinishedAtOnce() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.drain()

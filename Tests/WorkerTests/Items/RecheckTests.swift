@@ -2,7 +2,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Jobs that ask for what is cached as often as it changes.
+/// Jobs that revalidate cached pictures as often as these change.
 @Suite(.timeLimit(.minutes(15))) struct RecheckTests {
     /// Lets a time pass, in hours, and fetches the URL by a job with the option.
     private func check(_ w: TestWorker, after hours: Double) async throws {
@@ -15,7 +15,7 @@ import Testing
         try await w.value("SELECT recheck_after / 60000 FROM sources")
     }
 
-    @Test func `A picture is asked for as often as it changes`() async throws {
+    @Test func `A picture is revalidated as often as it changes`() async throws {
         let version = Mutex(1)
         try await withWorker({ request in
             let number = version.withLock { $0 }

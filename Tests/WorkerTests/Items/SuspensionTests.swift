@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// Everything is paused, resumed or cancelled at once.
+/// All jobs are paused, resumed or cancelled at once.
 @Suite(.timeLimit(.minutes(15))) struct SuspensionTests {
-    @Test func nothingIsClaimedUntilAllGoesOn() async throws {
+    @Test func noItemIsClaimedWhileAllJobsArePaused() async throws {
         try await withWorker { w in
             try await w.enqueue(w.url("/1.png"))
             try await w.enqueue(w.url("/2.png"))
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func aRunningWorkerStopsAndGoesOn() async throws {
+    @Test func aRunningWorkerStopsWhileAllJobsArePausedAndThenGoesOn() async throws {
         try await withWorker({ .delayed(milliseconds: 50, then: Pictures.reply($0)) }) { w in
             let urls = (0..<400).map { w.url("/\($0).png") }
             try await w.enqueue(urls)
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func allIsCancelled() async throws {
+    @Test func allJobsAreCancelled() async throws {
         try await withWorker { w in
             try await w.run("init")
             for number in 1...3 { try await w.enqueue(w.url("/\(number).png"), w.url("/9\(number).png")) }
